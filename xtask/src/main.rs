@@ -1,1 +1,49 @@
-fn main() {}
+//! Checks of the workspace that neither the compiler nor clippy makes.
+//!
+//! `cargo xtask tidy` reads the sources and holds the rules of ARCHITECTURE.md and CONTRIBUTING.md;
+//! `cargo xtask abi` compares what `libvipl.so` exports with its version map. Neither writes a file.
+//! No dependency, so that it is built in a second and can judge a tree that does not compile.
+
+#![forbid(unsafe_code)]
+
+mod abi;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
+        ["tidy"] => tidy::run(&root()),
+        ["abi"] => abi::run(&abi::default_library(&root()), &abi::default_map(&root())),
+        ["abi", library] => abi::run(Path::new(library), &abi::default_map(&root())),
+        ["abi", library, map] => abi::run(Path::new(library), Path::new(map)),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        _ => Err(format!("unknown arguments\n{USAGE}")),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The workspace, wherever the caller stands.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+const USAGE: &str = "\
+cargo xtask tidy                 hold the rules of the house on every source file
+cargo xtask abi [LIBRARY [MAP]]  compare the exported symbols of libvipl.so with its version map
+                                 (release build and abi/vipl/vipl.map if not given)
+";
