@@ -1,1 +1,11 @@
+//! Bytes and rules: wire formats and sans-IO engines.
+//!
+//! Nothing here does I/O, reads a clock or draws a random number; what a peer sent is parsed into
+//! types whose accessors cannot fail, and unknown code points are errors of the peer, never panics.
+//!
+//! - [`frame`]: the pieces into which a software VI NIC cuts messages;
+//! - [`setup`]: what connection managers say to each other.
 #![forbid(unsafe_code)]
+
+pub mod frame;
+pub mod setup;
