@@ -1,0 +1,64 @@
+//! Pages of this process's address space, unmapped when dropped.
+
+use std::{io, os::fd::BorrowedFd, ptr};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+pub(super) struct Mapping {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Mapping {
+    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that anyone uses.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), len, READ_WRITE, MapFlags::PRIVATE) }?;
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
+    }
+
+    pub(super) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        // SAFETY: as in `anonymous`. That others may change the file is what `Memory` is made for.
+        let start = unsafe { mmap(ptr::null_mut(), len, READ_WRITE, MapFlags::SHARED, fd, 0) }?;
+        Ok(Self {
+            start: start.cast(),
+            len,
+        })
+    }
+
+    /// Maps `fd` in place of what is mapped now. To other threads the pages change at once, without a gap.
+    pub(super) fn replace(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: MAP_FIXED covers exactly the pages that this value owns; users of the range hold pointers, not references.
+        unsafe {
+            mmap(
+                self.start.cast(),
+                self.len,
+                READ_WRITE,
+                MapFlags::SHARED | MapFlags::FIXED,
+                fd,
+                0,
+            )
+        }?;
+        Ok(())
+    }
+
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the pages are this value's own, and its owner lends out no pointer that outlives it.
+        let unmapped = unsafe { munmap(self.start.cast(), self.len) };
+        debug_assert!(unmapped.is_ok(), "munmap of a whole mapping cannot fail");
+    }
+}
+
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);

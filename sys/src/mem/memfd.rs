@@ -1,0 +1,63 @@
+//! Memory files whose size is sealed.
+
+use std::{
+    io::{self, ErrorKind},
+    iter,
+    os::fd::{BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{
+        MemfdFlags, SealFlags, SeekFrom, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs,
+        ftruncate, memfd_create, seek,
+    },
+    io::Errno,
+};
+
+pub(super) fn create(len: usize) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
+        // Linux before 6.3 does not know the flag.
+        Err(Errno::INVAL) => memfd_create(NAME, flags),
+        result => result,
+    }?;
+    ftruncate(&fd, len as u64)?;
+    fcntl_add_seals(&fd, SIZE_SEALS | SealFlags::SEAL)?;
+    Ok(fd)
+}
+
+/// The size of a stranger's memfd, if nobody can ever change it.
+///
+/// # Errors
+/// `InvalidData` if it is not a memfd, its size is not sealed, or it has huge pages (which a peer can take away: SIGBUS).
+pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    // Only memory files have seals; others answer EINVAL.
+    let seals = fcntl_get_seals(fd).map_err(|_| ErrorKind::InvalidData)?;
+    let ordinary = fstatfs(fd)?.f_type.cast_unsigned() == TMPFS_MAGIC;
+    if !seals.contains(SIZE_SEALS) || !ordinary {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    u64::try_from(fstat(fd)?.st_size).map_err(|_| ErrorKind::InvalidData.into())
+}
+
+/// The parts of the first `len` bytes that may hold something other than zeros, in order.
+pub(super) fn extents(fd: BorrowedFd<'_>, len: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    iter::from_fn(move || {
+        let start = match seek(fd, SeekFrom::Data(at as u64)) {
+            Ok(start) => usize::try_from(start).unwrap_or(len),
+            Err(Errno::NXIO) => return None,
+            Err(_) => at,
+        };
+        // A peer may fill and punch holes meanwhile; the answer is still after `at`, so this ends.
+        let end = seek(fd, SeekFrom::Hole(start as u64))
+            .map_or(len, |end| usize::try_from(end).unwrap_or(len));
+        let (start, end) = (start.max(at), end.min(len));
+        at = end;
+        (start < end).then_some((start, end))
+    })
+}
+
+const NAME: &str = "sovia";
+const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+const TMPFS_MAGIC: u64 = 0x0102_1994;

@@ -1,0 +1,84 @@
+//! A ring of frames from one producer to one consumer who do not trust each other.
+//!
+//! A frame is a *cell* of 64 bytes, and at will a contiguous piece of the *data area*. The first word of a cell is its tag, the
+//! number of the lap plus one: a consumer that finds the tag it expects has the frame, and has fetched one cache line for it.
+//! There is no shared tail. The other way goes `consumed`, a count of frames, which the producer reads only when it must.
+//!
+//! Pairings: the tag is stored with release after the cell and the data, and loaded with acquire before they are read;
+//! `consumed` is stored with release after they were read, and loaded with acquire before they are overwritten.
+//!
+//! Either side can write anything anywhere at any time. All that a liar achieves is that his own frames are garbage,
+//! or that the producer finds the ring [broken](Producer::is_broken).
+
+pub use consumer::Consumer;
+pub use producer::Producer;
+
+mod consumer;
+#[cfg(all(test, loom))]
+mod model;
+mod producer;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// What a frame carries beside its tag: 15 words, opaque to this crate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell(pub [u32; WORDS]);
+
+impl Cell {
+    /// The cell's first 8 bytes, tag in the low half, and the other 56.
+    fn pack(self, tag: u32) -> (u64, [u64; 7]) {
+        let [first, rest @ ..] = self.0;
+        let body = std::array::from_fn(|i| join(rest[2 * i], rest[2 * i + 1]));
+        (join(tag, first), body)
+    }
+
+    fn unpack(head: u64, body: [u64; 7]) -> Self {
+        let mut words = [0; WORDS];
+        words[0] = high(head);
+        for (pair, both) in words[1..].chunks_exact_mut(2).zip(body) {
+            pair.copy_from_slice(&[low(both), high(both)]);
+        }
+        Self(words)
+    }
+}
+
+/// The shared memory of one direction, as the two ends of a ring see it: a mapping, or loom's model of one.
+pub trait Cells {
+    /// How many cells there are: a power of two, at most [`CELLS_MAX`].
+    const COUNT: u32;
+    /// The length of the data area: a power of two.
+    fn data_len(&self) -> u32;
+    /// Loads the first 8 bytes of a cell, with acquire.
+    fn head(&self, cell: u32) -> u64;
+    /// Loads the other bytes of a cell.
+    fn body(&self, cell: u32) -> [u64; 7];
+    /// Stores the body, then the head with release.
+    fn publish(&self, cell: u32, head: u64, body: [u64; 7]);
+    /// Loads the count of consumed frames, with acquire.
+    fn consumed(&self) -> u32;
+    /// Stores the count of consumed frames, with release.
+    fn set_consumed(&self, frames: u32);
+}
+
+/// The tag of frame number `frame`, never 0, so that fresh memory holds no frame. A cell never has the same tag in successive
+/// laps: also not where `frame` wraps, for 2³² is a multiple of the number of cells, and laps start again at tag 1.
+const fn tag(frame: u32, count: u32) -> u32 {
+    frame / count + 1
+}
+
+const fn join(low: u32, high: u32) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+const fn low(both: u64) -> u32 {
+    (both & u32::MAX as u64) as u32
+}
+
+const fn high(both: u64) -> u32 {
+    (both >> 32) as u32
+}
+
+/// Words in a [`Cell`].
+pub const WORDS: usize = 15;
+/// The most cells that a ring can have.
+pub const CELLS_MAX: usize = 64;

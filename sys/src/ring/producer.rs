@@ -1,0 +1,228 @@
+use crate::{
+    mem::{Memory, OutOfRange, Store},
+    ring::{CELLS_MAX, Cell, Cells, tag},
+    segment::Direction,
+};
+
+/// The sending end of a ring.
+///
+/// A frame is [reserved](Producer::reserve), its data written, then it is [published](Producer::publish).
+#[derive(Debug)]
+pub struct Producer<S: Cells = Direction> {
+    cells: S,
+    /// Frames published, modulo 2³².
+    produced: u32,
+    /// Frames that the consumer was last seen to have released; at most `CELLS_MAX` behind `produced`.
+    consumed: u32,
+    /// Where in the endless row of laps through the data area the next piece may begin, and where the oldest one in use begins.
+    head: u32,
+    tail: u32,
+    /// Where the piece of each frame in flight ends.
+    ends: [u32; CELLS_MAX],
+    reserved: Option<Piece>,
+    broken: bool,
+}
+
+impl<S: Cells> Producer<S> {
+    pub(crate) fn new(cells: S) -> Self {
+        const { assert!(S::COUNT.is_power_of_two() && S::COUNT as usize <= CELLS_MAX) }
+        debug_assert!(
+            cells.data_len().is_power_of_two(),
+            "offsets are taken modulo the length"
+        );
+        Self {
+            cells,
+            produced: 0,
+            consumed: 0,
+            head: 0,
+            tail: 0,
+            ends: [0; CELLS_MAX],
+            reserved: None,
+            broken: false,
+        }
+    }
+
+    /// Sets a cell aside, and `data_len` contiguous bytes of the data area. Returns the offset of those (a multiple of 64; 0 if
+    /// there are none), or `None` if there is no room or the ring is [broken](Producer::is_broken).
+    ///
+    /// A piece that was reserved and not published is given back.
+    pub fn reserve(&mut self, data_len: u32) -> Option<u32> {
+        self.reserved = None;
+        if self.broken || data_len > self.cells.data_len() {
+            return None;
+        }
+        let mut piece = self.place(data_len);
+        // What the consumer last said is good enough, but once per stride look whether the ring is empty and can start again at
+        // its first pages.
+        let restart = data_len > 0
+            && self.head & self.mask() >= RESTART_STRIDE
+            && self.crosses_stride(piece.end);
+        if restart || !self.fits(piece) {
+            self.refresh();
+            piece = self.place(data_len);
+        }
+        if self.broken || !self.fits(piece) {
+            return None;
+        }
+        self.reserved = Some(piece);
+        Some(piece.offset)
+    }
+
+    /// Makes the reserved frame visible to the consumer, who frees the data with it.
+    ///
+    /// Without a reservation there is nothing to publish, and nothing happens.
+    pub fn publish(&mut self, cell: Cell) {
+        let Some(piece) = self.reserved.take() else {
+            debug_assert!(false, "published without a reservation");
+            return;
+        };
+        let index = self.produced % S::COUNT;
+        self.head = piece.end;
+        self.ends[index as usize] = piece.end;
+        let (head, body) = cell.pack(tag(self.produced, S::COUNT));
+        self.cells.publish(index, head, body);
+        self.produced = self.produced.wrapping_add(1);
+    }
+
+    /// Whether the consumer has released every frame; false for ever once the ring is broken.
+    pub fn is_empty(&mut self) -> bool {
+        if self.in_flight() > 0 {
+            self.refresh();
+        }
+        !self.broken && self.in_flight() == 0
+    }
+
+    /// Whether a frame without data can be reserved; false for ever once the ring is broken.
+    pub fn room(&mut self) -> bool {
+        if self.in_flight() == S::COUNT {
+            self.refresh();
+        }
+        !self.broken && self.in_flight() < S::COUNT
+    }
+
+    /// Whether the consumer has claimed to have released what was never published. Nothing can be sent any more.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Frames published and not yet seen to be released.
+    fn in_flight(&self) -> u32 {
+        self.produced.wrapping_sub(self.consumed)
+    }
+
+    fn place(&self, data_len: u32) -> Piece {
+        if data_len == 0 {
+            return Piece {
+                offset: 0,
+                len: 0,
+                end: self.head,
+            };
+        }
+        let offset = self.head & self.mask();
+        let len = data_len.next_multiple_of(ALIGN);
+        // Not enough left of this lap: the piece goes to the start of the next, and the rest is freed with it.
+        let skip = if len > self.cells.data_len() - offset {
+            self.cells.data_len() - offset
+        } else {
+            0
+        };
+        Piece {
+            offset: (offset + skip) & self.mask(),
+            len: data_len,
+            end: self.head.wrapping_add(skip + len),
+        }
+    }
+
+    fn fits(&self, piece: Piece) -> bool {
+        self.in_flight() < S::COUNT && piece.end.wrapping_sub(self.tail) <= self.cells.data_len()
+    }
+
+    fn crosses_stride(&self, end: u32) -> bool {
+        self.head / RESTART_STRIDE != end / RESTART_STRIDE
+    }
+
+    fn refresh(&mut self) {
+        let consumed = self.cells.consumed();
+        let released = consumed.wrapping_sub(self.consumed);
+        if released > self.in_flight() {
+            self.broken = true;
+            return;
+        }
+        if released > 0 {
+            self.tail = self.ends[(consumed.wrapping_sub(1) % S::COUNT) as usize];
+            self.consumed = consumed;
+        }
+        if self.in_flight() == 0 {
+            self.head = self.head.wrapping_add(self.mask()) & !self.mask();
+            self.tail = self.head;
+        }
+    }
+
+    fn mask(&self) -> u32 {
+        self.cells.data_len() - 1
+    }
+}
+
+impl Producer<Direction> {
+    /// Copies `len` bytes into the piece reserved at `offset`, `at` bytes after its start.
+    ///
+    /// # Errors
+    /// If no piece is reserved there, or a range is outside the piece or `from`.
+    pub fn write(
+        &mut self,
+        offset: u32,
+        at: u32,
+        from: &Memory,
+        from_offset: usize,
+        len: usize,
+    ) -> Result<(), OutOfRange> {
+        let to_offset = self.target(offset, at, len)?;
+        Memory::copy(
+            self.cells.memory(),
+            to_offset,
+            from,
+            from_offset,
+            len,
+            Store::for_len(len),
+        )
+    }
+
+    /// As [`Producer::write`], from a slice.
+    ///
+    /// # Errors
+    /// As [`Producer::write`].
+    pub fn write_bytes(&mut self, offset: u32, at: u32, from: &[u8]) -> Result<(), OutOfRange> {
+        let to_offset = self.target(offset, at, from.len())?;
+        self.cells
+            .memory()
+            .write_with(to_offset, from, Store::for_len(from.len()))
+    }
+
+    fn target(&self, offset: u32, at: u32, len: usize) -> Result<usize, OutOfRange> {
+        let piece = self
+            .reserved
+            .filter(|piece| piece.offset == offset)
+            .ok_or(OutOfRange)?;
+        let end = usize::try_from(at)
+            .ok()
+            .and_then(|at| at.checked_add(len))
+            .ok_or(OutOfRange)?;
+        if end > piece.len as usize {
+            return Err(OutOfRange);
+        }
+        self.cells.data_at(offset + at, len)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    offset: u32,
+    len: u32,
+    /// Where the next piece may begin, in the endless row of laps.
+    end: u32,
+}
+
+/// Pieces begin on cache lines: two never share one, and streaming stores fill whole lines.
+const ALIGN: u32 = 64;
+/// How much of the data area an idle ring touches at most, give or take a piece.
+const RESTART_STRIDE: u32 = 16 << 10;

@@ -1,0 +1,93 @@
+use std::sync::Arc;
+
+use crate::{
+    bell::Bell,
+    segment::{Grant, Segment, Side, layout::BellWords},
+    sync::Ordering,
+};
+
+/// What the two sides tell each other beside the rings. The peer's words say what the peer likes.
+#[derive(Clone, Debug)]
+pub struct Control {
+    segment: Arc<Segment>,
+    side: Side,
+}
+
+impl Control {
+    pub(super) fn new(segment: Arc<Segment>, side: Side) -> Self {
+        Self { segment, side }
+    }
+
+    /// Which side this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// This side's state, as far as the peer did not overwrite it.
+    pub fn state(&self) -> u32 {
+        self.load_state(self.side)
+    }
+
+    /// Sets this side's state: 0 is open, everything else the reason why not. Whatever was written before is visible to a peer
+    /// that sees it. Knock on both of the peer's bells afterwards.
+    pub fn set_state(&self, state: u32) {
+        // Release pairs with the acquire in `load_state`.
+        self.segment.control().state[self.side.index()]
+            .0
+            .store(state, Ordering::Release);
+    }
+
+    /// The peer's state.
+    pub fn peer_state(&self) -> u32 {
+        self.load_state(self.side.peer())
+    }
+
+    /// The bell on which this side sleeps.
+    pub fn bell(&self, wait: Wait) -> Bell<'_> {
+        self.bell_of(self.side, wait)
+    }
+
+    /// The bell on which the peer sleeps, to knock on: [`Wait::Frames`] after publishing, [`Wait::Room`] after releasing.
+    pub fn peer_bell(&self, wait: Wait) -> Bell<'_> {
+        self.bell_of(self.side.peer(), wait)
+    }
+
+    /// This side's grant number `slot`, if there is such a slot: to offer and revoke.
+    pub fn grant(&self, slot: usize) -> Option<Grant<'_>> {
+        self.grant_of(self.side, slot)
+    }
+
+    /// The peer's grant number `slot`, if there is such a slot: to use.
+    pub fn peer_grant(&self, slot: usize) -> Option<Grant<'_>> {
+        self.grant_of(self.side.peer(), slot)
+    }
+
+    fn load_state(&self, side: Side) -> u32 {
+        self.segment.control().state[side.index()]
+            .0
+            .load(Ordering::Acquire)
+    }
+
+    fn bell_of(&self, side: Side, wait: Wait) -> Bell<'_> {
+        let [frames, room] = &self.segment.control().bells[side.index()];
+        let BellWords { armed, word } = match wait {
+            Wait::Frames => &frames.0,
+            Wait::Room => &room.0,
+        };
+        Bell::new(armed, word)
+    }
+
+    fn grant_of(&self, side: Side, slot: usize) -> Option<Grant<'_>> {
+        let words = self.segment.control().grants[side.index()].get(slot)?;
+        Some(Grant::new(&words.valid.0, &words.busy.0))
+    }
+}
+
+/// What one sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A frame to receive.
+    Frames,
+    /// Room to send.
+    Room,
+}
