@@ -149,7 +149,7 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> Result<(), Strin
     Ok(())
 }
 
-const HIDDEN_FOLDERS: [&str; 2] = [".cargo", ".ci"];
+const HIDDEN_FOLDERS: [&str; 3] = [".cargo", ".ci", ".config"];
 const TEST_FOLDERS: [&str; 4] = ["/tests/", "/benches/", "/examples/", "/fuzz/"];
 const TEXT_EXTENSIONS: [&str; 9] = ["rs", "toml", "c", "h", "cpp", "sh", "map", "md", "in"];
 const TEXT_FILES: [&str; 2] = ["check", ".ci/run"];
