@@ -1,0 +1,237 @@
+//! What a VI NIC must do, and may declare.
+//!
+//! A provider is a [`Driver`]: a name and a way to open the device. What it opens are tables of
+//! operations, [`NicOps`], [`ViOps`], [`CqOps`] and [`ConnOps`], behind which it is free: a
+//! software NIC builds them from [`crate::soft`], a hardware NIC passes them on to its adapter.
+//! An operation that a NIC does not have answers [`Error::NotSupported`], and its
+//! [`Capabilities`] say so beforehand.
+//!
+//! These tables speak in ids and raw addresses, as VIPL does, so that the C interface is a thin
+//! layer over them; [`crate::Nic`] and its companions are the typed layer for Rust.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sys::mem::Memory;
+
+use crate::{
+    AsyncError, Capabilities, Completion, Descriptor, DescriptorAt, Done, Error, MemAttributes,
+    NetAddress, NicAttributes, Queue, ViAttributes, ViState,
+};
+
+/// A kind of VI NIC that can be opened.
+pub trait Driver: Send + Sync {
+    /// The device name that `VipOpenNic` takes.
+    fn name(&self) -> &'static str;
+
+    /// Opens the device. Every call gives a NIC of its own: tags, memory, VIs and completion
+    /// queues belong to the handle that made them.
+    ///
+    /// # Errors
+    /// [`Error::Resource`] when this process has opened it too often, or the host lacks something.
+    fn open(&self, options: OpenOptions) -> Result<Arc<dyn NicOps>, Error>;
+}
+
+/// How to open a NIC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Follow the specification where old programs need leniency: no default protection tag, no
+    /// default memory attributes, no destruction of VIs that were not drained.
+    pub strict: bool,
+}
+
+/// A protection tag of one NIC handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PtagId(pub u32);
+
+/// Names a registered region, on the wire too (`VIP_MEM_HANDLE`). 0 names none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemHandle(pub u32);
+
+/// A VI of one NIC handle; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ViId(pub u32);
+
+/// A completion queue of one NIC handle; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CqId(pub u32);
+
+/// How long to wait; `None` is without limit (`VIP_INFINITE`).
+pub type Timeout = Option<Duration>;
+
+/// Called for asynchronous errors, on a thread of the NIC, one at a time.
+pub type ErrorHandler = Arc<dyn Fn(&AsyncError) + Send + Sync>;
+
+/// Called once with a completed descriptor, on a thread of the NIC.
+pub type DoneHandler = Box<dyn FnOnce(Completion) + Send>;
+
+/// Called once with an entry of a completion queue, on a thread of the NIC.
+pub type CqHandler = Box<dyn FnOnce(CqEntry) + Send>;
+
+/// An entry of a completion queue: the named queue of the VI has one more completed descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CqEntry {
+    /// The VI.
+    pub vi: ViId,
+    /// Which of its queues.
+    pub queue: Queue,
+}
+
+/// An open NIC.
+pub trait NicOps: Send + Sync {
+    /// Name, address and limits.
+    fn attributes(&self) -> &NicAttributes;
+    /// What the NIC does itself, and how.
+    fn capabilities(&self) -> Capabilities;
+    /// Whether [`NicOps::close`] was called, or the process is a fork of the one that opened it.
+    fn is_closed(&self) -> bool;
+    /// Whether it was opened strict.
+    fn is_strict(&self) -> bool;
+
+    /// Makes a protection tag. Errors: [`Error::Resource`] at the limit.
+    fn create_ptag(&self) -> Result<PtagId, Error>;
+    /// Errors: [`Error::Resource`] while a VI or region uses it, [`Error::InvalidPtag`] if unknown.
+    fn destroy_ptag(&self, ptag: PtagId) -> Result<(), Error>;
+
+    /// Registers `memory`, whole.
+    ///
+    /// Errors: [`Error::InvalidParameter`] for no bytes, [`Error::Resource`] over a limit,
+    /// [`Error::InvalidPtag`], [`Error::InvalidRdmaRead`].
+    fn register_mem(&self, memory: Arc<Memory>, attributes: MemAttributes)
+    -> Result<MemHandle, Error>;
+    /// Ends a registration; the memory is not touched after this returns.
+    /// Errors: [`Error::InvalidParameter`] unless `addr` is where the region begins.
+    fn deregister_mem(&self, addr: u64, handle: MemHandle) -> Result<(), Error>;
+    /// Changes tag and RDMA rights of a region, for operations processed from now on.
+    fn set_mem_attributes(
+        &self,
+        addr: u64,
+        handle: MemHandle,
+        attributes: MemAttributes,
+    ) -> Result<(), Error>;
+    /// Tag and RDMA rights of a region.
+    fn query_mem(&self, addr: u64, handle: MemHandle) -> Result<MemAttributes, Error>;
+
+    /// Makes a VI, idle, whose queues report to the given completion queues.
+    fn create_vi(
+        &self,
+        attributes: ViAttributes,
+        send_cq: Option<CqId>,
+        recv_cq: Option<CqId>,
+    ) -> Result<Arc<dyn ViOps>, Error>;
+    /// Makes a completion queue for `entries` entries.
+    fn create_cq(&self, entries: u32) -> Result<Arc<dyn CqOps>, Error>;
+
+    /// Waits for a connection request to `local`. Timeout zero polls.
+    /// Errors: [`Error::Timeout`], [`Error::InvalidParameter`] when the host part is not this NIC's.
+    fn connect_wait(&self, local: &NetAddress, timeout: Timeout)
+    -> Result<Box<dyn ConnOps>, Error>;
+
+    /// Sets or, with `None`, removes the handler of asynchronous errors. Without one they are
+    /// printed to standard error.
+    fn set_error_handler(&self, handler: Option<ErrorHandler>) -> Result<(), Error>;
+
+    /// Takes the other half of [`ViOps::export`] and connects `vi` to it.
+    /// Errors: as [`ConnOps::accept`]; [`Error::InvalidParameter`] for what is no export of ours.
+    fn import(&self, vi: &dyn ViOps, blob: &[u8], fds: Vec<OwnedFd>) -> Result<(), Error>;
+
+    /// Disconnects and destroys everything made under this handle.
+    fn close(&self);
+}
+
+/// A connection request that arrived.
+pub trait ConnOps: Send {
+    /// Who asks, discriminator included.
+    fn remote_address(&self) -> NetAddress;
+    /// The asker's VI.
+    fn remote_attributes(&self) -> ViAttributes;
+    /// Connects `vi`, which must be idle and of this NIC. After an error that names an attribute
+    /// the request is still pending and may be accepted again.
+    fn accept(&mut self, vi: &dyn ViOps) -> Result<(), Error>;
+    /// Refuses.
+    fn reject(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// What [`ViOps::export`] hands out: to be carried to the other end by the caller's own means.
+#[derive(Debug)]
+pub struct Export {
+    /// Goes to the other end with the descriptors.
+    pub blob: Vec<u8>,
+    /// Go with the blob, in this order.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// A VI.
+pub trait ViOps: Send + Sync {
+    /// Its id within the NIC handle.
+    fn id(&self) -> ViId;
+    /// For providers: the concrete object behind the table.
+    fn as_any(&self) -> &dyn std::any::Any;
+
+    /// Where it is in its life.
+    fn state(&self) -> Result<ViState, Error>;
+    /// Its attributes, as assigned.
+    fn attributes(&self) -> Result<ViAttributes, Error>;
+    /// Whether `queue` holds no descriptor, completed or not.
+    fn is_empty(&self, queue: Queue) -> Result<bool, Error>;
+    /// Changes the attributes of an idle VI.
+    fn set_attributes(&self, attributes: ViAttributes) -> Result<(), Error>;
+
+    /// Asks the waiter at `remote` for a connection and waits for the answer, which tells the
+    /// other VI's attributes.
+    fn connect_request(
+        &self,
+        local: &NetAddress,
+        remote: &NetAddress,
+        timeout: Timeout,
+    ) -> Result<ViAttributes, Error>;
+    /// Offers a connection to whoever offers the mirror image; does not wait.
+    fn peer_request(
+        &self,
+        local: &NetAddress,
+        remote: &NetAddress,
+        timeout: Timeout,
+    ) -> Result<(), Error>;
+    /// `None` while nobody has matched.
+    fn peer_done(&self) -> Result<Option<ViAttributes>, Error>;
+    /// Waits until the request's own timeout.
+    fn peer_wait(&self) -> Result<ViAttributes, Error>;
+    /// Connects by endpoint exchange: this end is connected at once; the other is, once
+    /// [`NicOps::import`] has taken what this returns. If that never happens the connection is lost
+    /// when the returned descriptors are closed.
+    fn export(&self) -> Result<Export, Error>;
+    /// Ends whatever connection or request there is; all that is queued completes, flushed.
+    fn disconnect(&self) -> Result<(), Error>;
+    /// Destroys an idle, drained VI.
+    fn destroy(&self) -> Result<(), Error>;
+
+    /// Queues a descriptor under the name `token`.
+    fn post(&self, queue: Queue, descriptor: &Descriptor<'_>, token: u64) -> Result<(), Error>;
+    /// Queues the descriptor that lies at `at`, in VIPL's layout; its outcome is written there.
+    fn post_at(&self, queue: Queue, at: DescriptorAt) -> Result<(), Error>;
+    /// Looks at the head of `queue` and takes it if complete. Never blocks.
+    fn done(&self, queue: Queue) -> Result<Done, Error>;
+    /// As [`ViOps::done`], but waits while the head is in progress.
+    /// Errors: [`Error::Timeout`]; [`Error::InvalidParameter`] when the queue reports to a
+    /// completion queue.
+    fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error>;
+    /// Has `handler` called with the next completed descriptor of `queue`, taken off it.
+    fn notify(&self, queue: Queue, handler: DoneHandler) -> Result<(), Error>;
+}
+
+/// A completion queue.
+pub trait CqOps: Send + Sync {
+    /// Its id within the NIC handle.
+    fn id(&self) -> CqId;
+    /// Takes the oldest entry, if there is one.
+    fn done(&self) -> Result<Option<CqEntry>, Error>;
+    /// Takes the oldest entry, waiting for one. Errors: [`Error::Timeout`].
+    fn wait(&self, timeout: Timeout) -> Result<CqEntry, Error>;
+    /// Has `handler` called with the next entry.
+    fn notify(&self, handler: CqHandler) -> Result<(), Error>;
+    /// Changes the capacity. Errors: [`Error::Resource`] below what is in it, or above the limit.
+    fn resize(&self, entries: u32) -> Result<(), Error>;
+    /// Errors: [`Error::Resource`] while a VI is bound.
+    fn destroy(&self) -> Result<(), Error>;
+}

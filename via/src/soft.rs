@@ -1,0 +1,19 @@
+//! The software engine: VI semantics for NICs that have no hardware for them.
+//!
+//! A [`Device`] brings what differs between such NICs: a [`Link`] that carries frames between two
+//! connected VIs, a connection manager, and a way to sleep. The engine does the rest once: work
+//! queues, protection checks, the three reliability levels, RDMA, completion queues, handlers,
+//! asynchronous errors and limits. [`SoftNic::open`] makes a NIC of a device.
+//!
+//! The path of a message: [`crate::provider::ViOps::post`] queues the descriptor, checks it, cuts
+//! the message into frames and hands them to the link, all under the VI's one lock. The receiver's
+//! poll finds them, checks where they may go, and places them. There is no thread in between. A
+//! thread of the device ("agent") serves VIs whose owner is elsewhere ([`Service`]), and a
+//! dispatcher calls handlers.
+
+mod link;
+
+pub use self::link::{
+    Ask, Attention, CqWaiter, Device, Established, Garbage, Goodbye, Incoming, Link, Pending,
+    Service, Sleeper, Waiter, Window, Write,
+};

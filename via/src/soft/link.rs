@@ -1,0 +1,262 @@
+//! What a device brings to the engine.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use proto::frame::{Head, Refusal};
+use sys::mem::{Memory, OutOfRange};
+
+use crate::provider::{Export, ViId};
+use crate::{Capabilities, Error, MemHandle, NetAddress, NicAttributes, RemoteSegment, ViAttributes};
+
+/// One kind of NIC without VI hardware.
+pub trait Device: Send + Sync + Sized + 'static {
+    /// One end of a connection.
+    type Link: Link;
+    /// A connection request that arrived.
+    type Incoming: Incoming<Link = Self::Link> + 'static;
+    /// A connection request under way.
+    type Pending: Pending<Link = Self::Link>;
+    /// How threads sleep on a completion queue.
+    type CqWaiter: CqWaiter;
+
+    /// Name, address and limits.
+    fn attributes(&self) -> &NicAttributes;
+    /// What the NIC does, and how.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The engine is there: from now on the device may call it back.
+    fn started(&self, service: Weak<dyn Service>);
+    /// The NIC closes: stop all threads of the device. Every link has been dropped.
+    fn stop(&self);
+    /// An application thread has begun to look after VIs that had been left to the device.
+    fn stirred(&self);
+    /// The time that timeouts are measured in.
+    fn now(&self) -> Instant;
+
+    /// Asks the waiter at `ask.remote`. [`Error::NoMatch`] at once when there is none.
+    fn request(&self, ask: &Ask) -> Result<Self::Pending, Error>;
+    /// Offers a connection to the mirror image of `ask`.
+    fn peer_request(&self, ask: &Ask) -> Result<Self::Pending, Error>;
+    /// Waits for a request to `local`; [`Error::Timeout`] at the deadline.
+    fn listen(&self, local: &NetAddress, deadline: Option<Instant>)
+    -> Result<Self::Incoming, Error>;
+
+    /// Makes both ends: a link, and what the other end needs.
+    fn export(&self, attributes: &ViAttributes) -> Result<(Self::Link, Export), Error> {
+        let _ = attributes;
+        Err(Error::NotSupported)
+    }
+    /// The other end of an [`Device::export`].
+    fn import(
+        &self,
+        attributes: &ViAttributes,
+        blob: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<Established<Self::Link>, Error> {
+        let _ = (attributes, blob, fds);
+        Err(Error::NotSupported)
+    }
+
+    /// A way to sleep on a new completion queue.
+    fn cq_waiter(&self) -> io::Result<Self::CqWaiter>;
+    /// `link` now belongs to VI `vi`, whose completion queue, if any, sleeps on `cq`.
+    fn attach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>)
+    -> Result<(), Error>;
+    /// `link` is about to be dropped.
+    fn detach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>);
+    /// The rights to `handle` change or end: peers that reach its memory on their own must not any
+    /// more when this returns. Called with no lock held.
+    fn revoke(&self, handle: MemHandle, memory: &Memory) {
+        let _ = (handle, memory);
+    }
+}
+
+/// One end of a connection: carries frames in order, as far as the medium can.
+///
+/// Used by one thread at a time, under the lock of its VI.
+pub trait Link: Send + 'static {
+    /// How threads sleep on this link.
+    type Waiter: Waiter;
+
+    /// Most bytes of payload in a frame.
+    fn frame_max(&self) -> u32;
+    /// Makes room for a frame with `len` bytes of payload; `false` when there is none now.
+    /// A reservation that was not committed is replaced by the next.
+    fn reserve(&mut self, len: u32) -> bool;
+    /// Fills `len` bytes of the reserved frame's payload, beginning at its byte `at`.
+    fn fill(&mut self, at: u32, from: &Memory, offset: usize, len: usize)
+    -> Result<(), OutOfRange>;
+    /// Sends the reserved frame.
+    fn commit(&mut self, head: &Head);
+    /// Frames were committed: wake a receiver that sleeps.
+    fn flush(&mut self);
+
+    /// Whether [`Link::peek`] would find something; as cheap as possible.
+    fn ready(&self) -> bool;
+    /// The frame at the front, the same until it is released.
+    fn peek(&mut self) -> Result<Option<Head>, Garbage>;
+    /// Copies `len` bytes of its payload, beginning at byte `at`, to `to` at `offset`.
+    fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange>;
+    /// Drops the frame at the front.
+    fn release(&mut self);
+
+    /// Whether and why the connection has ended. What was sent before can still be read.
+    fn ended(&mut self) -> Option<Goodbye>;
+    /// Tells the other end that the connection ends, and why.
+    fn close(&mut self, why: Goodbye);
+
+    /// A view of the peer's memory for direct writes, if the range may be written that way now.
+    fn window(&mut self, remote: RemoteSegment, len: u32) -> Option<Window<'_>> {
+        let _ = (remote, len);
+        None
+    }
+
+    /// Announces a sleeper: from now on a frame from the peer wakes it. Frames that arrived before
+    /// are found by looking again afterwards. Returns what [`Waiter::sleep`] takes.
+    fn arm(&mut self, who: Sleeper) -> u32;
+    /// The sleeper is awake.
+    fn disarm(&mut self, who: Sleeper);
+    /// How to sleep, without the VI's lock.
+    fn waiter(&self) -> Self::Waiter;
+}
+
+/// A frame that no honest peer sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Garbage;
+
+/// The peer's memory, as far as this end may write it by itself.
+#[derive(Debug)]
+pub enum Window<'a> {
+    /// Mapped here: `offset` is where the range begins.
+    Mapped {
+        /// The mapping.
+        memory: &'a Memory,
+        /// Where in it the range begins.
+        offset: usize,
+    },
+    /// Reached through the kernel.
+    Process(&'a mut dyn Write),
+}
+
+/// Writes into another process's memory, within one range.
+pub trait Write: std::fmt::Debug {
+    /// Copies `len` bytes of `from` to byte `at` of the range. An error means that the window is
+    /// of no use and the frames go the ordinary way.
+    fn write(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> io::Result<()>;
+}
+
+/// Who sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleeper {
+    /// A thread on the VI itself, through [`Waiter::sleep`].
+    Caller,
+    /// The agent, or a thread on a completion queue.
+    Agent,
+}
+
+/// Sleeps until a link, or a local thread, wakes it.
+pub trait Waiter: Clone + Send + Sync + 'static {
+    /// Sleeps until woken since [`Link::arm`] returned `ticket`, or until the deadline.
+    fn sleep(&self, ticket: u32, deadline: Option<Instant>);
+    /// Wakes all local sleepers.
+    fn wake(&self);
+}
+
+/// Sleeps on a completion queue: on all its VIs at once.
+pub trait CqWaiter: Send + Sync + 'static {
+    /// Sleeps until a link of the queue or [`CqWaiter::wake`] wakes it. Adds to `rung` the VIs
+    /// whose links did; there is nothing to read on the others.
+    fn sleep(&self, deadline: Option<Instant>, rung: &mut Vec<ViId>);
+    /// Wakes all sleepers.
+    fn wake(&self);
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goodbye {
+    /// The other end disconnected.
+    Disconnected,
+    /// The other end refused our message `seq`.
+    Refused {
+        /// The number of the message.
+        seq: u32,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The other end broke the connection for a fault of its own.
+    Broken,
+    /// The other process is gone.
+    Died,
+    /// The medium gave up.
+    Transport,
+}
+
+/// Who asks whom for a connection.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask {
+    /// The asker's address.
+    pub local: NetAddress,
+    /// The address asked for.
+    pub remote: NetAddress,
+    /// The asker's VI.
+    pub attributes: ViAttributes,
+}
+
+/// A connection that has been made.
+#[derive(Debug)]
+pub struct Established<L> {
+    /// Our end.
+    pub link: L,
+    /// The VI at the other.
+    pub remote: ViAttributes,
+}
+
+/// A connection request that arrived.
+pub trait Incoming: Send {
+    /// One end of a connection.
+    type Link;
+    /// The asker's address and VI.
+    fn remote(&self) -> (NetAddress, ViAttributes);
+    /// Says yes. [`Error::Timeout`] when the asker has given up.
+    fn accept(&mut self, attributes: &ViAttributes) -> Result<Self::Link, Error>;
+    /// Says no.
+    fn reject(&mut self);
+}
+
+/// A connection request under way.
+pub trait Pending: Send + Sync + 'static {
+    /// One end of a connection.
+    type Link;
+    /// Waits for the outcome until `deadline` (a past one polls); `None` when there is none yet.
+    /// A peer's request with other attributes ends in the code of the attribute.
+    fn wait(&self, deadline: Option<Instant>) -> Option<Result<Established<Self::Link>, Error>>;
+    /// Gives up, and ends a [`Pending::wait`] of another thread with [`Error::InvalidState`].
+    fn cancel(&self);
+}
+
+/// What an agent finds when it looks after a VI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attention {
+    /// The application looks after it.
+    Attended,
+    /// Nobody does: the link is armed for the agent.
+    Armed,
+    /// There is no such VI, or it is not connected.
+    Gone,
+}
+
+/// The engine, as the threads of a device see it.
+pub trait Service: Send + Sync {
+    /// The agent's bell rang for `vi`, or it is time to look: moves what is there to move.
+    fn serve(&self, vi: ViId) -> Attention;
+    /// Looks whether the application still looks after `vi`; if not, arms the link for the agent.
+    fn tend(&self, vi: ViId) -> Attention;
+    /// The connection of `vi` has ended, unless frames still wait to be read.
+    fn ended(&self, vi: ViId, why: Goodbye);
+    /// The region `handle`, if a peer connected to `vi` may write it as a whole on its own, and
+    /// what else it may do: `(memory, read)`.
+    fn exposed(&self, vi: ViId, handle: MemHandle) -> Option<(Arc<Memory>, bool)>;
+}
