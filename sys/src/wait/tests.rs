@@ -1,0 +1,245 @@
+use std::cell::Cell;
+
+use super::*;
+
+/// A clock that moves only when the policy passes time.
+#[derive(Default)]
+struct Script {
+    now_ns: Cell<u64>,
+    reads: Cell<u32>,
+    pauses: Cell<u32>,
+    yields: Cell<u32>,
+    /// What a yield takes.
+    yield_ns: Cell<u64>,
+}
+
+impl Script {
+    fn pass(&self, ns: u64) {
+        self.now_ns.set(self.now_ns.get() + ns);
+    }
+}
+
+impl Clock for &Script {
+    fn now_ns(&self) -> u64 {
+        self.reads.set(self.reads.get() + 1);
+        self.now_ns.get()
+    }
+
+    fn pause(&self) {
+        self.pauses.set(self.pauses.get() + 1);
+        self.pass(PAUSE_NS);
+    }
+
+    fn yield_now(&self) {
+        self.yields.set(self.yields.get() + 1);
+        self.pass(self.yield_ns.get());
+    }
+}
+
+const PAUSE_NS: u64 = 25;
+const YIELD_NS: u64 = 490;
+
+fn script() -> Script {
+    let script = Script::default();
+    // 0 is no special time.
+    script.pass(1_000_000_000);
+    script.yield_ns.set(YIELD_NS);
+    script
+}
+
+/// Polls until the policy says to sleep; for how long it polled.
+fn fruitless<C: Clock>(spin: &mut Spin<'_, C>, script: &Script) -> u64 {
+    let start_ns = script.now_ns.get();
+    while spin.again() {}
+    script.now_ns.get() - start_ns
+}
+
+/// A wait that sleeps and is woken long after.
+fn long_wait(spinner: &Spinner<&Script>, script: &Script) -> u64 {
+    let mut spin = spinner.begin();
+    let spun_ns = fruitless(&mut spin, script);
+    script.pass(10 * NEAR_MISS_NS);
+    spin.hit();
+    spun_ns
+}
+
+#[test]
+fn a_first_poll_that_succeeds_is_free() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    spinner.begin().hit();
+    assert_eq!(
+        (script.reads.get(), script.pauses.get(), script.yields.get()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn pauses_then_yields_then_sleeps() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    let mut spin = spinner.begin();
+    let spun_ns = fruitless(&mut spin, &script);
+    assert!((20_000..20_000 + YIELD_NS).contains(&spun_ns), "{spun_ns}");
+
+    let paused_ns = u64::from(script.pauses.get()) * PAUSE_NS;
+    assert!(
+        (500..500 + 16 * PAUSE_NS).contains(&paused_ns),
+        "{paused_ns}"
+    );
+    let pausing_reads = 1 + (script.pauses.get() + 1) / 16;
+    assert_eq!(script.reads.get(), pausing_reads + script.yields.get());
+
+    assert!(!spin.again(), "one wait spins once");
+    assert_eq!(script.now_ns.get() - 1_000_000_000, spun_ns);
+}
+
+#[test]
+fn a_socket_yields_from_the_first_poll() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &script);
+    let mut spin = spinner.begin();
+    assert!(spin.again());
+    assert_eq!((script.pauses.get(), script.yields.get()), (0, 1));
+    fruitless(&mut spin, &script);
+    assert_eq!(script.pauses.get(), 0);
+}
+
+#[test]
+fn fruitless_spins_fade_out_and_a_hit_restores_them() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    let limits: Vec<_> = (0..8)
+        .map(|_| {
+            long_wait(&spinner, &script);
+            spinner.limit_ns()
+        })
+        .collect();
+    assert_eq!(limits, [10_000, 5000, 2500, 1250, 625, 0, 0, 0]);
+    assert_eq!(long_wait(&spinner, &script), 0);
+
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    long_wait(&spinner, &script);
+    let mut spin = spinner.begin();
+    assert!(spin.again());
+    spin.hit();
+    assert_eq!(spinner.limit_ns(), 20_000);
+}
+
+#[test]
+fn a_wait_that_is_dropped_counts_as_fruitless() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    fruitless(&mut spinner.begin(), &script);
+    assert_eq!(spinner.limit_ns(), 10_000);
+}
+
+#[test]
+fn a_short_sleep_restores_spinning() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    while spinner.limit_ns() > 0 {
+        long_wait(&spinner, &script);
+    }
+    let mut spin = spinner.begin();
+    assert!(!spin.again());
+    script.pass(NEAR_MISS_NS);
+    spin.hit();
+    assert_eq!(spinner.limit_ns(), 20_000);
+}
+
+#[test]
+fn a_single_cpu_never_spins() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 1, &script);
+    for _ in 0..3 {
+        let mut spin = spinner.begin();
+        assert!(!spin.again());
+        script.pass(NEAR_MISS_NS / 2);
+        spin.hit();
+    }
+    assert_eq!((script.pauses.get(), script.yields.get()), (0, 0));
+}
+
+#[test]
+fn a_lost_slice_bars_spinning_for_a_time() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    let lost_ns = 4_000_000;
+    script.yield_ns.set(lost_ns);
+    let mut spin = spinner.begin();
+    fruitless(&mut spin, &script);
+    assert_eq!(script.yields.get(), 1);
+    assert_eq!(spinner.limit_ns(), 20_000, "the limit is not to blame");
+
+    script.yield_ns.set(YIELD_NS);
+    assert!(!spinner.begin().again());
+    script.pass(lost_ns * BAR_FACTOR - 1);
+    assert!(!spinner.begin().again());
+    script.pass(1);
+    assert!(spinner.begin().again());
+}
+
+#[test]
+fn a_slice_lost_while_polling_counts_as_well() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &script);
+    let mut spin = spinner.begin();
+    assert!(spin.again());
+    script.pass(LOST_NS);
+    assert!(!spin.again());
+    assert!(!spinner.begin().again());
+}
+
+/// Beside a permanent hog the policy gives away about 3 % of the time, however the waits fall.
+#[test]
+fn a_hog_takes_little() {
+    for sleep_ns in [1_000, 70_000, 900_000, 30_000_000] {
+        let script = script();
+        let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+        script.yield_ns.set(4_000_000);
+        let start_ns = script.now_ns.get();
+        while script.now_ns.get() - start_ns < 20_000_000_000 {
+            let mut spin = spinner.begin();
+            fruitless(&mut spin, &script);
+            script.pass(sleep_ns);
+            spin.hit();
+        }
+        let lost_ns = u64::from(script.yields.get()) * 4_000_000;
+        assert!(
+            lost_ns * 30 < script.now_ns.get() - start_ns,
+            "sleeping {sleep_ns}: lost {lost_ns}"
+        );
+    }
+}
+
+#[test]
+fn no_wait_polls_beyond_its_limit() {
+    for pause_ns in [0, 1, 499, 500, 5_000, 40_000] {
+        for yield_ns in [0, 1, 600, 20_000, 100_000] {
+            let limits = Limits { pause_ns, yield_ns };
+            let script = script();
+            let spinner = Spinner::with_clock(limits, 2, &script);
+            loop {
+                let limit_ns = u64::from(spinner.limit_ns());
+                let spun_ns = long_wait(&spinner, &script);
+                assert!(
+                    spun_ns >= limit_ns && spun_ns < limit_ns + 16 * PAUSE_NS + YIELD_NS,
+                    "{limits:?}: {spun_ns}"
+                );
+                if limit_ns == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_real_clock_keeps_the_limit_too() {
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, Monotonic);
+    let start_ns = Monotonic.now_ns();
+    let mut spin = spinner.begin();
+    while spin.again() {}
+    assert!(Monotonic.now_ns() - start_ns >= 20_000 || spinner.barred(Monotonic.now_ns()));
+}
