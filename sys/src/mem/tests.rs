@@ -1,1 +1,215 @@
+use std::{fs::File, ptr};
 
+use proptest::prelude::*;
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create},
+    mm::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+};
+
+use super::*;
+
+#[test]
+fn fresh_memory_is_zero_and_keeps_what_is_written() {
+    for memory in [Memory::private(5000), Memory::shared(5000)] {
+        let memory = memory.expect("memory");
+        assert_eq!((memory.len(), memory.writable()), (5000, true));
+        assert_eq!(bytes(&memory), vec![0; 5000]);
+        memory.write(4990, b"0123456789").expect("inside");
+        assert_eq!(&bytes(&memory)[4990..], b"0123456789");
+    }
+}
+
+#[test]
+fn an_access_outside_is_refused() {
+    let memory = Memory::private(100).expect("memory");
+    assert_eq!(memory.write(0, &[0; 101]), Err(OutOfRange));
+    assert_eq!(memory.write(100, &[0]), Err(OutOfRange));
+    assert_eq!(memory.write(100, &[]), Ok(()));
+    assert_eq!(memory.write(101, &[]), Err(OutOfRange));
+    assert_eq!(memory.read(usize::MAX, &mut [0; 2]), Err(OutOfRange));
+    assert_eq!(
+        Memory::copy(&memory, 0, &memory, 1, usize::MAX, Store::Plain),
+        Err(OutOfRange)
+    );
+    assert_eq!(
+        Memory::copy(&memory, 1, &memory, 0, 100, Store::Streaming),
+        Err(OutOfRange)
+    );
+    assert_eq!(memory.load_u32(97, Ordering::Relaxed), Err(OutOfRange));
+    assert_eq!(memory.load_u32(96, Ordering::Relaxed), Ok(0));
+    assert_eq!(
+        memory.load_u32(2, Ordering::Relaxed),
+        Err(OutOfRange),
+        "misaligned"
+    );
+    assert_eq!(
+        memory.store_u64(4, 0, Ordering::Relaxed),
+        Err(OutOfRange),
+        "misaligned"
+    );
+}
+
+#[test]
+fn a_length_of_zero_or_beyond_the_address_space_is_refused() {
+    for len in [0, usize::MAX, usize::MAX / 2] {
+        assert_eq!(
+            Memory::private(len).expect_err("refused").kind(),
+            ErrorKind::InvalidInput
+        );
+        assert_eq!(
+            Memory::shared(len).expect_err("refused").kind(),
+            ErrorKind::InvalidInput
+        );
+    }
+}
+
+#[test]
+fn words_are_where_bytes_are() {
+    let memory = Memory::shared(64).expect("memory");
+    memory
+        .store_u32(4, 0x0102_0304, Ordering::Release)
+        .expect("aligned");
+    memory.store_u64(8, 5, Ordering::Release).expect("aligned");
+    assert_eq!(&bytes(&memory)[4..8], 0x0102_0304_u32.to_ne_bytes());
+    assert_eq!(memory.load_u32(4, Ordering::Acquire), Ok(0x0102_0304));
+    assert_eq!(memory.load_u64(8, Ordering::Acquire), Ok(5));
+}
+
+#[test]
+fn an_importer_sees_the_same_bytes() {
+    let memory = Memory::shared(3 << 20).expect("memory");
+    let imported = Memory::import(memory.try_clone_fd().expect("shared"), 3 << 20).expect("sealed");
+    memory.write(12345, b"here").expect("inside");
+    assert_eq!(&bytes(&imported)[12345..12349], b"here");
+    assert_ne!(memory.addr(), imported.addr());
+}
+
+#[test]
+fn what_a_peer_could_pull_away_is_not_imported() {
+    let kind = |fd: OwnedFd, len| Memory::import(fd, len).expect_err("refused").kind();
+
+    let file = File::open("/proc/self/exe").expect("a file");
+    assert_eq!(kind(file.into(), 1), ErrorKind::InvalidData);
+
+    for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW] {
+        let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+        ftruncate(&fd, 8192).expect("resizable");
+        fcntl_add_seals(&fd, seals).expect("sealable");
+        assert_eq!(kind(fd, 4096), ErrorKind::InvalidData);
+    }
+
+    let small = Memory::shared(4096)
+        .expect("memory")
+        .try_clone_fd()
+        .expect("shared");
+    assert_eq!(kind(small, 4097), ErrorKind::InvalidData);
+}
+
+#[test]
+fn our_own_memory_cannot_be_resized() {
+    let fd = Memory::shared(4096)
+        .expect("memory")
+        .try_clone_fd()
+        .expect("shared");
+    assert!(ftruncate(&fd, 0).is_err());
+    assert!(ftruncate(&fd, 8192).is_err());
+    let sealed = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    assert!(fcntl_get_seals(&fd).expect("a memfd").contains(sealed));
+}
+
+#[test]
+fn borrowed_memory_is_the_callers() {
+    let mut buffer = vec![1_u8; 10_000];
+    let addr = buffer.as_mut_ptr().expose_provenance();
+    // SAFETY: `buffer` outlives the value, and is looked at only between its accesses.
+    let memory = unsafe { Memory::borrowed(addr, 10_000) }.expect("mapped");
+    assert!(memory.writable());
+    memory.write(9_999, &[7]).expect("inside");
+    drop(memory);
+    assert_eq!(buffer[9_999], 7);
+}
+
+#[test]
+fn borrowed_memory_must_be_there() {
+    let page = page_size();
+    // SAFETY: a new mapping.
+    let start = unsafe {
+        mmap_anonymous(
+            ptr::null_mut(),
+            4 * page,
+            ProtFlags::READ,
+            MapFlags::PRIVATE,
+        )
+    }
+    .expect("pages");
+    // SAFETY: the last two pages are this test's own.
+    unsafe { munmap(start.wrapping_byte_add(2 * page), 2 * page) }.expect("mapped");
+    let addr = start.expose_provenance();
+    // SAFETY: what is mapped stays so.
+    let borrow = |addr, len| unsafe { Memory::borrowed(addr, len) };
+
+    let memory = borrow(addr + 10, 2 * page - 10).expect("mapped");
+    assert!(!memory.writable());
+    assert_eq!(memory.read(0, &mut [1]), Ok(()));
+    assert_eq!(memory.write(0, &[1]), Err(OutOfRange));
+    assert_eq!(memory.store_u64(6, 1, Ordering::Relaxed), Err(OutOfRange));
+
+    for (addr, len) in [
+        (addr + page, page + 1),
+        (0, 1),
+        (addr, 0),
+        (usize::MAX, 1),
+        (usize::MAX - 10, 100),
+    ] {
+        assert_eq!(
+            borrow(addr, len).expect_err("refused").kind(),
+            ErrorKind::InvalidInput
+        );
+    }
+}
+
+#[test]
+fn the_unshared_keep_their_bytes_and_their_address() {
+    let memory = Memory::shared(1 << 20).expect("memory");
+    let old = Memory::import(memory.try_clone_fd().expect("shared"), 1 << 20).expect("sealed");
+    memory.write(500_000, b"mine").expect("inside");
+    memory.write((1 << 20) - 4, b"last").expect("inside");
+    let (addr, before) = (memory.addr(), bytes(&memory));
+
+    memory.unshare().expect("shared");
+    assert_eq!(memory.addr(), addr);
+    assert_eq!(bytes(&memory), before);
+    old.write(500_000, b"evil").expect("inside");
+    assert_eq!(bytes(&memory), before);
+
+    let new = Memory::import(memory.try_clone_fd().expect("shared"), 1 << 20).expect("sealed");
+    memory.write(0, b"new").expect("inside");
+    assert_eq!(&bytes(&new)[..3], b"new");
+    assert_eq!(
+        Memory::private(1)
+            .expect("memory")
+            .unshare()
+            .expect_err("private")
+            .kind(),
+        ErrorKind::Unsupported
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_copy_is_a_memmove(to in 0..5000_usize, from in 0..5000_usize, len in 0..5000_usize, streaming: bool) {
+        let memory = Memory::private(10_000).expect("memory");
+        let mut model: Vec<u8> = (0..10_000_u32).map(|i| (i * 31 % 251) as u8).collect();
+        memory.write(0, &model).expect("inside");
+        model.copy_within(from..from + len, to);
+        let store = if streaming { Store::Streaming } else { Store::Plain };
+        Memory::copy(&memory, to, &memory, from, len, store).expect("inside");
+        prop_assert_eq!(bytes(&memory), model);
+    }
+}
+
+fn bytes(memory: &Memory) -> Vec<u8> {
+    let mut bytes = vec![0xff; memory.len()];
+    memory.read(0, &mut bytes).expect("all of it");
+    bytes
+}

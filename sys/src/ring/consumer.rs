@@ -53,6 +53,14 @@ impl<S: Cells> Consumer<S> {
         self.cells.set_consumed(self.consumed);
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn starting_at(self, frame: u32) -> Self {
+        Self {
+            consumed: frame,
+            ..self
+        }
+    }
+
     fn index(&self) -> u32 {
         self.consumed % S::COUNT
     }

@@ -52,11 +52,9 @@ impl<S: Cells> Producer<S> {
             return None;
         }
         let mut piece = self.place(data_len);
-        // What the consumer last said is good enough, but once per stride look whether the ring is empty and can start again at
-        // its first pages.
-        let restart = data_len > 0
-            && self.head & self.mask() >= RESTART_STRIDE
-            && self.crosses_stride(piece.end);
+        // What the consumer last said is good enough; but once per stride look whether the ring is
+        // empty, and can start again at its first pages.
+        let restart = self.head / RESTART_STRIDE != piece.end / RESTART_STRIDE;
         if restart || !self.fits(piece) {
             self.refresh();
             piece = self.place(data_len);
@@ -105,6 +103,16 @@ impl<S: Cells> Producer<S> {
         self.broken
     }
 
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn starting_at(self, frame: u32) -> Self {
+        self.cells.set_consumed(frame);
+        Self {
+            produced: frame,
+            consumed: frame,
+            ..self
+        }
+    }
+
     /// Frames published and not yet seen to be released.
     fn in_flight(&self) -> u32 {
         self.produced.wrapping_sub(self.consumed)
@@ -135,10 +143,6 @@ impl<S: Cells> Producer<S> {
 
     fn fits(&self, piece: Piece) -> bool {
         self.in_flight() < S::COUNT && piece.end.wrapping_sub(self.tail) <= self.cells.data_len()
-    }
-
-    fn crosses_stride(&self, end: u32) -> bool {
-        self.head / RESTART_STRIDE != end / RESTART_STRIDE
     }
 
     fn refresh(&mut self) {
