@@ -36,10 +36,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace, wherever the caller stands.
+/// The workspace, wherever the caller stands. Asked of cargo when run, not when built: clones may share a target folder.
 fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }
 
 const USAGE: &str = "\
