@@ -1,0 +1,62 @@
+use std::io;
+use std::process::ExitCode;
+
+/// What ends a command, by who can do something about it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The command line asks for what cannot be.
+    #[error("{0}")]
+    Misuse(String),
+    /// The kernel refused a call.
+    #[error("{what}: {source}")]
+    System {
+        what: &'static str,
+        source: io::Error,
+    },
+    /// A file that the caller named.
+    #[error("{path}: {source}")]
+    File { path: String, source: io::Error },
+    /// The other end of the connection went away in the middle of a message.
+    #[error("the other end closed the connection")]
+    Closed,
+    /// What came from the other process is not what the protocol allows.
+    #[error("unexpected answer from {from}: {what}")]
+    Protocol { from: &'static str, what: String },
+    /// One of the two measuring processes failed; this is its own message.
+    #[error("measuring process {side}: {message}")]
+    Side { side: usize, message: String },
+    /// A plot could not be drawn.
+    #[error("plot: {0}")]
+    Plot(String),
+}
+
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// 2 for misuse, as clap does for a command line that it rejects itself, and 1 for the rest.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Misuse(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+
+    /// A side that lost its connection has little to say about why.
+    pub(crate) fn is_consequence(&self) -> bool {
+        matches!(self, Self::Side { message, .. } if *message == Self::Closed.to_string())
+    }
+}
+
+/// Names the call that failed.
+pub(crate) trait Context<T> {
+    fn context(self, what: &'static str) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
+    fn context(self, what: &'static str) -> Result<T> {
+        self.map_err(|source| Error::System {
+            what,
+            source: source.into(),
+        })
+    }
+}

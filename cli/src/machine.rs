@@ -1,0 +1,99 @@
+use std::fmt;
+
+use serde::Serialize;
+use sys::host::{self, Handoff, Machine};
+
+use crate::error::{Context, Error, Result};
+use crate::netpipe::CONGESTION;
+use crate::netpipe::plan::Placement;
+
+/// What belongs beside figures: the machine before the first measurement, and what had become of it after the last.
+#[derive(Debug, Serialize)]
+pub(crate) struct Conditions {
+    pub(crate) cpu_model: String,
+    pub(crate) kernel: String,
+    pub(crate) affinity: Vec<usize>,
+    /// One-way hand-off of a cache line between the first two CPUs, before and after; `None` with a single CPU.
+    pub(crate) handoff_ns: Option<[f64; 2]>,
+    /// One-way wake-up of a thread on an idle CPU, before.
+    pub(crate) wakeup_us: Option<f64>,
+    /// Of the TCP connections measured, whatever the host's default is.
+    pub(crate) congestion: &'static str,
+}
+
+impl Conditions {
+    /// Completes what was measured before the run.
+    pub(crate) fn since(before: Machine) -> Result<Self> {
+        let after = host::handoff().context("cache-line hand-off")?;
+        let median = |handoff: Handoff| handoff.median_ns;
+        Ok(Self {
+            cpu_model: before.cpu_model,
+            kernel: before.kernel,
+            affinity: before.affinity,
+            handoff_ns: before
+                .handoff
+                .zip(after)
+                .map(|(before, after)| [median(before), median(after)]),
+            wakeup_us: before.wakeup_us,
+            congestion: CONGESTION,
+        })
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpus: Vec<_> = self.affinity.iter().map(usize::to_string).collect();
+        write!(
+            f,
+            "machine: {}; CPUs {}; {}; TCP {}",
+            self.cpu_model,
+            cpus.join(","),
+            self.kernel,
+            self.congestion,
+        )?;
+        if let Some([before, after]) = self.handoff_ns {
+            let [was, is] = [near_or_far(before), near_or_far(after)];
+            write!(
+                f,
+                "; cache line {before:.0} ns ({was}) before, {after:.0} ns ({is}) after"
+            )?;
+        }
+        match self.wakeup_us {
+            Some(wakeup) => write!(f, "; wake-up {wakeup:.1} µs"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn near_or_far(handoff_ns: f64) -> &'static str {
+    if handoff_ns < host::NEAR_NS {
+        "near"
+    } else {
+        "far"
+    }
+}
+
+/// Describes this machine; call it before the first measurement.
+pub(crate) fn measure() -> Result<Machine> {
+    Machine::measure().context("describing the machine")
+}
+
+/// Binds this process to one CPU.
+pub(crate) fn pin(cpu: usize) -> Result<()> {
+    host::pin(cpu).context("sched_setaffinity")
+}
+
+/// The CPUs for the passive and the active process.
+///
+/// # Errors
+/// Two CPUs are wanted and this process may use one only.
+pub(crate) fn cpus(placement: Placement) -> Result<[usize; 2]> {
+    let allowed = host::affinity().context("sched_getaffinity")?;
+    match (placement, allowed.as_slice()) {
+        (Placement::One, [.., last]) => Ok([*last, *last]),
+        (Placement::Two, [first, second, ..]) => Ok([*first, *second]),
+        _ => Err(Error::Misuse(format!(
+            "{placement} are asked for, but the affinity mask allows {allowed:?} only"
+        ))),
+    }
+}

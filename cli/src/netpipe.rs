@@ -1,0 +1,74 @@
+//! The NetPIPE method: messages of growing sizes between two processes, over each transport in turn in the same run.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::error::{Context, Error, Result};
+use session::Session;
+
+pub(crate) mod options;
+pub(crate) mod pair;
+pub(crate) mod pipe;
+pub(crate) mod plan;
+mod plot;
+pub(crate) mod report;
+mod run;
+mod session;
+pub(crate) mod side;
+mod socket;
+pub(crate) mod table;
+mod tcp;
+mod unix;
+
+pub(crate) use options::Options;
+pub(crate) use tcp::CONGESTION;
+
+/// The hidden command that a measuring process is started with.
+pub(crate) const SIDE_COMMAND: &str = "netpipe-side";
+
+/// `sovia vi netpipe`.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let session = Session::new(options)?;
+    for path in [&options.json, &options.svg].into_iter().flatten() {
+        check_writable(path)?;
+    }
+    let report = session.measure()?;
+    if let Some(path) = &options.svg {
+        plot::draw(&report, path)?;
+        if !report.transfer_sizes().is_empty() {
+            plot::draw_mtu(&report, &plot::beside(path, "mtu"))?;
+        }
+    }
+    let mut stdout = io::stdout().lock();
+    match &options.json {
+        Some(path) if path.as_os_str() == STDOUT => {
+            return writeln!(stdout, "{}", report.json()?).context("standard output");
+        }
+        Some(path) => std::fs::write(path, report.json()?).map_err(unwritable(path))?,
+        None => {}
+    }
+    write!(stdout, "{report}").context("standard output")
+}
+
+/// Says now, and not after minutes of measuring, that a file cannot be written.
+fn check_writable(path: &Path) -> Result<()> {
+    if path.as_os_str() == STDOUT {
+        return Ok(());
+    }
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map(drop)
+        .map_err(unwritable(path))
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::File {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+const STDOUT: &str = "-";

@@ -1,0 +1,84 @@
+use std::path::PathBuf;
+
+use super::plan::{Placement, Transport, Wait};
+
+/// Latency and throughput by message size: VI, TCP and Unix sockets in one run
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Transports to compare
+    #[arg(long, value_delimiter = ',', default_values = ["tcp", "unix", "vi"])]
+    pub(super) transport: Vec<Transport>,
+    /// How an end learns that a message has come
+    #[arg(long, value_delimiter = ',', default_values = ["poll", "block"])]
+    pub(super) wait: Vec<Wait>,
+    /// Both processes on one CPU, or each on its own [default: as many as there are]
+    #[arg(long, value_delimiter = ',', value_name = "PLACEMENT")]
+    pub(super) cpus: Vec<Placement>,
+    /// Connections a transport, which take turns message by message
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) vis: u16,
+    /// Messages one way, instead of one there and one back
+    #[arg(long, conflicts_with = "bidirectional")]
+    pub(super) stream: bool,
+    /// Both ends send at the same time; throughput is of both directions together
+    #[arg(long)]
+    pub(super) bidirectional: bool,
+    /// Maximum transfer sizes of the VI to compare; longer messages go in fragments
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", default_values = ["1500", "9000", "65536"],
+          value_parser = clap::value_parser!(u32).range(64..=1 << 30))]
+    pub(super) mtu: Vec<u32>,
+    /// Smallest message
+    #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = size)]
+    pub(super) min: usize,
+    /// Largest message
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20, value_parser = size)]
+    pub(super) max: usize,
+    /// Also measure each size with so many bytes less and more
+    #[arg(long, value_name = "BYTES", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=4096))]
+    pub(super) perturbation: u16,
+    /// Exactly these sizes, without perturbation
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = size,
+          conflicts_with_all = ["min", "max", "perturbation"])]
+    pub(super) sizes: Vec<usize>,
+    /// Runs a measurement; the best counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(5..=100))]
+    pub(super) runs: u16,
+    /// Milliseconds a run
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(super) run_ms: Option<u16>,
+    /// A few sizes only: takes some seconds
+    #[arg(long, conflicts_with_all = ["min", "max", "perturbation", "sizes"])]
+    pub(super) quick: bool,
+    /// Write all figures to this file, - for standard output instead of the tables
+    #[arg(long, value_name = "FILE")]
+    pub(super) json: Option<PathBuf>,
+    /// Draw the curves into this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sovia vi netpipe --quick
+  sovia vi netpipe --json all.json --svg curves.svg
+  sovia vi netpipe --stream --cpus two --transport tcp,vi --sizes 64k,1m
+  sovia vi netpipe --vis 8 --max 64k --wait poll";
+
+/// A size in bytes, `k` and `m` meaning 1024 and 1024².
+fn size(text: &str) -> Result<usize, String> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, unit) = match lower.strip_suffix(['k', 'm']) {
+        Some(digits) if lower.ends_with('k') => (digits, 1 << 10),
+        Some(digits) => (digits, 1 << 20),
+        None => (lower.as_str(), 1),
+    };
+    digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit))
+        .filter(|bytes| (1..=SIZE_MAX).contains(bytes))
+        .ok_or_else(|| format!("a size between 1 and {}m is wanted", SIZE_MAX >> 20))
+}
+
+const SIZE_MAX: usize = 64 << 20;

@@ -1,0 +1,89 @@
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+use rustix::net::sockopt;
+
+use super::pipe::{Port, Shape};
+use super::socket::Socket;
+use crate::error::{Context, Error, Result};
+
+/// Kernel TCP over loopback, with TCP_NODELAY and [`CONGESTION`].
+pub(crate) struct Tcp {
+    shape: Shape,
+    address: SocketAddr,
+    /// None at the end that dials.
+    listener: Option<TcpListener>,
+}
+
+impl Tcp {
+    fn connection(&self) -> Result<TcpStream> {
+        let stream = match &self.listener {
+            Some(listener) => listener.accept().context("accept")?.0,
+            None => TcpStream::connect(self.address).context("connect")?,
+        };
+        stream.set_nodelay(true).context("TCP_NODELAY")?;
+        set_congestion(&stream)?;
+        Ok(stream)
+    }
+}
+
+impl Port for Tcp {
+    type Pipe = Socket;
+
+    fn listen(shape: Shape) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
+        set_congestion(&listener)?;
+        Ok(Self {
+            shape,
+            address: listener.local_addr().context("getsockname")?,
+            listener: Some(listener),
+        })
+    }
+
+    fn dial(shape: Shape, address: &str) -> Result<Self> {
+        let address = address.parse().map_err(|_| Error::Protocol {
+            from: "the listening side",
+            what: format!("TCP address {address:?}"),
+        })?;
+        Ok(Self {
+            shape,
+            address,
+            listener: None,
+        })
+    }
+
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn open(&mut self) -> Result<Socket> {
+        Ok(Socket::new(self.connection()?.into(), self.shape))
+    }
+
+    fn knock(&mut self) -> Result<()> {
+        let stream = self.connection()?;
+        match self.listener {
+            Some(_) => Ok(()),
+            None => until_closed(stream),
+        }
+    }
+}
+
+/// Waits for the peer's close. The passive end closes first, so that no ephemeral port of ours stays in TIME_WAIT.
+pub(super) fn until_closed(mut stream: impl Read) -> Result<()> {
+    match stream.read(&mut [0]).context("read")? {
+        0 => Ok(()),
+        _ => Err(Error::Protocol {
+            from: "the listening side",
+            what: "a byte on a connection that carries none".into(),
+        }),
+    }
+}
+
+fn set_congestion(socket: &impl AsFd) -> Result<()> {
+    sockopt::set_tcp_congestion(socket, CONGESTION).context("TCP_CONGESTION")
+}
+
+/// Set explicitly: bbr, the default on some hosts, makes an idle loopback unsteady.
+pub(crate) const CONGESTION: &str = "cubic";
