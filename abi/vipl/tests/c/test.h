@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 enum { LIMIT_S = 60, SOON_MS = 5000 };
@@ -114,25 +115,41 @@ static inline const char *test_name(char *text, size_t size, pid_t owner, char l
  * killed.  Returns whether all ended with 0.
  */
 struct sides {
-    const char *device;
-    pid_t       owner; /* for test_name */
-    int         index; /* 0 is the server */
-    int         count;
+    const char        *device;
+    pid_t              owner; /* for test_name */
+    int                index; /* 0 is the server */
+    int                count;
+    pthread_barrier_t *barrier;
 };
+
+/* Returns when all sides have come here: what MPI was to the programs of the time. */
+static inline void all_here(const struct sides *sides)
+{
+    int result = pthread_barrier_wait(sides->barrier);
+
+    NEED(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
+}
 
 static inline int run_sides(const char *device, int count, int (*const side[])(const struct sides *))
 {
     enum { SIDES_MAX = 8 };
-    pid_t children[SIDES_MAX] = {0};
-    int   i, left, failed = 0;
+    pid_t                 children[SIDES_MAX] = {0};
+    pthread_barrierattr_t shared;
+    pthread_barrier_t    *barrier;
+    int                   i, left, failed = 0;
 
     NEED(count <= SIDES_MAX);
+    barrier = mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    NEED(barrier != MAP_FAILED);
+    NEED(pthread_barrierattr_init(&shared) == 0);
+    NEED(pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED) == 0);
+    NEED(pthread_barrier_init(barrier, &shared, (unsigned)count) == 0);
     fflush(NULL);
     for (i = 0; i < count; i++) {
         children[i] = fork();
         NEED(children[i] >= 0);
         if (children[i] == 0) {
-            struct sides sides = {device, getppid(), i, count};
+            struct sides sides = {device, getppid(), i, count, barrier};
 
             limit_time();
             exit(side[i](&sides));
@@ -153,6 +170,7 @@ static inline int run_sides(const char *device, int count, int (*const side[])(c
                 if (children[i] > 0)
                     kill(children[i], SIGTERM);
     }
+    munmap(barrier, sizeof *barrier);
     return !failed;
 }
 
