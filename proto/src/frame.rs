@@ -172,7 +172,18 @@ impl Head {
     /// # Errors
     /// [`FrameError`] for unknown kinds and flags, and when a piece does not lie within its message.
     pub fn decode(words: &[u32; HEAD_WORDS]) -> Result<Self, FrameError> {
-        let [first, len, msg_len, offset, seq, immediate, handle, _, addr_low, addr_high] = *words;
+        let [
+            first,
+            len,
+            msg_len,
+            offset,
+            seq,
+            immediate,
+            handle,
+            _,
+            addr_low,
+            addr_high,
+        ] = *words;
         let [kind, flags, ..] = first.to_le_bytes();
         let kind = Kind::from_code(kind).ok_or(FrameError::Kind(kind))?;
         if flags & !(FLAG_IMMEDIATE | FLAG_PLACED) != 0 {
@@ -265,7 +276,11 @@ mod tests {
         ] {
             let mut words = Head::bare(Kind::Send, 0).encode();
             words[1..4].copy_from_slice(&[len, msg_len, offset]);
-            assert_eq!(Head::decode(&words).is_ok(), good, "{len} {offset} {msg_len}");
+            assert_eq!(
+                Head::decode(&words).is_ok(),
+                good,
+                "{len} {offset} {msg_len}"
+            );
         }
     }
 

@@ -163,7 +163,7 @@ impl Default for Segments {
 }
 
 impl Segments {
-    fn push(&mut self, segment: Segment) {
+    pub(crate) fn push(&mut self, segment: Segment) {
         match self.near.get_mut(usize::from(self.near_len)) {
             Some(place) => {
                 *place = segment;

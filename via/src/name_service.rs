@@ -37,7 +37,11 @@ impl NameService {
     pub fn read(&mut self, text: &str) -> Result<(), Error> {
         let read: Result<Vec<_>, Error> = text
             .lines()
-            .map(|line| line.split_once('#').map_or(line, |(before, _)| before).trim())
+            .map(|line| {
+                line.split_once('#')
+                    .map_or(line, |(before, _)| before)
+                    .trim()
+            })
             .filter(|line| !line.is_empty())
             .map(|line| {
                 let mut words = line.split_whitespace();
@@ -109,8 +113,16 @@ mod tests {
     #[test]
     fn a_bad_line_changes_nothing() {
         let mut names = NameService::new("me", [0; 6]);
-        for bad in ["you", "you 1:2:3", "you 1:2:3:4:5:g", "you 1:2:3:4:5:6 more"] {
-            assert_eq!(names.read(&format!("he 1:2:3:4:5:6\n{bad}")), Err(Error::NameService));
+        for bad in [
+            "you",
+            "you 1:2:3",
+            "you 1:2:3:4:5:g",
+            "you 1:2:3:4:5:6 more",
+        ] {
+            assert_eq!(
+                names.read(&format!("he 1:2:3:4:5:6\n{bad}")),
+                Err(Error::NameService)
+            );
             assert_eq!(names.address("he", 0), Err(Error::NameService));
         }
     }

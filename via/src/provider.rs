@@ -98,8 +98,11 @@ pub trait NicOps: Send + Sync {
     ///
     /// Errors: [`Error::InvalidParameter`] for no bytes, [`Error::Resource`] over a limit,
     /// [`Error::InvalidPtag`], [`Error::InvalidRdmaRead`].
-    fn register_mem(&self, memory: Arc<Memory>, attributes: MemAttributes)
-    -> Result<MemHandle, Error>;
+    fn register_mem(
+        &self,
+        memory: Arc<Memory>,
+        attributes: MemAttributes,
+    ) -> Result<MemHandle, Error>;
     /// Ends a registration; the memory is not touched after this returns.
     /// Errors: [`Error::InvalidParameter`] unless `addr` is where the region begins.
     fn deregister_mem(&self, addr: u64, handle: MemHandle) -> Result<(), Error>;

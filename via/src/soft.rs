@@ -11,9 +11,20 @@
 //! thread of the device ("agent") serves VIs whose owner is elsewhere ([`Service`]), and a
 //! dispatcher calls handlers.
 
+mod connect;
+mod core;
+mod cq;
+mod dispatch;
 mod link;
+mod memory;
+mod nic;
+mod queue;
+mod receive;
+mod transmit;
+mod vi;
 
 pub use self::link::{
     Ask, Attention, CqWaiter, Device, Established, Garbage, Goodbye, Incoming, Link, Pending,
     Service, Sleeper, Waiter, Window, Write,
 };
+pub use self::nic::SoftNic;

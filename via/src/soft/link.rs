@@ -9,7 +9,9 @@ use proto::frame::{Head, Refusal};
 use sys::mem::{Memory, OutOfRange};
 
 use crate::provider::{Export, ViId};
-use crate::{Capabilities, Error, MemHandle, NetAddress, NicAttributes, RemoteSegment, ViAttributes};
+use crate::{
+    Capabilities, Error, MemHandle, NetAddress, NicAttributes, RemoteSegment, ViAttributes,
+};
 
 /// One kind of NIC without VI hardware.
 pub trait Device: Send + Sync + Sized + 'static {
@@ -31,8 +33,9 @@ pub trait Device: Send + Sync + Sized + 'static {
     fn started(&self, service: Weak<dyn Service>);
     /// The NIC closes: stop all threads of the device. Every link has been dropped.
     fn stop(&self);
-    /// An application thread has begun to look after VIs that had been left to the device.
-    fn stirred(&self);
+    /// An application thread has begun to look after `vi`, or has stopped sleeping on it: it is no
+    /// longer armed for the agent, which has to look again some time later whether it should be.
+    fn stirred(&self, vi: ViId);
     /// The time that timeouts are measured in.
     fn now(&self) -> Instant;
 
@@ -41,8 +44,11 @@ pub trait Device: Send + Sync + Sized + 'static {
     /// Offers a connection to the mirror image of `ask`.
     fn peer_request(&self, ask: &Ask) -> Result<Self::Pending, Error>;
     /// Waits for a request to `local`; [`Error::Timeout`] at the deadline.
-    fn listen(&self, local: &NetAddress, deadline: Option<Instant>)
-    -> Result<Self::Incoming, Error>;
+    fn listen(
+        &self,
+        local: &NetAddress,
+        deadline: Option<Instant>,
+    ) -> Result<Self::Incoming, Error>;
 
     /// Makes both ends: a link, and what the other end needs.
     fn export(&self, attributes: &ViAttributes) -> Result<(Self::Link, Export), Error> {

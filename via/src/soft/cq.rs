@@ -1,0 +1,274 @@
+//! Completion queues.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sys::sync::{AtomicU32, Ordering};
+use sys::wait::{Limits, Spinner};
+
+use super::link::{CqWaiter, Device};
+use super::nic::Shared;
+use super::vi::SoftVi;
+use crate::Error;
+use crate::provider::{CqEntry, CqHandler, CqId, CqOps, Timeout, ViId};
+
+/// A completion queue of a software NIC.
+///
+/// Completions are found by looking at the links of its VIs: of all that were active lately ("hot").
+/// The others are armed, and ring.
+pub(super) struct SoftCq<D: Device> {
+    id: CqId,
+    nic: Arc<Shared<D>>,
+    entries: Mutex<Entries>,
+    hot: Mutex<Vec<Hot<D>>>,
+    waiter: D::CqWaiter,
+    sleepers: AtomicU32,
+    spinner: Spinner,
+}
+
+#[derive(Default)]
+struct Entries {
+    queue: VecDeque<CqEntry>,
+    capacity: u32,
+    /// Entries beyond the capacity that the consumer promised to keep to; none is lost.
+    overruns: u64,
+    handlers: VecDeque<CqHandler>,
+    /// VIs bound to it.
+    bound: u32,
+    destroyed: bool,
+}
+
+struct Hot<D: Device> {
+    vi: Arc<SoftVi<D>>,
+    /// Fruitless looks since something arrived.
+    fruitless: u32,
+}
+
+impl<D: Device> SoftCq<D> {
+    pub(super) fn new(id: CqId, nic: Arc<Shared<D>>, capacity: u32) -> Result<Self, Error> {
+        let waiter = nic.device.cq_waiter().map_err(|_| Error::Resource)?;
+        Ok(Self {
+            id,
+            nic,
+            entries: Mutex::new(Entries {
+                capacity,
+                ..Entries::default()
+            }),
+            hot: Mutex::default(),
+            waiter,
+            sleepers: AtomicU32::new(0),
+            spinner: Spinner::new(Limits::MEMORY),
+        })
+    }
+
+    pub(super) fn waiter(&self) -> &D::CqWaiter {
+        &self.waiter
+    }
+
+    pub(super) fn bind(&self) {
+        self.entries().bound += 1;
+    }
+
+    pub(super) fn unbind(&self, vi: ViId) {
+        let mut entries = self.entries();
+        entries.bound -= 1;
+        entries.queue.retain(|entry| entry.vi != vi);
+    }
+
+    /// One more completed descriptor.
+    pub(super) fn push(&self, entry: CqEntry) {
+        let mut entries = self.entries();
+        if let Some(handler) = entries.handlers.pop_front() {
+            drop(entries);
+            self.nic.dispatcher.entry(self.id, handler, entry);
+            return;
+        }
+        if entries.queue.len() >= entries.capacity as usize {
+            entries.overruns += 1;
+        }
+        entries.queue.push_back(entry);
+        drop(entries);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.waiter.wake();
+        }
+    }
+
+    /// Looks at `vi` from now on. Not with its lock held.
+    pub(super) fn heat(&self, vi: &Arc<SoftVi<D>>) {
+        let mut hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        match hot.iter_mut().find(|hot| hot.vi.id == vi.id) {
+            Some(hot) => hot.fruitless = 0,
+            None => hot.push(Hot {
+                vi: Arc::clone(vi),
+                fruitless: 0,
+            }),
+        }
+    }
+
+    /// No longer looks at a VI that has been destroyed. Not with its lock held.
+    pub(super) fn forget(&self, vi: ViId) {
+        let mut hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        hot.retain(|hot| hot.vi.id != vi);
+    }
+
+    pub(super) fn end_life(&self) {
+        let mut entries = self.entries();
+        entries.destroyed = true;
+        entries.handlers.clear();
+        entries.queue.clear();
+        drop(entries);
+        self.hot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        self.waiter.wake();
+    }
+
+    /// Looks at the hot VIs, and lets those cool that have been quiet for long.
+    fn look(&self) {
+        let Ok(mut hot) = self.hot.try_lock() else {
+            return;
+        };
+        let crowded = hot.len() > ALWAYS_HOT;
+        hot.retain_mut(|hot| {
+            if hot.vi.poll() {
+                hot.fruitless = 0;
+                return true;
+            }
+            hot.fruitless += 1;
+            if !crowded || hot.fruitless < FRUITLESS_MAX {
+                return true;
+            }
+            let mut core = hot.vi.lock();
+            hot.vi.arm_for_agent(&mut core);
+            // Armed, it rings; without a link there is nothing to look at.
+            !core.armed && core.link.is_some()
+        });
+    }
+
+    /// Makes sure that a completion on any VI wakes a sleeper. Returns the entry, if one came.
+    fn arm(&self) -> Option<CqEntry> {
+        let hot: Vec<_> = {
+            let hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+            hot.iter().map(|hot| Arc::clone(&hot.vi)).collect()
+        };
+        for vi in hot {
+            let mut core = vi.lock();
+            vi.arm_for_agent(&mut core);
+        }
+        self.entries().queue.pop_front()
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self) -> Result<MutexGuard<'_, Entries>, Error> {
+        self.nic.check()?;
+        let entries = self.entries();
+        if entries.destroyed {
+            return Err(Error::InvalidParameter);
+        }
+        Ok(entries)
+    }
+}
+
+impl<D: Device> CqOps for SoftCq<D> {
+    fn id(&self) -> CqId {
+        self.id
+    }
+
+    fn done(&self) -> Result<Option<CqEntry>, Error> {
+        let entry = self.enter()?.queue.pop_front();
+        if entry.is_some() {
+            return Ok(entry);
+        }
+        self.look();
+        Ok(self.entries().queue.pop_front())
+    }
+
+    fn wait(&self, timeout: Timeout) -> Result<CqEntry, Error> {
+        let deadline = self.nic.deadline(timeout);
+        let mut spin = self.spinner.begin();
+        loop {
+            if let Some(entry) = self.done()? {
+                spin.hit();
+                return Ok(entry);
+            }
+            if timeout == Some(Duration::ZERO) {
+                return Err(Error::Timeout);
+            }
+            if !spin.again() {
+                break;
+            }
+        }
+        let mut rung = Vec::new();
+        loop {
+            self.sleepers.fetch_add(1, Ordering::SeqCst);
+            let entry = self.arm();
+            if entry.is_none() {
+                self.waiter.sleep(deadline, &mut rung);
+            }
+            self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            for vi in rung.drain(..).filter_map(|id| self.nic.vi(id)) {
+                vi.serve();
+                self.heat(&vi);
+            }
+            let entry = match entry {
+                None => self.done()?,
+                entry => entry,
+            };
+            if let Some(entry) = entry {
+                spin.hit();
+                return Ok(entry);
+            }
+            if self.nic.expired(deadline) {
+                return Err(Error::Timeout);
+            }
+        }
+    }
+
+    fn notify(&self, handler: CqHandler) -> Result<(), Error> {
+        self.look();
+        let mut entries = self.enter()?;
+        match entries.queue.pop_front() {
+            Some(entry) => {
+                drop(entries);
+                self.nic.dispatcher.entry(self.id, handler, entry);
+            }
+            None => entries.handlers.push_back(handler),
+        }
+        Ok(())
+    }
+
+    fn resize(&self, capacity: u32) -> Result<(), Error> {
+        let mut entries = self.enter()?;
+        if capacity == 0 {
+            return Err(Error::InvalidParameter);
+        }
+        let too_small = entries.queue.len() > capacity as usize;
+        if too_small || capacity > self.nic.device.attributes().max_cq_entries {
+            return Err(Error::Resource);
+        }
+        entries.capacity = capacity;
+        Ok(())
+    }
+
+    fn destroy(&self) -> Result<(), Error> {
+        let entries = self.enter()?;
+        if entries.bound > 0 {
+            return Err(Error::Resource);
+        }
+        drop(entries);
+        self.end_life();
+        self.nic.forget_cq(self.id);
+        self.nic.dispatcher.quiesce_cq(self.id);
+        Ok(())
+    }
+}
+
+/// So few VIs are looked at for ever: arming them would cost more.
+const ALWAYS_HOT: usize = 4;
+/// Fruitless looks after which a VI is left to its bell.
+const FRUITLESS_MAX: u32 = 4096;

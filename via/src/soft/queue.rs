@@ -1,0 +1,202 @@
+//! Work queues: descriptors from posting to dequeuing.
+
+use std::collections::VecDeque;
+
+use crate::{CompletedOp, Completion, DescriptorAt, Fault, Op, RemoteSegment, Segment, Status};
+
+/// How the consumer knows a posted descriptor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ticket {
+    /// By a name it gave.
+    Named(u64),
+    /// By where it lies; its outcome is written there.
+    At(DescriptorAt),
+}
+
+impl Ticket {
+    pub(super) fn token(self) -> u64 {
+        match self {
+            Self::Named(token) => token,
+            Self::At(at) => at.addr,
+        }
+    }
+}
+
+/// A descriptor as it was posted, checked for form only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) ticket: Ticket,
+    pub(super) op: Op,
+    pub(super) fence: bool,
+    pub(super) immediate: Option<u32>,
+    pub(super) remote: Option<RemoteSegment>,
+    /// Sum of the segments, bytes; saturates.
+    pub(super) len: u32,
+    /// What is wrong with its form.
+    pub(super) fault: Option<Fault>,
+}
+
+/// A posted descriptor and what has become of it.
+#[derive(Debug)]
+pub(super) struct Posted {
+    pub(super) request: Request,
+    /// Number of its message, once that has begun to leave.
+    pub(super) seq: u32,
+    pub(super) outcome: Option<Outcome>,
+    first_segment: u64,
+    segments: u32,
+}
+
+/// How a descriptor ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) status: Status,
+    pub(super) length: u32,
+    pub(super) immediate: Option<u32>,
+}
+
+impl Outcome {
+    pub(super) fn done(op: CompletedOp, length: u32, immediate: Option<u32>) -> Self {
+        Self {
+            status: Status::new(op, None, immediate.is_some()),
+            length,
+            immediate,
+        }
+    }
+
+    pub(super) fn failed(op: CompletedOp, fault: Fault, length: u32) -> Self {
+        Self {
+            status: Status::new(op, Some(fault), false),
+            length,
+            immediate: None,
+        }
+    }
+}
+
+/// Where in a descriptor's segments a transfer has got to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cursor {
+    pub(super) segment: u32,
+    pub(super) offset: u32,
+}
+
+/// A send or receive queue.
+///
+/// Descriptors leave it in posting order. `next` of them, from the front, have been begun; `ready`
+/// of them, from the front, have ended and may be taken.
+#[derive(Default)]
+pub(super) struct WorkQueue {
+    posted: VecDeque<Posted>,
+    segments: VecDeque<Segment>,
+    /// Segments taken off the front since the beginning.
+    segments_taken: u64,
+    next: usize,
+    ready: usize,
+}
+
+impl WorkQueue {
+    pub(super) fn len(&self) -> usize {
+        self.posted.len()
+    }
+
+    pub(super) fn push(
+        &mut self,
+        request: Request,
+        segments: impl ExactSizeIterator<Item = Segment>,
+    ) {
+        self.posted.push_back(Posted {
+            request,
+            seq: 0,
+            outcome: None,
+            first_segment: self.segments_taken + self.segments.len() as u64,
+            segments: segments.len() as u32,
+        });
+        self.segments.extend(segments);
+    }
+
+    pub(super) fn last(&self) -> Option<&Posted> {
+        self.posted.back()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Posted> {
+        self.posted.get(index)
+    }
+
+    pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Posted> {
+        self.posted.get_mut(index)
+    }
+
+    /// The segment number `n` of the descriptor at `index`.
+    pub(super) fn segment(&self, index: usize, n: u32) -> Option<Segment> {
+        let posted = self.posted.get(index)?;
+        if n >= posted.segments {
+            return None;
+        }
+        let at = posted.first_segment - self.segments_taken + u64::from(n);
+        self.segments.get(at as usize).copied()
+    }
+
+    /// The first descriptor not begun.
+    pub(super) fn next(&self) -> usize {
+        self.next
+    }
+
+    pub(super) fn begin_next(&mut self) {
+        self.next += 1;
+    }
+
+    /// The first descriptor that has not ended.
+    pub(super) fn first_open(&self) -> Option<usize> {
+        (self.ready..self.posted.len()).find(|&i| self.posted[i].outcome.is_none())
+    }
+
+    pub(super) fn end(&mut self, index: usize, outcome: Outcome) {
+        if let Some(posted) = self.posted.get_mut(index) {
+            debug_assert!(posted.outcome.is_none());
+            posted.outcome = Some(outcome);
+        }
+    }
+
+    /// The next descriptor that has ended behind others that have, if its turn has come.
+    pub(super) fn next_ready(&mut self) -> Option<(Ticket, Outcome)> {
+        let posted = self.posted.get(self.ready)?;
+        let outcome = posted.outcome?;
+        self.ready += 1;
+        Some((posted.request.ticket, outcome))
+    }
+
+    pub(super) fn has_open(&self) -> bool {
+        self.ready < self.posted.len()
+    }
+
+    /// Takes the head if it has ended.
+    pub(super) fn take(&mut self) -> Option<Completion> {
+        if self.ready == 0 {
+            return None;
+        }
+        let posted = self.posted.pop_front()?;
+        let outcome = posted.outcome?;
+        self.ready -= 1;
+        self.next = self.next.saturating_sub(1);
+        for _ in 0..posted.segments {
+            self.segments.pop_front();
+        }
+        self.segments_taken += u64::from(posted.segments);
+        Some(Completion {
+            token: posted.request.ticket.token(),
+            status: outcome.status,
+            length: outcome.length,
+            immediate: outcome.immediate,
+        })
+    }
+
+    /// Ends every open descriptor with what `outcome` says.
+    pub(super) fn end_all(&mut self, mut outcome: impl FnMut(&Posted) -> Outcome) {
+        for posted in self.posted.iter_mut().skip(self.ready) {
+            if posted.outcome.is_none() {
+                posted.outcome = Some(outcome(posted));
+            }
+        }
+        self.next = self.posted.len();
+    }
+}

@@ -1,0 +1,365 @@
+//! From the send queue to the link.
+
+use super::core::{Core, Leaving, Response, sent_op};
+use super::link::{Device, Link, Window};
+use super::memory::Reach;
+use super::queue::{Cursor, Outcome, WorkQueue};
+use super::vi::SoftVi;
+use crate::{Fault, Op, Queue, Segment};
+
+use proto::frame::{Head, Kind};
+
+/// What an attempt to send something came to.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Moved,
+    /// There is nothing to send, or it has to wait.
+    Idle,
+    /// The connection is gone.
+    Lost,
+}
+
+impl<D: Device> SoftVi<D> {
+    /// Sends what there is to send, as far as the link takes it.
+    pub(super) fn pump(&self, core: &mut Core<D>) {
+        let mut sent = false;
+        loop {
+            let acked = self.send_ack(core);
+            let answered = self.send_response(core);
+            let moved = match self.send_message(core) {
+                Step::Lost => return,
+                step => step == Step::Moved,
+            };
+            if !(acked || answered || moved) {
+                break;
+            }
+            // The first frame wakes a sleeping receiver, so that it copies while we do.
+            if !sent && let Some(link) = &mut core.link {
+                link.flush();
+            }
+            sent = true;
+        }
+        if sent && let Some(link) = &mut core.link {
+            link.flush();
+        }
+    }
+
+    /// Whether [`SoftVi::pump`] could have something to do.
+    pub(super) fn has_to_send(core: &Core<D>) -> bool {
+        core.ack_due.is_some()
+            || !core.outbound.responses.is_empty()
+            || core.send.next() < core.send.len()
+    }
+
+    fn send_ack(&self, core: &mut Core<D>) -> bool {
+        let (Some(seq), Some(link)) = (core.ack_due, &mut core.link) else {
+            return false;
+        };
+        if !link.reserve(0) {
+            return false;
+        }
+        link.commit(&Head::bare(Kind::Ack, seq));
+        core.ack_due = None;
+        true
+    }
+
+    /// Sends one frame of the oldest unanswered read.
+    fn send_response(&self, core: &mut Core<D>) -> bool {
+        let (Some(response), Some(link)) = (core.outbound.responses.front_mut(), &mut core.link)
+        else {
+            return false;
+        };
+        let Response {
+            seq,
+            handle,
+            addr,
+            len,
+            sent,
+        } = *response;
+        let piece = (len - sent).min(link.frame_max());
+        if !link.reserve(piece) {
+            return false;
+        }
+        if piece > 0 {
+            // A region that has gone since the request was checked leaves a hole in the answer,
+            // which the reader takes for garbage and breaks off.
+            let mut reach = Reach {
+                regions: &mut core.regions,
+                registry: &self.nic.registry,
+                ptag: core.attributes.ptag,
+            };
+            let filled = reach
+                .remotely_readable(handle, addr + u64::from(sent), piece)
+                .and_then(|(memory, offset)| link.fill(0, memory, offset, piece as usize).ok());
+            if filled.is_none() {
+                self.refuse(core, seq, proto::frame::Refusal::Protection);
+                return false;
+            }
+        }
+        link.commit(&Head {
+            len: piece,
+            msg_len: len,
+            offset: sent,
+            ..Head::bare(Kind::ReadResponse, seq)
+        });
+        response.sent += piece;
+        if response.sent == len {
+            core.outbound.responses.pop_front();
+        }
+        true
+    }
+
+    /// Sends one frame of the message whose turn it is, or begins and ends it.
+    fn send_message(&self, core: &mut Core<D>) -> Step {
+        let index = core.send.next();
+        if core.link.is_none() || index >= core.send.len() {
+            return Step::Idle;
+        }
+        match core.outbound.message {
+            Some(leaving) => self.send_frame(core, index, leaving),
+            None => self.begin_message(core, index),
+        }
+    }
+
+    fn begin_message(&self, core: &mut Core<D>, index: usize) -> Step {
+        let Some(posted) = core.send.get(index) else {
+            return Step::Idle;
+        };
+        let request = posted.request;
+        if request.fence && core.outbound.reads > 0 {
+            return Step::Idle;
+        }
+        let op = sent_op(request.op);
+        if let Some(fault) = self.send_fault(core, index) {
+            core.send.begin_next();
+            self.end(core, Queue::Send, index, Outcome::failed(op, fault, 0));
+            if core.is_reliable() {
+                self.break_off(core);
+                return Step::Lost;
+            }
+            return Step::Moved;
+        }
+        let Some(link) = &mut core.link else {
+            return Step::Idle;
+        };
+        // Numbers begin at 1: a descriptor with 0 has not begun.
+        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
+        if request.op == Op::RdmaRead {
+            if !link.reserve(0) {
+                return Step::Idle;
+            }
+            let Some(remote) = request.remote else {
+                return Step::Idle;
+            };
+            link.commit(&Head {
+                msg_len: request.len,
+                handle: remote.handle.0,
+                addr: remote.addr,
+                ..Head::bare(Kind::ReadRequest, seq)
+            });
+            core.outbound.reads += 1;
+            core.outbound.seq = seq;
+            core.send.begin_next();
+            if let Some(posted) = core.send.get_mut(index) {
+                posted.seq = seq;
+            }
+            return Step::Moved;
+        }
+        let leaving = Leaving {
+            seq,
+            offset: 0,
+            cursor: Cursor::default(),
+        };
+        if request.op == Op::RdmaWrite
+            && request.len > 0
+            && let Some(step) = self.write_directly(core, index, seq)
+        {
+            return step;
+        }
+        self.send_frame(core, index, leaving)
+    }
+
+    /// Writes into the peer's memory without its help, if the link can.
+    fn write_directly(&self, core: &mut Core<D>, index: usize, seq: u32) -> Option<Step> {
+        let request = core.send.get(index)?.request;
+        let remote = request.remote?;
+        let link = core.link.as_mut()?;
+        // With immediate data the frame that tells of it must have room before the data is there.
+        if request.immediate.is_some() && !link.reserve(0) {
+            return Some(Step::Idle);
+        }
+        let mut window = link.window(remote, request.len)?;
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let mut at = 0;
+        let mut segment = 0;
+        while let Some(piece) = core.send.segment(index, segment) {
+            segment += 1;
+            if piece.len == 0 {
+                continue;
+            }
+            let (local, from) = reach.local(piece.handle, piece.addr, piece.len)?;
+            let len = piece.len as usize;
+            match &mut window {
+                Window::Mapped { memory, offset } => {
+                    let to = *offset + at as usize;
+                    let store = sys::mem::Store::for_len(len);
+                    sys::mem::Memory::copy(memory, to, local, from, len, store).ok()?;
+                }
+                Window::Process(process) => process.write(at, local, from, len).ok()?,
+            }
+            at += piece.len;
+        }
+        if let Some(immediate) = request.immediate {
+            // The window may have used the link since.
+            if !link.reserve(0) {
+                return Some(Step::Idle);
+            }
+            link.commit(&Head {
+                immediate: Some(immediate),
+                placed: true,
+                msg_len: request.len,
+                handle: remote.handle.0,
+                addr: remote.addr,
+                ..Head::bare(Kind::RdmaWrite, seq)
+            });
+        }
+        core.outbound.seq = seq;
+        core.send.begin_next();
+        if let Some(posted) = core.send.get_mut(index) {
+            posted.seq = seq;
+        }
+        if !(core.awaits_acks() && request.immediate.is_some()) {
+            let outcome = Outcome::done(sent_op(request.op), request.len, None);
+            self.end(core, Queue::Send, index, outcome);
+        }
+        Some(Step::Moved)
+    }
+
+    fn send_frame(&self, core: &mut Core<D>, index: usize, mut leaving: Leaving) -> Step {
+        let (Some(posted), Some(link)) = (core.send.get(index), &mut core.link) else {
+            return Step::Idle;
+        };
+        let request = posted.request;
+        let piece = (request.len - leaving.offset).min(link.frame_max());
+        if !link.reserve(piece) {
+            return Step::Idle;
+        }
+        let reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let filled = fill(link, &core.send, index, &mut leaving.cursor, piece, reach);
+        if filled.is_none() {
+            // A region went while its message was leaving.
+            core.outbound.message = None;
+            core.send.begin_next();
+            let outcome = Outcome::failed(sent_op(request.op), Fault::Protection, leaving.offset);
+            self.end(core, Queue::Send, index, outcome);
+            if core.is_reliable() {
+                self.break_off(core);
+                return Step::Lost;
+            }
+            return Step::Moved;
+        }
+        let (kind, handle, addr) = match request.remote {
+            Some(remote) => (Kind::RdmaWrite, remote.handle.0, remote.addr),
+            None => (Kind::Send, 0, 0),
+        };
+        link.commit(&Head {
+            kind,
+            immediate: request.immediate,
+            placed: false,
+            len: piece,
+            msg_len: request.len,
+            offset: leaving.offset,
+            seq: leaving.seq,
+            handle,
+            addr,
+        });
+        core.outbound.seq = leaving.seq;
+        leaving.offset += piece;
+        if leaving.offset < request.len {
+            core.outbound.message = Some(leaving);
+            return Step::Moved;
+        }
+        core.outbound.message = None;
+        core.send.begin_next();
+        if core.awaits_acks() {
+            if let Some(posted) = core.send.get_mut(index) {
+                posted.seq = leaving.seq;
+            }
+        } else {
+            let outcome = Outcome::done(sent_op(request.op), request.len, None);
+            self.end(core, Queue::Send, index, outcome);
+        }
+        Step::Moved
+    }
+
+    /// What is wrong with the send at `index`, now that its turn has come.
+    fn send_fault(&self, core: &mut Core<D>, index: usize) -> Option<Fault> {
+        let request = core.send.get(index)?.request;
+        let level = core.attributes.reliability;
+        if request.fault.is_some() {
+            return request.fault;
+        }
+        let reads = request.op == Op::RdmaRead;
+        if reads && !self.nic.device.attributes().rdma_read.contains(level) {
+            return Some(Fault::Format);
+        }
+        if request.len > core.attributes.max_transfer_size {
+            return Some(Fault::Length);
+        }
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let mut n = 0;
+        while let Some(Segment { addr, handle, len }) = core.send.segment(index, n) {
+            n += 1;
+            let reached = len == 0
+                || if reads {
+                    reach.writable(handle, addr, len).is_some()
+                } else {
+                    reach.local(handle, addr, len).is_some()
+                };
+            if !reached {
+                return Some(Fault::Protection);
+            }
+        }
+        None
+    }
+}
+
+/// Fills a reserved frame with the next `len` bytes of the message at `index`.
+fn fill<L: Link>(
+    link: &mut L,
+    queue: &WorkQueue,
+    index: usize,
+    cursor: &mut Cursor,
+    len: u32,
+    mut reach: Reach<'_>,
+) -> Option<()> {
+    let mut at = 0;
+    while at < len {
+        let segment = queue.segment(index, cursor.segment)?;
+        let piece = (segment.len - cursor.offset).min(len - at);
+        if piece > 0 {
+            let addr = segment.addr + u64::from(cursor.offset);
+            let (memory, offset) = reach.local(segment.handle, addr, piece)?;
+            link.fill(at, memory, offset, piece as usize).ok()?;
+        }
+        at += piece;
+        cursor.offset += piece;
+        if cursor.offset == segment.len {
+            cursor.segment += 1;
+            cursor.offset = 0;
+        }
+    }
+    Some(())
+}
