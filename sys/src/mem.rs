@@ -188,6 +188,7 @@ impl Memory {
     ///
     /// # Errors
     /// If a range does not lie in its memory, or the target is read-only. Nothing is copied then.
+    #[inline]
     pub fn copy(
         to: &Self,
         to_offset: usize,
@@ -289,6 +290,7 @@ impl Memory {
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.start
     }
@@ -311,6 +313,7 @@ impl Memory {
         let _ = unsafe { madvise(self.start.cast(), self.len, Advice::LinuxHugepage) };
     }
 
+    #[inline]
     fn range(&self, offset: usize, len: usize) -> Result<*mut u8, OutOfRange> {
         if offset > self.len || len > self.len - offset {
             return Err(OutOfRange);
@@ -318,6 +321,7 @@ impl Memory {
         Ok(self.start.wrapping_add(offset))
     }
 
+    #[inline]
     fn range_mut(&self, offset: usize, len: usize) -> Result<*mut u8, OutOfRange> {
         if self.writable {
             self.range(offset, len)

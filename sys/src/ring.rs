@@ -26,12 +26,14 @@ pub struct Cell(pub [u32; WORDS]);
 
 impl Cell {
     /// The cell's first 8 bytes, tag in the low half, and the other 56.
+    #[inline]
     fn pack(self, tag: u32) -> (u64, [u64; 7]) {
         let [first, rest @ ..] = self.0;
         let body = std::array::from_fn(|i| join(rest[2 * i], rest[2 * i + 1]));
         (join(tag, first), body)
     }
 
+    #[inline]
     fn unpack(head: u64, body: [u64; 7]) -> Self {
         let mut words = [0; WORDS];
         words[0] = high(head);

@@ -69,16 +69,19 @@ impl Segment {
     }
 
     /// The length of the data area of each direction.
+    #[inline]
     pub fn data_len(&self) -> u32 {
         self.data_len
     }
 
+    #[inline]
     fn control(&self) -> &ControlPage {
         // SAFETY: the mapping is longer than a page, page-aligned and outlives `self`; the page consists of atomics and padding,
         // for which all bit patterns are valid and which others may change.
         unsafe { &*self.memory.as_ptr().cast() }
     }
 
+    #[inline]
     fn cells(&self, direction: usize) -> &CellPage {
         debug_assert!(direction < 2);
         // SAFETY: as in `control`; `total` has room for the pages of both directions.
@@ -111,6 +114,7 @@ impl Side {
     }
 
     /// This side's place in the layout; also that of the direction in which it sends.
+    #[inline]
     const fn index(self) -> usize {
         match self {
             Self::A => 0,
@@ -146,11 +150,13 @@ pub struct Direction {
 }
 
 impl Direction {
+    #[inline]
     pub(crate) fn memory(&self) -> &Memory {
         &self.segment.memory
     }
 
     /// Where in [`Direction::memory`] the `len` bytes at `offset` of the data area lie.
+    #[inline]
     pub(crate) fn data_at(&self, offset: u32, len: usize) -> Result<usize, OutOfRange> {
         let (area, offset) = (self.segment.data_len as usize, offset as usize);
         if offset > area || len > area - offset {
@@ -159,6 +165,7 @@ impl Direction {
         Ok(DATA + self.sender.index() * area + offset)
     }
 
+    #[inline]
     fn cell(&self, index: u32) -> &[AtomicU64; 8] {
         let cells = &self.segment.cells(self.sender.index()).0;
         &cells[index as usize % cells.len()].0
@@ -172,15 +179,18 @@ impl Cells for Direction {
         self.segment.data_len
     }
 
+    #[inline]
     fn head(&self, cell: u32) -> u64 {
         self.cell(cell)[0].load(Ordering::Acquire)
     }
 
+    #[inline]
     fn body(&self, cell: u32) -> [u64; 7] {
         let [_, body @ ..] = self.cell(cell);
         body.each_ref().map(|word| word.load(Ordering::Relaxed))
     }
 
+    #[inline]
     fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
         let [first, rest @ ..] = self.cell(cell);
         for (word, value) in rest.iter().zip(body) {
@@ -189,12 +199,14 @@ impl Cells for Direction {
         first.store(head, Ordering::Release);
     }
 
+    #[inline]
     fn consumed(&self) -> u32 {
         self.segment.control().consumed[self.sender.index()]
             .0
             .load(Ordering::Acquire)
     }
 
+    #[inline]
     fn set_consumed(&self, frames: u32) {
         self.segment.control().consumed[self.sender.index()]
             .0

@@ -26,24 +26,30 @@ impl<S: Cells> Consumer<S> {
     }
 
     /// Whether there is a frame. One load, of a line that stays in this core's cache until the producer writes it: made for polling.
+    #[inline]
     pub fn ready(&self) -> bool {
         self.front.is_some() || low(self.cells.head(self.index())) == tag(self.consumed, S::COUNT)
     }
 
     /// The frame at the front, if any. It is copied once: until it is released the answer stays the same, whatever the peer does.
+    #[inline]
     pub fn peek(&mut self) -> Option<Cell> {
-        if self.front.is_none() {
-            let head = self.cells.head(self.index());
-            if low(head) == tag(self.consumed, S::COUNT) {
-                self.front = Some(Cell::unpack(head, self.cells.body(self.index())));
-            }
+        if self.front.is_some() {
+            return self.front;
         }
-        self.front
+        let head = self.cells.head(self.index());
+        if low(head) != tag(self.consumed, S::COUNT) {
+            return None;
+        }
+        let cell = Cell::unpack(head, self.cells.body(self.index()));
+        self.front = Some(cell);
+        Some(cell)
     }
 
     /// Gives the frame at the front, and its data, back to the producer.
     ///
     /// Only a frame that was looked at can be released; without one nothing happens.
+    #[inline]
     pub fn release(&mut self) {
         if self.front.take().is_none() {
             debug_assert!(false, "released a frame that was not looked at");
@@ -61,6 +67,7 @@ impl<S: Cells> Consumer<S> {
         }
     }
 
+    #[inline]
     fn index(&self) -> u32 {
         self.consumed % S::COUNT
     }
@@ -71,6 +78,7 @@ impl Consumer<Direction> {
     ///
     /// # Errors
     /// If either range is outside.
+    #[inline]
     pub fn read(
         &self,
         offset: u32,

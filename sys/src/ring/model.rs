@@ -8,35 +8,43 @@ use crate::{
 };
 
 #[test]
-fn loom_frames_arrive_whole_and_in_order() {
-    loom::model(|| {
+fn loom_a_cell_is_used_again_once_it_is_released() {
+    exchange(0);
+}
+
+#[test]
+fn loom_data_are_overwritten_once_they_are_released() {
+    exchange(AREA);
+}
+
+fn exchange(len: u32) {
+    loom::model(move || {
         let direction = Arc::new(Direction::default());
         let sender = {
             let direction = direction.clone();
-            thread::spawn(move || send(&direction))
+            thread::spawn(move || send(&direction, len))
         };
-        receive(&direction);
+        receive(&direction, len);
         sender.join().expect("no panic");
     });
 }
 
-fn send(direction: &Arc<Direction>) {
+fn send(direction: &Arc<Direction>, len: u32) {
     let mut producer = Producer::new(direction.clone());
     for frame in 0..FRAMES {
-        let offset = loop {
-            match producer.reserve(PIECE) {
-                Some(offset) => break offset,
-                None => thread::yield_now(),
-            }
-        };
-        // SAFETY: the piece is the producer's until it is published; loom checks that.
-        direction.data[(offset / PIECE) as usize].with_mut(|piece| unsafe { *piece = frame });
-        producer.publish(Cell([offset + frame; 15]));
+        while producer.reserve(len) != Some(0) {
+            thread::yield_now();
+        }
+        if len > 0 {
+            // SAFETY: the data is the producer's until it is published; loom checks that.
+            direction.data.with_mut(|data| unsafe { *data = frame });
+        }
+        producer.publish(Cell([frame; 15]));
     }
     assert!(!producer.is_broken());
 }
 
-fn receive(direction: &Arc<Direction>) {
+fn receive(direction: &Arc<Direction>, len: u32) {
     let mut consumer = Consumer::new(direction.clone());
     for frame in 0..FRAMES {
         let words = loop {
@@ -45,21 +53,21 @@ fn receive(direction: &Arc<Direction>) {
                 None => thread::yield_now(),
             }
         };
-        let offset = words[0] - frame;
-        assert_eq!(words, [offset + frame; 15]);
-        // SAFETY: the piece is the consumer's until it is released; loom checks that.
-        let data = direction.data[(offset / PIECE) as usize].with(|piece| unsafe { *piece });
-        assert_eq!(data, frame);
+        assert_eq!(words, [frame; 15]);
+        if len > 0 {
+            // SAFETY: the data is the consumer's until it is released; loom checks that.
+            assert_eq!(direction.data.with(|data| unsafe { *data }), frame);
+        }
         consumer.release();
     }
 }
 
-/// Two cells and two pieces. What a ring must not touch without leave is in loom's cells, which see races.
+/// Two cells, and room for the data of one. What a ring must not touch without leave is in loom's cells, which see races.
 #[derive(Default)]
 struct Direction {
     heads: [AtomicU64; 2],
     bodies: [UnsafeCell<[u64; 7]>; 2],
-    data: [UnsafeCell<u32>; 2],
+    data: UnsafeCell<u32>,
     consumed: AtomicU32,
 }
 
@@ -72,7 +80,7 @@ impl Cells for Arc<Direction> {
     const COUNT: u32 = 2;
 
     fn data_len(&self) -> u32 {
-        2 * PIECE
+        AREA
     }
 
     fn head(&self, cell: u32) -> u64 {
@@ -101,4 +109,4 @@ impl Cells for Arc<Direction> {
 
 /// More than there are cells, so that both cells and data are used again.
 const FRAMES: u32 = 3;
-const PIECE: u32 = 64;
+const AREA: u32 = 64;

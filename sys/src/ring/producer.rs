@@ -46,6 +46,7 @@ impl<S: Cells> Producer<S> {
     /// there are none), or `None` if there is no room or the ring is [broken](Producer::is_broken).
     ///
     /// A piece that was reserved and not published is given back.
+    #[inline]
     pub fn reserve(&mut self, data_len: u32) -> Option<u32> {
         self.reserved = None;
         if self.broken || data_len > self.cells.data_len() {
@@ -69,6 +70,7 @@ impl<S: Cells> Producer<S> {
     /// Makes the reserved frame visible to the consumer, who frees the data with it.
     ///
     /// Without a reservation there is nothing to publish, and nothing happens.
+    #[inline]
     pub fn publish(&mut self, cell: Cell) {
         let Some(piece) = self.reserved.take() else {
             debug_assert!(false, "published without a reservation");
@@ -91,6 +93,7 @@ impl<S: Cells> Producer<S> {
     }
 
     /// Whether a frame without data can be reserved; false for ever once the ring is broken.
+    #[inline]
     pub fn room(&mut self) -> bool {
         if self.in_flight() == S::COUNT {
             self.refresh();
@@ -114,10 +117,12 @@ impl<S: Cells> Producer<S> {
     }
 
     /// Frames published and not yet seen to be released.
+    #[inline]
     fn in_flight(&self) -> u32 {
         self.produced.wrapping_sub(self.consumed)
     }
 
+    #[inline]
     fn place(&self, data_len: u32) -> Piece {
         if data_len == 0 {
             return Piece {
@@ -141,6 +146,7 @@ impl<S: Cells> Producer<S> {
         }
     }
 
+    #[inline]
     fn fits(&self, piece: Piece) -> bool {
         self.in_flight() < S::COUNT && piece.end.wrapping_sub(self.tail) <= self.cells.data_len()
     }
@@ -162,6 +168,7 @@ impl<S: Cells> Producer<S> {
         }
     }
 
+    #[inline]
     fn mask(&self) -> u32 {
         self.cells.data_len() - 1
     }
@@ -172,6 +179,7 @@ impl Producer<Direction> {
     ///
     /// # Errors
     /// If no piece is reserved there, or a range is outside the piece or `from`.
+    #[inline]
     pub fn write(
         &mut self,
         offset: u32,
@@ -202,6 +210,7 @@ impl Producer<Direction> {
             .write_with(to_offset, from, Store::for_len(from.len()))
     }
 
+    #[inline]
     fn target(&self, offset: u32, at: u32, len: usize) -> Result<usize, OutOfRange> {
         let piece = self
             .reserved

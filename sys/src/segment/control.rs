@@ -38,16 +38,19 @@ impl Control {
     }
 
     /// The peer's state.
+    #[inline]
     pub fn peer_state(&self) -> u32 {
         self.load_state(self.side.peer())
     }
 
     /// The bell on which this side sleeps.
+    #[inline]
     pub fn bell(&self, wait: Wait) -> Bell<'_> {
         self.bell_of(self.side, wait)
     }
 
     /// The bell on which the peer sleeps, to knock on: [`Wait::Frames`] after publishing, [`Wait::Room`] after releasing.
+    #[inline]
     pub fn peer_bell(&self, wait: Wait) -> Bell<'_> {
         self.bell_of(self.side.peer(), wait)
     }
@@ -58,16 +61,19 @@ impl Control {
     }
 
     /// The peer's grant number `slot`, if there is such a slot: to use.
+    #[inline]
     pub fn peer_grant(&self, slot: usize) -> Option<Grant<'_>> {
         self.grant_of(self.side.peer(), slot)
     }
 
+    #[inline]
     fn load_state(&self, side: Side) -> u32 {
         self.segment.control().state[side.index()]
             .0
             .load(Ordering::Acquire)
     }
 
+    #[inline]
     fn bell_of(&self, side: Side, wait: Wait) -> Bell<'_> {
         let [frames, room] = &self.segment.control().bells[side.index()];
         let BellWords { armed, word } = match wait {
@@ -77,6 +83,7 @@ impl Control {
         Bell::new(armed, word)
     }
 
+    #[inline]
     fn grant_of(&self, side: Side, slot: usize) -> Option<Grant<'_>> {
         let words = self.segment.control().grants[side.index()].get(slot)?;
         Some(Grant::new(&words.valid.0, &words.busy.0))
