@@ -10,11 +10,14 @@
 #endif
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <vipl.h>
@@ -88,6 +91,44 @@ static inline void pause_ms(long ms)
 
     while (nanosleep(&time, &time) != 0 && errno == EINTR)
         continue;
+}
+
+/*
+ * Runs the sides of a conversation, each in a process of its own that has made no VIPL call before: handles do not survive fork.
+ * When one fails, or this process ends, the others are ended too.  Returns whether all ended with 0.
+ */
+static inline int run_sides(int count, int (*side)(int index, const void *context), const void *context)
+{
+    enum { SIDES_MAX = 128 };
+    pid_t children[SIDES_MAX];
+    int   i, left, failed = 0;
+
+    NEED(count <= SIDES_MAX);
+    fflush(NULL);
+    for (i = 0; i < count; i++) {
+        children[i] = fork();
+        NEED(children[i] >= 0);
+        if (children[i] == 0) {
+            NEED(prctl(PR_SET_PDEATHSIG, SIGTERM) == 0);
+            exit(side(i, context));
+        }
+    }
+    for (left = count; left > 0; left--) {
+        int   status;
+        pid_t ended = wait(&status);
+
+        NEED(ended > 0);
+        for (i = 0; i < count; i++)
+            if (children[i] == ended)
+                children[i] = 0;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            continue;
+        if (!failed++)
+            for (i = 0; i < count; i++)
+                if (children[i] > 0)
+                    kill(children[i], SIGTERM);
+    }
+    return !failed;
 }
 
 /* Arguments: --name for a switch, --name value for a text or number; everything else is a plain word. */

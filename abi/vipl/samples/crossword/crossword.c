@@ -7,8 +7,6 @@
  */
 #include "../common.h"
 
-#include <sys/wait.h>
-
 enum { ROWS = 7, COLUMNS = 12, LIMIT_MS = 10000 };
 
 struct clue {
@@ -200,6 +198,11 @@ static int server(const struct options *options)
     return 0;
 }
 
+static int either(int index, const void *options)
+{
+    return index == 0 ? server(options) : client(options);
+}
+
 int main(int argc, char **argv)
 {
     static const char words[] = "server|client|--self [options]";
@@ -214,21 +217,8 @@ int main(int argc, char **argv)
     };
     const char *side = arguments(argc, argv, words, known);
 
-    if (self) {
-        pid_t child;
-        int   failed, status = 0;
-
-        fflush(NULL);
-        child = fork(); /* before any VIPL call: handles do not survive it */
-        if (child < 0)
-            die("fork: %s", strerror(errno));
-        if (child == 0)
-            return server(&options);
-        failed = client(&options);
-        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            die("the server failed");
-        return failed;
-    }
+    if (self)
+        return !run_sides(2, either, &options);
     if (side && strcmp(side, "server") == 0)
         return server(&options);
     if (side && strcmp(side, "client") == 0)

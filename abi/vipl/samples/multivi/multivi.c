@@ -6,8 +6,6 @@
  */
 #include "../common.h"
 
-#include <sys/wait.h>
-
 enum { LIMIT_MS = 10000, RECVS = 4, CLIENTS_MAX = 64 };
 
 struct options {
@@ -182,30 +180,9 @@ static int client(const struct options *options, VIP_UINT32 number)
     return 0;
 }
 
-static int start_clients_and_serve(const struct options *options)
+static int either(int index, const void *options)
 {
-    long clients, failed = 0;
-    int  result;
-
-    fflush(NULL);
-    for (clients = 0; clients < options->clients; clients++) {
-        pid_t child = fork(); /* before any VIPL call: handles do not survive it */
-
-        if (child < 0)
-            die("fork: %s", strerror(errno));
-        if (child == 0)
-            exit(client(options, (VIP_UINT32)clients));
-    }
-    result = server(options);
-    for (; clients > 0; clients--) {
-        int status;
-
-        if (wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            failed++;
-    }
-    if (failed)
-        die("%ld clients failed", failed);
-    return result;
+    return index == 0 ? server(options) : client(options, (VIP_UINT32)index);
 }
 
 int main(int argc, char **argv)
@@ -227,7 +204,7 @@ int main(int argc, char **argv)
     if (options.clients == 0 || options.clients > CLIENTS_MAX)
         usage(argv[0], words, known);
     if (self)
-        return start_clients_and_serve(&options);
+        return !run_sides(1 + (int)options.clients, either, &options);
     if (side && strcmp(side, "server") == 0)
         return server(&options);
     if (side && strcmp(side, "client") == 0)

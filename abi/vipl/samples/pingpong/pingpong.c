@@ -5,8 +5,6 @@
  */
 #include "../common.h"
 
-#include <sys/wait.h>
-
 enum { LIMIT_MS = 10000, WARM_UP = 100, SIZES_MAX = 32 };
 
 struct options {
@@ -206,6 +204,11 @@ static int server(const struct options *options)
     return 0;
 }
 
+static int either(int index, const void *options)
+{
+    return index == 0 ? server(options) : client(options);
+}
+
 int main(int argc, char **argv)
 {
     static const char words[] = "server|client|--self [options]";
@@ -228,21 +231,8 @@ int main(int argc, char **argv)
         usage(argv[0], words, known);
     if (!options.poll && !options.wait)
         options.poll = options.wait = 1;
-    if (self) {
-        pid_t child;
-        int   failed, status = 0;
-
-        fflush(NULL);
-        child = fork(); /* before any VIPL call: handles do not survive it */
-        if (child < 0)
-            die("fork: %s", strerror(errno));
-        if (child == 0)
-            return server(&options);
-        failed = client(&options);
-        if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            die("the server failed");
-        return failed;
-    }
+    if (self)
+        return !run_sides(2, either, &options);
     if (side && strcmp(side, "server") == 0)
         return server(&options);
     if (side && strcmp(side, "client") == 0)

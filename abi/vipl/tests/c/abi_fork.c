@@ -21,6 +21,7 @@ static void transfer(struct verdict *verdict, VIP_VI_HANDLE from, VIP_VI_HANDLE 
 __attribute__((noreturn)) static void child(const struct calls *calls, const VIP_VI_HANDLE *vis, VIP_CQ_HANDLE cq,
                                             VIP_CONN_HANDLE connection)
 {
+    limit_time();
     calls_with_nic(calls, calls->nic->handle, "the parent's NIC");
     calls_with_vi(calls, vis[0], "the parent's VI");
     calls_with_vi(calls, vis[1], "the parent's other VI");

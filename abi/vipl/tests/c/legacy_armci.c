@@ -172,6 +172,6 @@ int main(void)
 {
     int (*const side[])(const struct sides *) = {peer, peer, peer};
 
-    ok(run_sides(test_start(), PEERS, side), 210, "peer-to-peer among %d, NULL tag, 40-byte addresses, RDMA write then send", PEERS);
+    ok(run_all(test_start(), PEERS, side), 210, "peer-to-peer among %d, NULL tag, 40-byte addresses, RDMA write then send", PEERS);
     return test_failed;
 }

@@ -251,6 +251,6 @@ int main(void)
 {
     int (*const side[])(const struct sides *) = {server, client, client, client, client};
 
-    ok(run_sides(test_start(), 1 + CLIENTS, side), 210, "Giganet names, no attributes, growing CQ, data behind the descriptor");
+    ok(run_all(test_start(), 1 + CLIENTS, side), 210, "Giganet names, no attributes, growing CQ, data behind the descriptor");
     return test_failed;
 }

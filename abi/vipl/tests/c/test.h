@@ -10,9 +10,7 @@
 #include "../../samples/common.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 enum { LIMIT_S = 60, SOON_MS = 5000 };
 
@@ -110,16 +108,13 @@ static inline const char *test_name(char *text, size_t size, pid_t owner, char l
     return text;
 }
 
-/*
- * The sides of a conversation, each in a process of its own that has made no VIPL call before.  When one fails the others are
- * killed.  Returns whether all ended with 0.
- */
+/* A side of a conversation, in a process of its own. */
 struct sides {
     const char        *device;
     pid_t              owner; /* for test_name */
     int                index; /* 0 is the server */
-    int                count;
     pthread_barrier_t *barrier;
+    int (*const *run)(const struct sides *);
 };
 
 /* Returns when all sides have come here: what MPI was to the programs of the time. */
@@ -130,55 +125,36 @@ static inline void all_here(const struct sides *sides)
     NEED(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
 }
 
-static inline int run_sides(const char *device, int count, int (*const side[])(const struct sides *))
+static inline int run_one(int index, const void *context)
 {
-    enum { SIDES_MAX = 8 };
-    pid_t                 children[SIDES_MAX] = {0};
-    pthread_barrierattr_t shared;
-    pthread_barrier_t    *barrier;
-    int                   i, left, failed = 0;
+    struct sides sides = *(const struct sides *)context;
 
-    NEED(count <= SIDES_MAX);
-    barrier = mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    NEED(barrier != MAP_FAILED);
+    limit_time();
+    sides.index = index;
+    return sides.run[index](&sides);
+}
+
+static inline int run_all(const char *device, int count, int (*const *run)(const struct sides *))
+{
+    struct sides          sides = {device, getpid(), 0, NULL, run};
+    pthread_barrierattr_t shared;
+    int                   succeeded;
+
+    sides.barrier = mmap(NULL, sizeof *sides.barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    NEED(sides.barrier != MAP_FAILED);
     NEED(pthread_barrierattr_init(&shared) == 0);
     NEED(pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED) == 0);
-    NEED(pthread_barrier_init(barrier, &shared, (unsigned)count) == 0);
-    fflush(NULL);
-    for (i = 0; i < count; i++) {
-        children[i] = fork();
-        NEED(children[i] >= 0);
-        if (children[i] == 0) {
-            struct sides sides = {device, getppid(), i, count, barrier};
-
-            limit_time();
-            exit(side[i](&sides));
-        }
-    }
-    for (left = count; left > 0; left--) {
-        int   status;
-        pid_t ended = wait(&status);
-
-        NEED(ended > 0);
-        for (i = 0; i < count; i++)
-            if (children[i] == ended)
-                children[i] = 0;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-            continue;
-        if (!failed++)
-            for (i = 0; i < count; i++)
-                if (children[i] > 0)
-                    kill(children[i], SIGTERM);
-    }
-    munmap(barrier, sizeof *barrier);
-    return !failed;
+    NEED(pthread_barrier_init(sides.barrier, &shared, (unsigned)count) == 0);
+    succeeded = run_sides(count, run_one, &sides);
+    munmap(sides.barrier, sizeof *sides.barrier);
+    return succeeded;
 }
 
 static inline int run_pair(const char *device, int (*server)(const struct sides *), int (*client)(const struct sides *))
 {
-    int (*const side[])(const struct sides *) = {server, client};
+    int (*const run[])(const struct sides *) = {server, client};
 
-    return run_sides(device, 2, side);
+    return run_all(device, 2, run);
 }
 
 /* Two VIs of one process, connected to each other: the client's request needs a thread of its own. */
@@ -197,8 +173,8 @@ static inline void *requesting_run(void *argument)
     double             end = now_us() + SOON_MS * 1e3;
 
     do {
-        requesting->result =
-            VipConnectRequest(requesting->vi, &requesting->local->net, &requesting->remote->net, requesting->timeout_ms, &attributes);
+        requesting->result = VipConnectRequest(requesting->vi, &requesting->local->net, &requesting->remote->net,
+                                               requesting->timeout_ms, &attributes);
         if (requesting->result == VIP_NO_MATCH)
             pause_ms(1);
     } while (requesting->result == VIP_NO_MATCH && now_us() < end);
