@@ -7,18 +7,14 @@
 //! cargo run --release -p sys --example ring_pingpong [CPU CPU]
 //! ```
 
-use std::{
-    env, hint,
-    sync::atomic::{AtomicU32, Ordering, fence},
-    thread,
-    time::Instant,
-};
+use std::{env, hint, thread, time::Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sys::{
     mem::{Memory, Store},
     ring::{Cell, Consumer, Producer},
     segment::{Control, DATA_DEFAULT, Segment, Side, Wait, split},
+    sync::{AtomicU32, Ordering, fence},
 };
 
 fn main() {
