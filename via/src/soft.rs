@@ -25,6 +25,6 @@ mod vi;
 
 pub use self::link::{
     Ask, Attention, CqWaiter, Device, Established, Garbage, Goodbye, Incoming, Link, Pending,
-    Service, Sleeper, Waiter, Window, Write,
+    Service, Sleeper, Waiter,
 };
 pub use self::nic::SoftNic;

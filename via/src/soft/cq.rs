@@ -221,6 +221,11 @@ impl<D: Device> CqOps for SoftCq<D> {
             };
             if let Some(entry) = entry {
                 spin.hit();
+                // One wake-up may have stood for several entries.
+                let more = !self.entries().queue.is_empty();
+                if more && self.sleepers.load(Ordering::SeqCst) > 0 {
+                    self.waiter.wake();
+                }
                 return Ok(entry);
             }
             if self.nic.expired(deadline) {

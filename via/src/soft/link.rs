@@ -97,7 +97,7 @@ pub trait Link: Send + 'static {
     -> Result<(), OutOfRange>;
     /// Sends the reserved frame.
     fn commit(&mut self, head: &Head);
-    /// Frames were committed: wake a receiver that sleeps.
+    /// Frames were committed: wakes a receiver that sleeps.
     fn flush(&mut self);
 
     /// Whether [`Link::peek`] would find something; as cheap as possible.
@@ -114,17 +114,28 @@ pub trait Link: Send + 'static {
     /// Tells the other end that the connection ends, and why.
     fn close(&mut self, why: Goodbye);
 
-    /// A view of the peer's memory for direct writes, if the range may be written that way now.
-    fn window(&mut self, remote: RemoteSegment, len: u32) -> Option<Window<'_>> {
+    /// Begins to write `len` bytes at `remote` without the peer's help, if that is possible now;
+    /// [`Link::put`] and [`Link::leave`] follow. The frames' way is always open instead.
+    fn enter(&mut self, remote: RemoteSegment, len: u32) -> bool {
         let _ = (remote, len);
-        None
+        false
     }
+    /// Copies `len` bytes of `from` to byte `at` of the range that was entered.
+    ///
+    /// # Errors
+    /// When that way turns out to be closed: the frames' way is taken for the whole range.
+    fn put(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
+        let _ = (at, from, offset, len);
+        Err(OutOfRange)
+    }
+    /// The range has been written, or given up.
+    fn leave(&mut self) {}
 
-    /// Announces a sleeper: from now on a frame from the peer wakes it. Frames that arrived before
-    /// are found by looking again afterwards. Returns what [`Waiter::sleep`] takes.
+    /// Announces a sleeper: from now on a frame from the peer, room for one of ours, or the end of
+    /// the connection wakes it. What came before is found by looking again afterwards. Returns what [`Waiter::sleep`] takes.
     fn arm(&mut self, who: Sleeper) -> u32;
-    /// The sleeper is awake.
-    fn disarm(&mut self, who: Sleeper);
+    /// Nobody sleeps on it any more.
+    fn disarm(&mut self);
     /// How to sleep, without the VI's lock.
     fn waiter(&self) -> Self::Waiter;
 }
@@ -132,27 +143,6 @@ pub trait Link: Send + 'static {
 /// A frame that no honest peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Garbage;
-
-/// The peer's memory, as far as this end may write it by itself.
-#[derive(Debug)]
-pub enum Window<'a> {
-    /// Mapped here: `offset` is where the range begins.
-    Mapped {
-        /// The mapping.
-        memory: &'a Memory,
-        /// Where in it the range begins.
-        offset: usize,
-    },
-    /// Reached through the kernel.
-    Process(&'a mut dyn Write),
-}
-
-/// Writes into another process's memory, within one range.
-pub trait Write: std::fmt::Debug {
-    /// Copies `len` bytes of `from` to byte `at` of the range. An error means that the window is
-    /// of no use and the frames go the ordinary way.
-    fn write(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> io::Result<()>;
-}
 
 /// Who sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,6 +36,7 @@ impl<D: Device> SoftVi<D> {
                 (Err(Garbage), Some(link)) => {
                     link.close(Goodbye::Broken);
                     self.lose(core, Goodbye::Transport);
+                    return true;
                 }
                 (_, None) => {}
             }

@@ -1,7 +1,7 @@
 //! From the send queue to the link.
 
 use super::core::{Core, Leaving, Response, sent_op};
-use super::link::{Device, Link, Window};
+use super::link::{Device, Link};
 use super::memory::Reach;
 use super::queue::{Cursor, Outcome, WorkQueue};
 use super::vi::SoftVi;
@@ -188,36 +188,18 @@ impl<D: Device> SoftVi<D> {
         if request.immediate.is_some() && !link.reserve(0) {
             return Some(Step::Idle);
         }
-        let mut window = link.window(remote, request.len)?;
-        let mut reach = Reach {
+        if !link.enter(remote, request.len) {
+            return None;
+        }
+        let reach = Reach {
             regions: &mut core.regions,
             registry: &self.nic.registry,
             ptag: core.attributes.ptag,
         };
-        let mut at = 0;
-        let mut segment = 0;
-        while let Some(piece) = core.send.segment(index, segment) {
-            segment += 1;
-            if piece.len == 0 {
-                continue;
-            }
-            let (local, from) = reach.local(piece.handle, piece.addr, piece.len)?;
-            let len = piece.len as usize;
-            match &mut window {
-                Window::Mapped { memory, offset } => {
-                    let to = *offset + at as usize;
-                    let store = sys::mem::Store::for_len(len);
-                    sys::mem::Memory::copy(memory, to, local, from, len, store).ok()?;
-                }
-                Window::Process(process) => process.write(at, local, from, len).ok()?,
-            }
-            at += piece.len;
-        }
+        let put = put(link, &core.send, index, reach);
+        link.leave();
+        put?;
         if let Some(immediate) = request.immediate {
-            // The window may have used the link since.
-            if !link.reserve(0) {
-                return Some(Step::Idle);
-            }
             link.commit(&Head {
                 immediate: Some(immediate),
                 placed: true,
@@ -334,6 +316,26 @@ impl<D: Device> SoftVi<D> {
         }
         None
     }
+}
+
+/// Writes the whole message at `index` into the range that was entered.
+fn put<L: Link>(
+    link: &mut L,
+    queue: &WorkQueue,
+    index: usize,
+    mut reach: Reach<'_>,
+) -> Option<()> {
+    let mut at = 0;
+    let mut n = 0;
+    while let Some(Segment { addr, handle, len }) = queue.segment(index, n) {
+        n += 1;
+        if len > 0 {
+            let (memory, offset) = reach.local(handle, addr, len)?;
+            link.put(at, memory, offset, len as usize).ok()?;
+            at += len;
+        }
+    }
+    Some(())
 }
 
 /// Fills a reserved frame with the next `len` bytes of the message at `index`.

@@ -93,7 +93,10 @@ impl<D: Device> SoftVi<D> {
         if std::mem::take(&mut core.armed)
             && let Some(link) = &mut core.link
         {
-            link.disarm(Sleeper::Agent);
+            // A caller that sleeps keeps its request: a bell has no other way to tell them apart.
+            if core.sleepers == 0 {
+                link.disarm();
+            }
             self.nic.device.stirred(self.id);
         }
     }
@@ -240,9 +243,7 @@ impl<D: Device> SoftVi<D> {
         let ticket = self.idle.ticket();
         let done = self.take(&mut core, queue);
         if done != Done::NotDone {
-            if let Some(link) = &mut core.link {
-                link.disarm(Sleeper::Caller);
-            }
+            disarm(&mut core);
             return Ok(Some(done));
         }
         if link.is_some() && core.link.is_none() {
@@ -256,11 +257,7 @@ impl<D: Device> SoftVi<D> {
         }
         let mut core = self.lock();
         core.sleepers -= 1;
-        if core.sleepers == 0
-            && let Some(link) = &mut core.link
-        {
-            link.disarm(Sleeper::Caller);
-        }
+        disarm(&mut core);
         drop(core);
         self.nic.device.stirred(self.id);
         Ok(None)
@@ -554,6 +551,16 @@ impl<D: Device> SoftVi<D> {
             cq.unbind(self.id);
         }
         self.wake(core);
+    }
+}
+
+/// Takes back what a caller asked of the link's bell, unless somebody else still wants it.
+fn disarm<D: Device>(core: &mut Core<D>) {
+    if core.sleepers == 0
+        && !core.armed
+        && let Some(link) = &mut core.link
+    {
+        link.disarm();
     }
 }
 
