@@ -16,6 +16,15 @@ pub(crate) enum Error {
     /// A file that the caller named.
     #[error("{path}: {source}")]
     File { path: String, source: io::Error },
+    /// A VI call was answered with one of VIPL's codes.
+    #[error("{call}: {source}")]
+    Vi {
+        call: &'static str,
+        source: via::Error,
+    },
+    /// A descriptor completed, but not well.
+    #[error("a descriptor failed: {0:?}")]
+    Fault(via::Fault),
     /// The other end of the connection went away in the middle of a message.
     #[error("the other end closed the connection")]
     Closed,

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod error;
 mod machine;
 mod netpipe;
+mod nic;
 
 /// User-level sockets over Virtual Interfaces
 #[derive(Debug, Parser)]

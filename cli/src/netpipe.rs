@@ -20,6 +20,7 @@ mod socket;
 pub(crate) mod table;
 mod tcp;
 mod unix;
+mod vi;
 
 pub(crate) use options::Options;
 pub(crate) use tcp::CONGESTION;

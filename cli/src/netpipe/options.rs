@@ -10,7 +10,7 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', default_values = ["tcp", "unix", "vi"])]
     pub(super) transport: Vec<Transport>,
     /// How an end learns that a message has come
-    #[arg(long, value_delimiter = ',', default_values = ["poll", "block"])]
+    #[arg(long, value_delimiter = ',', default_values = ["poll", "block", "adaptive"])]
     pub(super) wait: Vec<Wait>,
     /// Both processes on one CPU, or each on its own [default: as many as there are]
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT")]
@@ -24,9 +24,9 @@ pub(crate) struct Options {
     /// Both ends send at the same time; throughput is of both directions together
     #[arg(long)]
     pub(super) bidirectional: bool,
-    /// Maximum transfer sizes of the VI to compare; longer messages go in fragments
-    #[arg(long, value_delimiter = ',', value_name = "BYTES", default_values = ["1500", "9000", "65536"],
-          value_parser = clap::value_parser!(u32).range(64..=1 << 30))]
+    /// Maximum transfer sizes of the VI to compare with 64k, its default; longer messages go in fragments
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", default_values = ["1500", "9000", "1m"],
+          value_parser = mtu)]
     pub(super) mtu: Vec<u32>,
     /// Smallest message
     #[arg(long, value_name = "BYTES", default_value_t = 1, value_parser = size)]
@@ -64,6 +64,20 @@ Examples:
   sovia vi netpipe --json all.json --svg curves.svg
   sovia vi netpipe --stream --cpus two --transport tcp,vi --sizes 64k,1m
   sovia vi netpipe --vis 8 --max 64k --wait poll";
+
+/// As a size, within what a fragment may be.
+fn mtu(text: &str) -> Result<u32, String> {
+    match size(text).map(u32::try_from)? {
+        Ok(mtu @ MTU_MIN..=MTU_MAX) => Ok(mtu),
+        _ => Err(format!(
+            "a size between {MTU_MIN} and {}m is wanted",
+            MTU_MAX >> 20
+        )),
+    }
+}
+
+const MTU_MIN: u32 = 64;
+const MTU_MAX: u32 = 16 << 20;
 
 /// A size in bytes, `k` and `m` meaning 1024 and 1024².
 fn size(text: &str) -> Result<usize, String> {

@@ -7,24 +7,28 @@ use super::plan::{Budget, Job, Transport};
 use super::side::{Answer, Order};
 use crate::error::{Context, Error, Result};
 
-/// Two measuring processes, each pinned. Killed when dropped.
+/// Two measuring processes. Killed when dropped.
 pub(crate) struct Pair {
     sides: [Side; 2],
     opened: usize,
 }
 
 impl Pair {
-    /// Starts this program twice more, on these CPUs: the passive end on the first.
-    pub(crate) fn start(cpus: [usize; 2]) -> Result<Self> {
-        let mut pair = Self {
+    /// Starts this program twice more.
+    pub(crate) fn start() -> Result<Self> {
+        Ok(Self {
             sides: [Side::start(0)?, Side::start(1)?],
             opened: 0,
-        };
-        for (side, cpu) in pair.sides.iter_mut().zip(cpus) {
+        })
+    }
+
+    /// Binds the passive and the active process to a CPU each. What is opened from now on knows that it has but one.
+    pub(crate) fn pin(&mut self, cpus: [usize; 2]) -> Result<()> {
+        for (side, cpu) in self.sides.iter_mut().zip(cpus) {
             side.order(&Order::Pin(cpu))?;
             side.done()?;
         }
-        Ok(pair)
+        Ok(())
     }
 
     /// Connects the two; the connection's number.

@@ -21,8 +21,10 @@ pub(crate) enum Transport {
 pub(crate) enum Wait {
     /// ask again and again
     Poll,
-    /// sleep in the kernel
+    /// sleep in the kernel at once
     Block,
+    /// poll for some microseconds, then sleep: what a VI does unless told otherwise (VI on two CPUs only)
+    Adaptive,
 }
 
 /// Where the two processes run: the paper's uni- and dual-processor columns.
@@ -59,6 +61,14 @@ pub(crate) struct Column {
     pub(crate) placement: Placement,
     /// Maximum transfer size of the VI; `None` for the NIC's own limit, and for sockets.
     pub(crate) mtu: Option<u32>,
+}
+
+impl Column {
+    /// Sockets know no adaptive wait, and with one CPU there is nothing to adapt to.
+    pub(crate) fn exists(self) -> bool {
+        self.wait != Wait::Adaptive
+            || (self.transport == Transport::Vi && self.placement == Placement::Two)
+    }
 }
 
 /// Repetitions: `blocks` intervals are timed, each of `rounds` messages (or round trips).
@@ -171,6 +181,7 @@ impl fmt::Display for Wait {
         f.write_str(match self {
             Self::Poll => "poll",
             Self::Block => "block",
+            Self::Adaptive => "adaptive",
         })
     }
 }

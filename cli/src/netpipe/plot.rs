@@ -9,6 +9,7 @@ use plotters::prelude::*;
 use super::plan::{Column, Pattern, Transport, Wait};
 use super::report::{Report, Row};
 use super::table::bytes;
+use super::vi::MTU_DEFAULT;
 use crate::error::{Error, Result};
 
 /// One line of panels a placement: throughput, and time for one message.
@@ -45,12 +46,7 @@ pub(crate) fn draw_mtu(report: &Report, path: &Path) -> Result<()> {
             .position(|other| *other == column)
             .unwrap_or(0);
         let style = Palette99::pick(at).stroke_width(2);
-        (
-            column
-                .mtu
-                .map_or_else(|| "NIC's limit".to_owned(), |mtu| bytes(mtu as usize)),
-            style,
-        )
+        (bytes(column.mtu.unwrap_or(MTU_DEFAULT) as usize), style)
     });
     let title = columns.first().map_or(String::new(), |column| {
         format!(
@@ -192,7 +188,7 @@ impl Curves {
 
 type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
 
-/// A colour a transport; blocking is paler and dotted.
+/// A colour a transport, and one for the adaptive VI; blocking is paler and dotted.
 fn look(column: Column) -> (String, ShapeStyle) {
     let colour = match column.transport {
         Transport::Tcp => RED,
@@ -201,6 +197,7 @@ fn look(column: Column) -> (String, ShapeStyle) {
     };
     let style = match column.wait {
         Wait::Poll => colour.stroke_width(2),
+        Wait::Adaptive => RGBColor(200, 120, 0).stroke_width(2),
         Wait::Block => ShapeStyle {
             filled: true,
             ..colour.mix(0.5).stroke_width(2)

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::plan::{Column, Pattern, Placement};
 use super::table;
+use super::vi::MTU_DEFAULT;
 use crate::error::{Context, Result};
 use crate::machine::Conditions;
 
@@ -99,15 +100,14 @@ impl Report {
         self.columns(|column| column.placement == placement && column.mtu.is_none())
     }
 
-    /// The columns that compare maximum transfer sizes; the last is the NIC's own limit.
+    /// The columns that compare maximum transfer sizes, by size; the one that all else is measured with among them.
     pub(crate) fn transfer_sizes(&self) -> Vec<Column> {
-        let limited = self.columns(|column| column.mtu.is_some());
-        let unlimited = limited.first().map(|column| Column {
-            mtu: None,
-            ..*column
-        });
-        let unlimited = self.columns(|column| Some(column) == unlimited);
-        [limited, unlimited].concat()
+        let mut columns = self.columns(|column| column.mtu.is_some());
+        if let Some(&other) = columns.first() {
+            columns.extend(self.columns(|column| column == Column { mtu: None, ..other }));
+        }
+        columns.sort_by_key(|column| column.mtu.unwrap_or(MTU_DEFAULT));
+        columns
     }
 
     pub(crate) fn placements(&self) -> Vec<Placement> {

@@ -6,9 +6,10 @@ use sys::host::Machine;
 use super::options::Options;
 use super::pair::Pair;
 use super::pipe::Shape;
-use super::plan::{self, Budget, Column, Job, Pattern, Placement, Transport};
+use super::plan::{self, Budget, Column, Job, Pattern, Placement, Transport, Wait};
 use super::report::{Report, Row};
 use super::run;
+use super::vi::MTU_DEFAULT;
 use crate::error::{Error, Result};
 use crate::machine::{self, Conditions};
 
@@ -45,7 +46,7 @@ impl<'a> Session<'a> {
         };
         let run_ms = options
             .run_ms
-            .unwrap_or(if options.quick { 10 } else { 40 });
+            .unwrap_or(if options.quick { 10 } else { 30 });
         let run = Duration::from_millis(run_ms.into());
         Ok(Self {
             options,
@@ -97,38 +98,46 @@ impl<'a> Session<'a> {
     fn connect(&self, pairs: &mut Vec<Pair>) -> Result<Vec<Running>> {
         let mut running = Vec::new();
         for placement in [Placement::One, Placement::Two] {
-            let columns: Vec<_> = self
+            let here = |column: &&Column| column.placement == placement;
+            // An adaptive wait does not spin in a process that has one CPU: these are opened before there is but one.
+            let (adaptive, others): (Vec<_>, Vec<_>) = self
                 .columns
                 .iter()
-                .filter(|c| c.placement == placement)
-                .collect();
-            if columns.is_empty() {
+                .filter(here)
+                .partition(|column| column.wait == Wait::Adaptive);
+            if adaptive.is_empty() && others.is_empty() {
                 continue;
             }
-            let mut pair = Pair::start(machine::cpus(placement)?)?;
-            for &column in columns {
-                let shape = Shape {
-                    wait: column.wait,
-                    yielding: placement == Placement::One,
-                    bytes_max: self
-                        .sizes
-                        .iter()
-                        .copied()
-                        .max()
-                        .unwrap_or(1)
-                        .max(run::ACK_SIZE),
-                    mtu: column.mtu,
-                };
-                let connection = pair.open(column.transport, shape, self.options.vis.into())?;
-                running.push(Running {
-                    column,
-                    pair: pairs.len(),
-                    connection,
-                });
-            }
+            let mut pair = Pair::start()?;
+            let mut open = |pair: &mut Pair, columns: Vec<&Column>| -> Result<()> {
+                for &column in columns {
+                    let connection = self.open(pair, column)?;
+                    running.push(Running {
+                        column,
+                        pair: pairs.len(),
+                        connection,
+                    });
+                }
+                Ok(())
+            };
+            open(&mut pair, adaptive)?;
+            pair.pin(machine::cpus(placement)?)?;
+            open(&mut pair, others)?;
             pairs.push(pair);
         }
+        running.sort_by_key(|running| self.columns.iter().position(|c| *c == running.column));
         Ok(running)
+    }
+
+    fn open(&self, pair: &mut Pair, column: Column) -> Result<usize> {
+        let longest = self.sizes.iter().copied().max().unwrap_or(1);
+        let shape = Shape {
+            wait: column.wait,
+            yielding: column.placement == Placement::One,
+            bytes_max: longest.max(run::ACK_SIZE),
+            mtu: column.mtu,
+        };
+        pair.open(column.transport, shape, self.options.vis.into())
     }
 
     /// All columns once, then all once more, and so on: a machine that changes its mind for some seconds then does so for
@@ -211,18 +220,30 @@ fn columns(options: &Options) -> Result<Vec<Column>> {
             }
         }
     }
-    if let (true, Some(&placement)) = (
-        options.transport.contains(&Transport::Vi),
-        placements.last(),
-    ) {
-        let wait = options.wait[0];
-        let sweep = sorted(options.mtu.clone()).into_iter().map(|mtu| Column {
-            transport: Transport::Vi,
-            wait,
-            placement,
+    columns.retain(|column| column.exists());
+    // The effect of the transfer size shows best where nobody sleeps and each has a CPU.
+    let sweep = columns
+        .iter()
+        .filter(|column| column.transport == Transport::Vi)
+        .max_by_key(|column| {
+            (
+                column.placement == Placement::Two,
+                column.wait == Wait::Poll,
+            )
+        })
+        .copied();
+    if let Some(column) = sweep {
+        let mtus = sorted(options.mtu.clone())
+            .into_iter()
+            .filter(|&mtu| mtu != MTU_DEFAULT);
+        columns.extend(mtus.map(|mtu| Column {
             mtu: Some(mtu),
-        });
-        columns.extend(sweep);
+            ..column
+        }));
+    }
+    if columns.is_empty() {
+        let asked = "sockets wait by polling or by blocking, and on one CPU a VI does so, too";
+        return Err(Error::Misuse(format!("nothing to measure: {asked}")));
     }
     let mut distinct: Vec<Column> = Vec::new();
     for column in columns {

@@ -11,6 +11,7 @@ use super::run::{self, End};
 use super::socket::Socket;
 use super::tcp::Tcp;
 use super::unix::Unix;
+use super::vi::{ViPipe, ViPort};
 use crate::error::{Context, Error, Result};
 use crate::machine;
 
@@ -77,7 +78,7 @@ fn obey(order: Order, opened: &mut Vec<Connection>) -> Result<Answer> {
             opened.push(match transport {
                 Transport::Tcp => Connection::Tcp(Connected::new(shape, lanes, address)?),
                 Transport::Unix => Connection::Unix(Connected::new(shape, lanes, address)?),
-                Transport::Vi => return Err(Error::Misuse("no VI NIC yet".into())),
+                Transport::Vi => Connection::Vi(Connected::new(shape, lanes, address)?),
             });
             Ok(Answer::Done)
         }
@@ -103,6 +104,7 @@ fn answer_with(answer: &Answer) -> Result<()> {
 enum Connection {
     Tcp(Connected<Tcp, Socket>),
     Unix(Connected<Unix, Socket>),
+    Vi(Connected<ViPort, ViPipe>),
 }
 
 impl Connection {
@@ -110,6 +112,7 @@ impl Connection {
         match self {
             Self::Tcp(connected) => connected.run(job),
             Self::Unix(connected) => connected.run(job),
+            Self::Vi(connected) => connected.run(job),
         }
     }
 }

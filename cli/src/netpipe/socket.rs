@@ -89,7 +89,7 @@ impl Pipe for Socket {
     fn send(&mut self, len: usize) -> Result<()> {
         let flags = match self.wait {
             Wait::Poll => SendFlags::DONTWAIT,
-            Wait::Block => SendFlags::empty(),
+            Wait::Block | Wait::Adaptive => SendFlags::empty(),
         };
         let mut sent = 0;
         while sent < len {
@@ -104,7 +104,7 @@ impl Pipe for Socket {
     fn recv(&mut self, len: usize) -> Result<()> {
         let flags = match self.wait {
             Wait::Poll => RecvFlags::DONTWAIT,
-            Wait::Block => RecvFlags::empty(),
+            Wait::Block | Wait::Adaptive => RecvFlags::empty(),
         };
         let mut received = 0;
         while received < len {
@@ -136,7 +136,7 @@ impl Pipe for Socket {
             }
             match self.wait {
                 Wait::Poll => self.relax(),
-                Wait::Block => {
+                Wait::Block | Wait::Adaptive => {
                     let mut ready = PollFlags::empty();
                     ready.set(PollFlags::OUT, sent < len);
                     ready.set(PollFlags::IN, received < len);

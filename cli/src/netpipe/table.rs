@@ -4,6 +4,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use super::plan::{Column, Placement, Transport, Wait};
 use super::report::{NOISY_MARK, Report, Row};
+use super::vi::MTU_DEFAULT;
 
 /// The paper's Table 1. The VI columns say themselves how they wait; the sockets, whose read and write always block in the
 /// paper, have a line for each way, and the VI's figures stand in the first.
@@ -51,7 +52,7 @@ pub(crate) fn throughput(report: &Report, columns: &[Column]) -> Table {
     let mut table = new_table();
     let titles = columns.iter().map(|column| match column.mtu {
         Some(mtu) => bytes(mtu as usize),
-        None if columns.iter().any(|column| column.mtu.is_some()) => "NIC's limit".to_owned(),
+        None if columns.iter().any(|column| column.mtu.is_some()) => bytes(MTU_DEFAULT as usize),
         None => format!("{} {}", column.transport, column.wait),
     });
     table.set_header(std::iter::once("bytes".to_owned()).chain(titles).map(right));

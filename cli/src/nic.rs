@@ -1,0 +1,64 @@
+//! Finding, opening and connecting VI NICs.
+
+use std::time::{Duration, Instant};
+
+use via::provider::Driver;
+use via::{NetAddress, Nic, Vi};
+
+use crate::error::{Error, Result};
+
+/// The NIC of commands that are told no other.
+pub(crate) const DEFAULT: &str = "shm";
+
+/// All NICs that this program has.
+pub(crate) fn drivers() -> Vec<Box<dyn Driver>> {
+    Vec::new()
+}
+
+/// Opens the NIC of that name.
+pub(crate) fn open(name: &str) -> Result<Nic> {
+    let drivers = drivers();
+    let driver = drivers
+        .iter()
+        .find(|driver| driver.name() == name)
+        .ok_or_else(|| {
+            let names: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
+            Error::Misuse(format!(
+                "no VI NIC is called {name:?}; there are: {}",
+                names.join(", ")
+            ))
+        })?;
+    Nic::open(&**driver).vi("VipOpenNic")
+}
+
+/// Connects `vi` to whoever meets us at `address`: as the one who waits there, or as the one who asks.
+pub(crate) fn connect(nic: &Nic, vi: &Vi, address: &NetAddress, waits: bool) -> Result<()> {
+    if waits {
+        let mut incoming = nic
+            .connect_wait(address, Some(PATIENCE))
+            .vi("VipConnectWait")?;
+        return incoming.accept(vi).vi("VipConnectAccept");
+    }
+    let local = nic.address(&[]).vi("address")?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match vi.connect(&local, address, Some(PATIENCE)) {
+            // The answer comes at once; the other side may still be on its way to the meeting.
+            Err(via::Error::NoMatch) if Instant::now() < deadline => std::thread::yield_now(),
+            result => return result.map(drop).vi("VipConnectRequest"),
+        }
+    }
+}
+
+/// Names the VIPL call that failed.
+pub(crate) trait ViContext<T> {
+    fn vi(self, call: &'static str) -> Result<T>;
+}
+
+impl<T> ViContext<T> for std::result::Result<T, via::Error> {
+    fn vi(self, call: &'static str) -> Result<T> {
+        self.map_err(|source| Error::Vi { call, source })
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
