@@ -3,9 +3,11 @@
 //! Nothing here does I/O, reads a clock or draws a random number; what a peer sent is parsed into
 //! types whose accessors cannot fail, and unknown code points are errors of the peer, never panics.
 //!
+//! - [`arq`]: reliable delivery over a medium that loses, doubles and reorders;
 //! - [`frame`]: the pieces into which a software VI NIC cuts messages;
 //! - [`setup`]: what connection managers say to each other.
 #![forbid(unsafe_code)]
 
+pub mod arq;
 pub mod frame;
 pub mod setup;
