@@ -56,6 +56,16 @@ impl Error {
     }
 }
 
+impl From<via::Fault> for Error {
+    fn from(fault: via::Fault) -> Self {
+        match fault {
+            // What is queued completes like this when a connection ends.
+            via::Fault::Flushed | via::Fault::Transport => Self::Closed,
+            _ => Self::Fault(fault),
+        }
+    }
+}
+
 /// Names the call that failed.
 pub(crate) trait Context<T> {
     fn context(self, what: &'static str) -> Result<T>;

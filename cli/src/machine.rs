@@ -1,5 +1,6 @@
 use std::fmt;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 use sys::host::{self, Handoff, Machine};
 
@@ -81,6 +82,21 @@ pub(crate) fn measure() -> Result<Machine> {
 /// Binds this process to one CPU.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     host::pin(cpu).context("sched_setaffinity")
+}
+
+/// The CPUs that this process may use, to come back to.
+pub(crate) struct Affinity(CpuSet);
+
+impl Affinity {
+    pub(crate) fn current() -> Result<Self> {
+        sched_getaffinity(None)
+            .map(Self)
+            .context("sched_getaffinity")
+    }
+
+    pub(crate) fn restore(&self) -> Result<()> {
+        sched_setaffinity(None, &self.0).context("sched_setaffinity")
+    }
 }
 
 /// The CPUs for the passive and the active process.

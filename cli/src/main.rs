@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod again;
+mod demo;
 mod error;
 mod machine;
 mod netpipe;
 mod nic;
+mod vi;
 
 /// User-level sockets over Virtual Interfaces
 #[derive(Debug, Parser)]
@@ -20,6 +23,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Options),
     /// Virtual Interfaces themselves
     #[command(subcommand)]
     Vi(Vi),
@@ -30,12 +34,17 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Vi {
+    List(vi::list::Options),
     Netpipe(netpipe::Options),
+    Ping(vi::ping::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Demo(options) => demo::main(&options),
+        Command::Vi(Vi::List(options)) => vi::list::main(&options),
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
+        Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
         Command::Side => netpipe::side::serve(),
     };
     match result {

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::rand::GetRandomFlags;
 use via::provider::Driver;
 use via::{NetAddress, Nic, Vi};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 
 /// The NIC of commands that are told no other.
 pub(crate) const DEFAULT: &str = "shm";
@@ -29,6 +30,21 @@ pub(crate) fn open(name: &str) -> Result<Nic> {
             ))
         })?;
     Nic::open(&**driver).vi("VipOpenNic")
+}
+
+/// Opens all of them.
+pub(crate) fn all() -> Result<Vec<Nic>> {
+    drivers()
+        .iter()
+        .map(|driver| Nic::open(&**driver).vi("VipOpenNic"))
+        .collect()
+}
+
+/// A discriminator that nobody else has.
+pub(crate) fn anonymous() -> Result<String> {
+    let mut random = [0; via::DISCRIMINATOR_MAX / 2];
+    rustix::rand::getrandom(&mut random, GetRandomFlags::empty()).context("getrandom")?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Connects `vi` to whoever meets us at `address`: as the one who waits there, or as the one who asks.

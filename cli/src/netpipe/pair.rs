@@ -1,10 +1,11 @@
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 use super::pipe::Shape;
 use super::plan::{Budget, Job, Transport};
 use super::side::{Answer, Order};
+use crate::again::Again;
 use crate::error::{Context, Error, Result};
 
 /// Two measuring processes. Killed when dropped.
@@ -14,21 +15,17 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Starts this program twice more.
-    pub(crate) fn start() -> Result<Self> {
-        Ok(Self {
+    /// Starts this program twice more, on these CPUs: the passive end on the first.
+    pub(crate) fn start(cpus: [usize; 2]) -> Result<Self> {
+        let mut pair = Self {
             sides: [Side::start(0)?, Side::start(1)?],
             opened: 0,
-        })
-    }
-
-    /// Binds the passive and the active process to a CPU each. What is opened from now on knows that it has but one.
-    pub(crate) fn pin(&mut self, cpus: [usize; 2]) -> Result<()> {
-        for (side, cpu) in self.sides.iter_mut().zip(cpus) {
+        };
+        for (side, cpu) in pair.sides.iter_mut().zip(cpus) {
             side.order(&Order::Pin(cpu))?;
             side.done()?;
         }
-        Ok(())
+        Ok(pair)
     }
 
     /// Connects the two; the connection's number.
@@ -98,24 +95,18 @@ impl Pair {
 
 struct Side {
     index: usize,
-    process: Child,
+    _process: Again,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Side {
     fn start(index: usize) -> Result<Self> {
-        let mut process = Command::new("/proc/self/exe")
-            .arg(super::SIDE_COMMAND)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("start of a measuring process")?;
-        let pipes = process.stdin.take().zip(process.stdout.take());
-        let (orders, answers) = pipes.expect("both were asked for");
+        let mut process = Again::start([super::SIDE_COMMAND], Stdio::piped(), Stdio::piped())?;
+        let (orders, answers) = process.pipes().expect("both were asked for");
         Ok(Self {
             index,
-            process,
+            _process: process,
             orders,
             answers: BufReader::new(answers),
         })
@@ -163,15 +154,6 @@ impl Side {
         Error::Side {
             side: self.index,
             message: message.to_owned(),
-        }
-    }
-}
-
-impl Drop for Side {
-    /// Its transport may be spinning or asleep for ever, so closing the order pipe is not enough.
-    fn drop(&mut self) {
-        if let Err(error) = self.process.kill().and_then(|()| self.process.wait()) {
-            eprintln!("sovia: measuring process {}: {error}", self.index);
         }
     }
 }

@@ -98,34 +98,25 @@ impl<'a> Session<'a> {
     fn connect(&self, pairs: &mut Vec<Pair>) -> Result<Vec<Running>> {
         let mut running = Vec::new();
         for placement in [Placement::One, Placement::Two] {
-            let here = |column: &&Column| column.placement == placement;
-            // An adaptive wait does not spin in a process that has one CPU: these are opened before there is but one.
-            let (adaptive, others): (Vec<_>, Vec<_>) = self
+            let columns: Vec<_> = self
                 .columns
                 .iter()
-                .filter(here)
-                .partition(|column| column.wait == Wait::Adaptive);
-            if adaptive.is_empty() && others.is_empty() {
+                .filter(|column| column.placement == placement)
+                .collect();
+            if columns.is_empty() {
                 continue;
             }
-            let mut pair = Pair::start()?;
-            let mut open = |pair: &mut Pair, columns: Vec<&Column>| -> Result<()> {
-                for &column in columns {
-                    let connection = self.open(pair, column)?;
-                    running.push(Running {
-                        column,
-                        pair: pairs.len(),
-                        connection,
-                    });
-                }
-                Ok(())
-            };
-            open(&mut pair, adaptive)?;
-            pair.pin(machine::cpus(placement)?)?;
-            open(&mut pair, others)?;
+            let mut pair = Pair::start(machine::cpus(placement)?)?;
+            for &column in columns {
+                let connection = self.open(&mut pair, column)?;
+                running.push(Running {
+                    column,
+                    pair: pairs.len(),
+                    connection,
+                });
+            }
             pairs.push(pair);
         }
-        running.sort_by_key(|running| self.columns.iter().position(|c| *c == running.column));
         Ok(running)
     }
 

@@ -6,14 +6,14 @@ use std::io::{self, BufRead, Write};
 use serde::{Deserialize, Serialize};
 
 use super::pipe::{Lanes, Pipe, Port, Shape};
-use super::plan::{Job, Pattern, Transport};
+use super::plan::{Job, Pattern, Transport, Wait};
 use super::run::{self, End};
 use super::socket::Socket;
 use super::tcp::Tcp;
 use super::unix::Unix;
 use super::vi::{ViPipe, ViPort};
 use crate::error::{Context, Error, Result};
-use crate::machine;
+use crate::machine::{self, Affinity};
 
 /// What the parent may ask. Orders are done one after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,14 +46,17 @@ pub(super) enum Answer {
 
 /// Serves orders until the parent closes the pipe.
 pub(crate) fn serve() -> Result<()> {
-    let mut opened = Vec::new();
+    let mut side = Side {
+        everywhere: Affinity::current()?,
+        opened: Vec::new(),
+    };
     for line in io::stdin().lock().lines() {
         let line = line.context("standard input")?;
         let order = serde_json::from_str(&line).map_err(|error| Error::Protocol {
             from: "the parent",
             what: error.to_string(),
         })?;
-        match obey(order, &mut opened) {
+        match side.obey(order) {
             Ok(answer) => answer_with(&answer)?,
             // Ending closes our connections, so the other side cannot wait for us for ever.
             Err(error) => return answer_with(&Answer::Failed(error.to_string())),
@@ -62,33 +65,53 @@ pub(crate) fn serve() -> Result<()> {
     Ok(())
 }
 
-fn obey(order: Order, opened: &mut Vec<Connection>) -> Result<Answer> {
-    match order {
-        Order::Pin(cpu) => {
-            machine::pin(cpu)?;
-            Ok(Answer::Done)
+struct Side {
+    /// The CPUs that we may use when nobody pins us.
+    everywhere: Affinity,
+    opened: Vec<Connection>,
+}
+
+impl Side {
+    fn obey(&mut self, order: Order) -> Result<Answer> {
+        match order {
+            Order::Pin(cpu) => {
+                machine::pin(cpu)?;
+                Ok(Answer::Done)
+            }
+            Order::Open {
+                transport,
+                shape,
+                lanes,
+                address,
+            } => {
+                let open = || Connection::open(transport, shape, lanes, address.as_deref());
+                self.opened.push(match shape.wait {
+                    Wait::Adaptive => self.unpinned(open)?,
+                    Wait::Poll | Wait::Block => open()?,
+                });
+                Ok(Answer::Done)
+            }
+            Order::Run { connection, job } => {
+                let connection =
+                    self.opened
+                        .get_mut(connection)
+                        .ok_or_else(|| Error::Protocol {
+                            from: "the parent",
+                            what: format!("no connection {connection}"),
+                        })?;
+                connection.run(job).map(Answer::Ran)
+            }
         }
-        Order::Open {
-            transport,
-            shape,
-            lanes,
-            address,
-        } => {
-            let address = address.as_deref();
-            opened.push(match transport {
-                Transport::Tcp => Connection::Tcp(Connected::new(shape, lanes, address)?),
-                Transport::Unix => Connection::Unix(Connected::new(shape, lanes, address)?),
-                Transport::Vi => Connection::Vi(Connected::new(shape, lanes, address)?),
-            });
-            Ok(Answer::Done)
-        }
-        Order::Run { connection, job } => {
-            let connection = opened.get_mut(connection).ok_or_else(|| Error::Protocol {
-                from: "the parent",
-                what: format!("no connection {connection}"),
-            })?;
-            connection.run(job).map(Answer::Ran)
-        }
+    }
+
+    /// A VI that is made in a process with one CPU never spins: it could only keep its peer from running. Our two
+    /// processes have one CPU each, so what is to adapt must be made before it can know that.
+    fn unpinned<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
+        let pinned = Affinity::current()?;
+        self.everywhere.restore()?;
+        let opened = open();
+        pinned.restore()?;
+        opened
     }
 }
 
@@ -108,6 +131,19 @@ enum Connection {
 }
 
 impl Connection {
+    fn open(
+        transport: Transport,
+        shape: Shape,
+        lanes: usize,
+        address: Option<&str>,
+    ) -> Result<Self> {
+        Ok(match transport {
+            Transport::Tcp => Self::Tcp(Connected::new(shape, lanes, address)?),
+            Transport::Unix => Self::Unix(Connected::new(shape, lanes, address)?),
+            Transport::Vi => Self::Vi(Connected::new(shape, lanes, address)?),
+        })
+    }
+
     fn run(&mut self, job: Job) -> Result<Vec<u64>> {
         match self {
             Self::Tcp(connected) => connected.run(job),

@@ -7,15 +7,14 @@
 
 use std::io;
 
-use rustix::rand::GetRandomFlags;
 use via::{
-    Access, Completion, Descriptor, Done, Fault, MemHandle, Memory, NetAddress, Nic, Ptag, Region,
+    Access, Completion, Descriptor, Done, MemHandle, Memory, NetAddress, Nic, Ptag, Region,
     RemoteSegment, Vi, ViConfig,
 };
 
 use super::pipe::{Pipe, Port, Shape};
 use super::plan::Wait;
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
 use crate::nic::{self, ViContext};
 
 /// One end of a meeting at a discriminator.
@@ -54,13 +53,7 @@ impl Port for ViPort {
     type Pipe = ViPipe;
 
     fn listen(shape: Shape) -> Result<Self> {
-        let mut random = [0; 6];
-        rustix::rand::getrandom(&mut random, GetRandomFlags::empty()).context("getrandom")?;
-        let name = random
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>();
-        Self::new(shape, true, &format!("np-{name}"))
+        Self::new(shape, true, &nic::anonymous()?)
     }
 
     fn dial(shape: Shape, address: &str) -> Result<Self> {
@@ -250,7 +243,7 @@ impl ViPipe {
     }
 
     fn taken(&mut self, completion: Completion) -> Result<()> {
-        let completion = completion.ok().map_err(fault)?;
+        let completion = completion.ok()?;
         self.post_recv(completion.token as u32)?;
         if completion.length == 0 {
             self.credits += self.slots.batch();
@@ -286,7 +279,7 @@ impl ViPipe {
     }
 
     fn sent(&mut self, completion: Completion) -> Result<()> {
-        completion.ok().map_err(fault)?;
+        completion.ok()?;
         self.unsent -= 1;
         Ok(())
     }
@@ -377,13 +370,6 @@ impl Pipe for ViPipe {
     /// Nothing to do: that is what one-sided means.
     fn absorb(&mut self, _: usize) -> Result<()> {
         Ok(())
-    }
-}
-
-fn fault(fault: Fault) -> Error {
-    match fault {
-        Fault::Flushed | Fault::Transport => Error::Closed,
-        _ => Error::Fault(fault),
     }
 }
 

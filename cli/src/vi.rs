@@ -1,0 +1,4 @@
+//! `sovia vi`: Virtual Interfaces by themselves, without sockets.
+
+pub(crate) mod list;
+pub(crate) mod ping;
