@@ -4,7 +4,7 @@ use std::thread;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
 
 use super::*;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{Ordering, mapped::AtomicU32};
 use crate::time;
 
 fn packet(conn: &Conn) -> (Vec<u8>, Vec<OwnedFd>) {
