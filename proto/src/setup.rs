@@ -76,6 +76,8 @@ pub enum Message {
         handle: u32,
         /// Which grant of the segment says whether it is still valid.
         slot: u32,
+        /// What that grant says as long as it is.
+        value: u32,
         /// The region's address at its owner.
         addr: u64,
         /// The region's length, bytes.
@@ -143,6 +145,7 @@ impl Message {
             Self::MapReply {
                 handle,
                 slot,
+                value,
                 addr,
                 len,
                 write,
@@ -151,6 +154,7 @@ impl Message {
                 out.put([TYPE_MAP_REPLY]);
                 out.put(handle.to_le_bytes());
                 out.put(slot.to_le_bytes());
+                out.put(value.to_le_bytes());
                 out.put(addr.to_le_bytes());
                 out.put(len.to_le_bytes());
                 out.put([u8::from(*write), u8::from(*read)]);
@@ -189,6 +193,7 @@ impl Message {
             TYPE_MAP_REPLY => Self::MapReply {
                 handle: u32::from_le_bytes(input.take()?),
                 slot: u32::from_le_bytes(input.take()?),
+                value: u32::from_le_bytes(input.take()?),
                 addr: u64::from_le_bytes(input.take()?),
                 len: u64::from_le_bytes(input.take()?),
                 write: input.flag()?,
@@ -339,6 +344,7 @@ mod tests {
             Message::MapReply {
                 handle: 3,
                 slot: 1,
+                value: 9,
                 addr: 0x7000,
                 len: 4096,
                 write: true,

@@ -233,6 +233,30 @@ impl Conn {
     }
 }
 
+impl TryFrom<OwnedFd> for Conn {
+    type Error = io::Error;
+
+    /// Takes a descriptor that came from elsewhere.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no Unix seqpacket socket.
+    fn try_from(fd: OwnedFd) -> io::Result<Self> {
+        let domain = rustix::net::sockopt::socket_domain(&fd)?;
+        let kind = rustix::net::sockopt::socket_type(&fd)?;
+        if (domain, kind) != (AddressFamily::UNIX, SocketType::SEQPACKET) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { fd })
+    }
+}
+
+impl From<Conn> for OwnedFd {
+    fn from(conn: Conn) -> Self {
+        conn.fd
+    }
+}
+
 impl AsFd for Conn {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

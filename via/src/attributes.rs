@@ -123,7 +123,6 @@ pub struct NicAttributes {
 
 /// What a NIC does itself, and in what: what a layer above need not do again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Capabilities {
     /// Who carries out the VI semantics.
     pub engine: Engine,

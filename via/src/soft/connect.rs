@@ -218,7 +218,7 @@ impl<D: Device> SoftVi<D> {
     /// `VipConnectPeerDone`, or with `block` `VipConnectPeerWait`.
     pub(super) fn offer_outcome(&self, block: bool) -> Result<Option<ViAttributes>, Error> {
         let (pending, deadline) = {
-            let mut core = self.enter()?;
+            let core = self.enter()?;
             match &core.attempt {
                 Attempt::Peer { pending, deadline } => (Arc::clone(pending), *deadline),
                 Attempt::None | Attempt::Client { .. } => return Err(Error::InvalidState),

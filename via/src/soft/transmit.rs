@@ -319,12 +319,7 @@ impl<D: Device> SoftVi<D> {
 }
 
 /// Writes the whole message at `index` into the range that was entered.
-fn put<L: Link>(
-    link: &mut L,
-    queue: &WorkQueue,
-    index: usize,
-    mut reach: Reach<'_>,
-) -> Option<()> {
+fn put<L: Link>(link: &mut L, queue: &WorkQueue, index: usize, mut reach: Reach<'_>) -> Option<()> {
     let mut at = 0;
     let mut n = 0;
     while let Some(Segment { addr, handle, len }) = queue.segment(index, n) {

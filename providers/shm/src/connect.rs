@@ -1,0 +1,254 @@
+//! Connection requests, and their answers.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use proto::setup::{self, MESSAGE_MAX, Message};
+use sys::net::{Conn, Received, Sent};
+use sys::segment::{Segment, Side};
+use sys::sync::{AtomicBool, Ordering};
+use sys::wait::{Limits, Spinner};
+use via::soft::{Ask, Established, Incoming, Pending};
+use via::{Discriminator, Error, NetAddress, Reliability, ViAttributes};
+
+use crate::link::{DATA_LEN, ShmLink};
+use crate::name;
+use crate::peering::Offer;
+
+/// A connection request under way.
+pub(crate) enum Request {
+    /// To a waiter.
+    Client(Client),
+    /// To a peer.
+    Offer(Arc<Offer>),
+}
+
+/// A request to a waiter, waiting for the answer.
+pub(crate) struct Client {
+    conn: Arc<Conn>,
+    cancelled: AtomicBool,
+}
+
+impl Request {
+    pub(crate) fn to_waiter(ask: &Ask) -> Result<Self, Error> {
+        let conn = (0..name::SLOTS)
+            .find_map(|slot| Conn::connect(&name::listener(&ask.remote, slot)).ok())
+            .ok_or(Error::NoMatch)?;
+        let mut bytes = [0; MESSAGE_MAX];
+        let message = Message::Request(to_wire(ask));
+        match conn.send(message.encode(&mut bytes), &[]) {
+            Ok(Sent::Whole) => Ok(Self::Client(Client {
+                conn: Arc::new(conn),
+                cancelled: AtomicBool::new(false),
+            })),
+            Ok(_) => Err(Error::NoMatch),
+            Err(_) => Err(Error::Resource),
+        }
+    }
+}
+
+impl Pending for Request {
+    type Link = ShmLink;
+
+    fn wait(&self, deadline: Option<Instant>) -> Option<Result<Established<ShmLink>, Error>> {
+        match self {
+            Self::Client(client) => client.wait(deadline),
+            Self::Offer(offer) => offer.wait(deadline),
+        }
+    }
+
+    fn cancel(&self) {
+        match self {
+            Self::Client(client) => {
+                client.cancelled.store(true, Ordering::Release);
+                client.conn.shutdown();
+            }
+            Self::Offer(offer) => offer.cancel(),
+        }
+    }
+}
+
+impl Client {
+    fn wait(&self, deadline: Option<Instant>) -> Option<Result<Established<ShmLink>, Error>> {
+        let mut spin = SPINNER.begin();
+        loop {
+            match answer(&self.conn) {
+                Ok(None) => {}
+                _ if self.cancelled.load(Ordering::Acquire) => {
+                    return Some(Err(Error::InvalidState));
+                }
+                Ok(Some(established)) => {
+                    spin.hit();
+                    return Some(Ok(established));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+            if sys::time::expired(deadline) {
+                return None;
+            }
+            if !spin.again() && self.conn.wait_readable(deadline).is_err() {
+                return Some(Err(Error::Resource));
+            }
+        }
+    }
+}
+
+/// The answer to a request, if there is one yet.
+pub(crate) fn answer(conn: &Arc<Conn>) -> Result<Option<Established<ShmLink>>, Error> {
+    let mut bytes = [0; MESSAGE_MAX];
+    let (len, fds) = match conn.recv(&mut bytes).map_err(|_| Error::Resource)? {
+        Received::Nothing => return Ok(None),
+        // Whoever waited there does so no more.
+        Received::Closed => return Err(Error::NoMatch),
+        Received::Packet { len, fds, .. } => (len, fds),
+    };
+    match Message::decode(&bytes[..len]).map_err(|_| Error::NotReachable)? {
+        Message::Accept {
+            attributes,
+            data_len,
+        } => {
+            let segment = fds.into_iter().next().ok_or(Error::NotReachable)?;
+            let segment =
+                Segment::import(segment, data_len as usize).map_err(|_| Error::NotReachable)?;
+            Ok(Some(Established {
+                link: ShmLink::new(segment, Side::B, Arc::clone(conn)),
+                remote: from_wire(&attributes).ok_or(Error::NotReachable)?,
+            }))
+        }
+        Message::Reject => Err(Error::Reject),
+        Message::NoMatch => Err(Error::NoMatch),
+        Message::Mismatch(code) => Err(mismatch(code)),
+        _ => Err(Error::NotReachable),
+    }
+}
+
+/// Says yes on `conn`: makes the segment and keeps this end of it.
+pub(crate) fn accept(conn: Arc<Conn>, attributes: &ViAttributes) -> Result<ShmLink, Error> {
+    let (segment, fd) = Segment::create(DATA_LEN).map_err(|_| Error::Resource)?;
+    let message = Message::Accept {
+        attributes: attributes_to_wire(attributes),
+        data_len: DATA_LEN as u32,
+    };
+    let mut bytes = [0; MESSAGE_MAX];
+    match conn.send(message.encode(&mut bytes), &[fd.as_fd()]) {
+        Ok(Sent::Whole) => Ok(ShmLink::new(segment, Side::A, conn)),
+        // The asker has given up.
+        Ok(_) => Err(Error::Timeout),
+        Err(_) => Err(Error::Resource),
+    }
+}
+
+/// A request that has arrived.
+pub(crate) struct ShmIncoming {
+    /// `None` once answered.
+    conn: Option<Arc<Conn>>,
+    remote: (NetAddress, ViAttributes),
+}
+
+impl ShmIncoming {
+    /// `None` for a request that is not for `address` or makes no sense.
+    pub(crate) fn new(conn: Arc<Conn>, ask: &setup::Ask, address: &NetAddress) -> Option<Self> {
+        if address_from_wire(&ask.remote)? != *address {
+            return None;
+        }
+        let remote = (address_from_wire(&ask.local)?, from_wire(&ask.attributes)?);
+        Some(Self {
+            conn: Some(conn),
+            remote,
+        })
+    }
+}
+
+impl Incoming for ShmIncoming {
+    type Link = ShmLink;
+
+    fn remote(&self) -> (NetAddress, ViAttributes) {
+        self.remote
+    }
+
+    fn accept(&mut self, attributes: &ViAttributes) -> Result<ShmLink, Error> {
+        accept(self.conn.take().ok_or(Error::InvalidParameter)?, attributes)
+    }
+
+    fn reject(&mut self) {
+        if let Some(conn) = self.conn.take() {
+            say(&conn, &Message::Reject);
+        }
+    }
+}
+
+impl Drop for ShmIncoming {
+    fn drop(&mut self) {
+        self.reject();
+    }
+}
+
+/// Sends a message that needs no answer: an asker who is gone does not miss it.
+pub(crate) fn say(conn: &Conn, message: &Message) {
+    let mut bytes = [0; MESSAGE_MAX];
+    let _unheard = conn.send(message.encode(&mut bytes), &[]);
+}
+
+pub(crate) fn to_wire(ask: &Ask) -> setup::Ask {
+    setup::Ask {
+        local: address_to_wire(&ask.local),
+        remote: address_to_wire(&ask.remote),
+        attributes: attributes_to_wire(&ask.attributes),
+    }
+}
+
+fn address_to_wire(address: &NetAddress) -> setup::Address {
+    let bytes = address.discriminator.as_bytes();
+    let mut discriminator = [0; setup::DISCRIMINATOR_MAX];
+    discriminator[..bytes.len()].copy_from_slice(bytes);
+    setup::Address {
+        host: address.host,
+        discriminator_len: bytes.len() as u8,
+        discriminator,
+    }
+}
+
+pub(crate) fn address_from_wire(address: &setup::Address) -> Option<NetAddress> {
+    let len = usize::from(address.discriminator_len);
+    let discriminator = Discriminator::new(address.discriminator.get(..len)?).ok()?;
+    Some(NetAddress {
+        host: address.host,
+        discriminator,
+    })
+}
+
+pub(crate) fn attributes_to_wire(attributes: &ViAttributes) -> setup::Attributes {
+    setup::Attributes {
+        reliability: attributes.reliability.bits(),
+        enable_rdma_write: attributes.enable_rdma_write,
+        enable_rdma_read: attributes.enable_rdma_read,
+        max_transfer_size: attributes.max_transfer_size,
+        qos: attributes.qos,
+    }
+}
+
+/// `None` for a reliability level that does not exist.
+pub(crate) fn from_wire(attributes: &setup::Attributes) -> Option<ViAttributes> {
+    Some(ViAttributes {
+        reliability: Reliability::from_bits(attributes.reliability)?,
+        max_transfer_size: attributes.max_transfer_size,
+        qos: attributes.qos,
+        ptag: None,
+        enable_rdma_write: attributes.enable_rdma_write,
+        enable_rdma_read: attributes.enable_rdma_read,
+    })
+}
+
+pub(crate) fn mismatch(code: u8) -> Error {
+    [
+        Error::InvalidReliabilityLevel,
+        Error::InvalidMtu,
+        Error::InvalidQos,
+    ]
+    .into_iter()
+    .find(|&error| error as u32 == u32::from(code))
+    .unwrap_or(Error::NotReachable)
+}
+
+static SPINNER: LazyLock<Spinner> = LazyLock::new(|| Spinner::new(Limits::SOCKET));

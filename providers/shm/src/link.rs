@@ -1,0 +1,371 @@
+//! One end of a connection: frames through the segment's rings.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use proto::frame::{HEAD_WORDS, Head};
+use sys::bell::{FUTEX, SOCKET};
+use sys::mem::{Memory, OutOfRange, Store};
+use sys::net::Conn;
+use sys::process_vm;
+use sys::ring::{Cell, Consumer, Producer, WORDS};
+use sys::segment::{Control, Segment, Side, Wait};
+use sys::sync::Ordering;
+use via::RemoteSegment;
+use via::soft::{Garbage, Goodbye, Link, Sleeper, Waiter};
+
+use crate::peer::{Peer, Window, goodbye};
+
+/// Bytes of each direction's data area.
+pub(crate) const DATA_LEN: usize = 512 * 1024;
+/// Most payload of a frame: small enough that both sides copy at once.
+pub(crate) const FRAME_MAX: u32 = 32 * 1024;
+
+/// A frame's cell: the head, where its payload lies in the data area, or the payload itself.
+const AT_WORD: usize = HEAD_WORDS;
+const INLINE_WORD: usize = HEAD_WORDS + 1;
+/// Payload that fits in the cell.
+const INLINE_MAX: usize = (WORDS - INLINE_WORD) * 4;
+
+pub(crate) struct ShmLink {
+    producer: Producer,
+    consumer: Consumer,
+    peer: Arc<Peer>,
+    /// The reserved frame.
+    reserved: Reserved,
+    /// The frame at the front.
+    front: Option<Front>,
+    /// Frames and bytes released since the peer was last told that there is room.
+    released: (u32, u32),
+    /// The number of the last message sent.
+    last_seq: u32,
+    windows: Windows,
+}
+
+#[derive(Default)]
+struct Reserved {
+    len: u32,
+    at: u32,
+    inline: [u8; INLINE_MAX],
+}
+
+#[derive(Clone, Copy)]
+struct Front {
+    head: Head,
+    at: u32,
+    inline: [u8; INLINE_MAX],
+}
+
+/// The peer's regions that may be written directly.
+#[derive(Default)]
+struct Windows {
+    known: Vec<Arc<Window>>,
+    changes: u32,
+    /// The last region asked for: once is enough.
+    asked: Option<RemoteSegment>,
+    /// The kernel does not let us write the peer's memory.
+    process_denied: bool,
+    /// The range being written.
+    entered: Option<(Arc<Window>, u64)>,
+}
+
+impl ShmLink {
+    pub(crate) fn new(segment: Arc<Segment>, side: Side, conn: Arc<Conn>) -> Self {
+        let (producer, consumer, control) = sys::segment::split(segment, side);
+        Self {
+            producer,
+            consumer,
+            peer: Arc::new(Peer::new(conn, control)),
+            reserved: Reserved::default(),
+            front: None,
+            released: (0, 0),
+            last_seq: 0,
+            windows: Windows::default(),
+        }
+    }
+
+    pub(crate) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// The window for `remote`, asked for if there is none yet.
+    fn window(&mut self, remote: RemoteSegment, len: u32) -> Option<Arc<Window>> {
+        let changes = self.peer.changes.load(Ordering::Acquire);
+        if changes != self.windows.changes {
+            self.windows.changes = changes;
+            self.windows.known = self.peer.windows();
+            self.windows.asked = None;
+        }
+        let known = self
+            .windows
+            .known
+            .iter()
+            .find(|window| window.handle == remote.handle);
+        match known {
+            Some(window) => {
+                window.reach(remote, len)?;
+                Some(Arc::clone(window))
+            }
+            None => {
+                let asked = self.windows.asked.map(|asked| asked.handle);
+                if asked != Some(remote.handle) {
+                    self.windows.asked = Some(remote);
+                    // Without an answer the frames' way is taken for good.
+                    let _unanswered = self.peer.ask_for(remote.handle);
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Link for ShmLink {
+    type Waiter = ShmWaiter;
+
+    fn frame_max(&self) -> u32 {
+        FRAME_MAX
+    }
+
+    #[inline]
+    fn reserve(&mut self, len: u32) -> bool {
+        let outside = if len as usize > INLINE_MAX { len } else { 0 };
+        match self.producer.reserve(outside) {
+            Some(at) => {
+                self.reserved.len = len;
+                self.reserved.at = at;
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[inline]
+    fn fill(
+        &mut self,
+        at: u32,
+        from: &Memory,
+        offset: usize,
+        len: usize,
+    ) -> Result<(), OutOfRange> {
+        if self.reserved.len as usize > INLINE_MAX {
+            return self.producer.write(self.reserved.at, at, from, offset, len);
+        }
+        let start = at as usize;
+        let into = self.reserved.inline.get_mut(start..start + len);
+        from.read(offset, into.ok_or(OutOfRange)?)
+    }
+
+    #[inline]
+    fn commit(&mut self, head: &Head) {
+        let mut words = [0; WORDS];
+        words[..HEAD_WORDS].copy_from_slice(&head.encode());
+        words[AT_WORD] = self.reserved.at;
+        for (word, bytes) in words[INLINE_WORD..]
+            .iter_mut()
+            .zip(self.reserved.inline.as_chunks::<4>().0)
+        {
+            *word = u32::from_ne_bytes(*bytes);
+        }
+        if head.seq != 0
+            && !matches!(
+                head.kind,
+                proto::frame::Kind::Ack | proto::frame::Kind::ReadResponse
+            )
+        {
+            self.last_seq = head.seq;
+        }
+        self.producer.publish(Cell(words));
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.peer.knock(Wait::Frames);
+    }
+
+    #[inline]
+    fn ready(&self) -> bool {
+        self.consumer.ready()
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Result<Option<Head>, Garbage> {
+        if let Some(front) = &self.front {
+            return Ok(Some(front.head));
+        }
+        let Some(Cell(words)) = self.consumer.peek() else {
+            if self.producer.is_broken() {
+                return Err(Garbage);
+            }
+            return Ok(None);
+        };
+        let (head_words, rest) = words.split_first_chunk().ok_or(Garbage)?;
+        let head = Head::decode(head_words).map_err(|_| Garbage)?;
+        if head.len > FRAME_MAX {
+            return Err(Garbage);
+        }
+        let mut inline = [0; INLINE_MAX];
+        for (bytes, word) in inline.as_chunks_mut::<4>().0.iter_mut().zip(&rest[1..]) {
+            *bytes = word.to_ne_bytes();
+        }
+        self.front = Some(Front {
+            head,
+            at: words[AT_WORD],
+            inline,
+        });
+        Ok(Some(head))
+    }
+
+    #[inline]
+    fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
+        let front = self.front.as_ref().ok_or(OutOfRange)?;
+        let end = (at as usize).checked_add(len).ok_or(OutOfRange)?;
+        if end > front.head.len as usize {
+            return Err(OutOfRange);
+        }
+        if front.head.len as usize <= INLINE_MAX {
+            return to.write(offset, &front.inline[at as usize..end]);
+        }
+        let from = front.at.checked_add(at).ok_or(OutOfRange)?;
+        self.consumer.read(from, len as u32, to, offset)
+    }
+
+    #[inline]
+    fn release(&mut self) {
+        let Some(front) = self.front.take() else {
+            return;
+        };
+        self.consumer.release();
+        let (frames, bytes) = &mut self.released;
+        *frames += 1;
+        *bytes += front.head.len;
+        // A sender that found no room left is so far behind that draining the ring passes these
+        // marks at least once; one that found room does not sleep for it.
+        if *frames >= ROOM_FRAMES || *bytes >= ROOM_BYTES {
+            self.released = (0, 0);
+            self.peer.knock(Wait::Room);
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self) -> Option<Goodbye> {
+        match self.peer.control.peer_state() {
+            0 => None,
+            code => goodbye(code, self.last_seq),
+        }
+    }
+
+    fn close(&mut self, why: Goodbye) {
+        self.peer.close(why);
+    }
+
+    fn enter(&mut self, remote: RemoteSegment, len: u32) -> bool {
+        if len < DIRECT_MIN {
+            return false;
+        }
+        let Some(window) = self.window(remote, len) else {
+            return false;
+        };
+        let by_kernel = window.memory.is_none();
+        if by_kernel && (self.windows.process_denied || len < PROCESS_MIN) {
+            return false;
+        }
+        let Some(grant) = self.peer.control.peer_grant(window.slot) else {
+            return false;
+        };
+        match grant.enter() {
+            Some(value) if value == window.value => {
+                let offset = remote.addr - window.addr;
+                self.windows.entered = Some((window, offset));
+                true
+            }
+            Some(_) => {
+                grant.leave();
+                self.windows
+                    .known
+                    .retain(|known| known.handle != remote.handle);
+                false
+            }
+            None => {
+                // Taken back; it may be granted anew.
+                self.windows
+                    .known
+                    .retain(|known| known.handle != remote.handle);
+                self.windows.asked = None;
+                false
+            }
+        }
+    }
+
+    fn put(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
+        let (window, start) = self.windows.entered.as_ref().ok_or(OutOfRange)?;
+        let to = start + u64::from(at);
+        match &window.memory {
+            Some(memory) => {
+                let to = usize::try_from(to).map_err(|_| OutOfRange)?;
+                Memory::copy(memory, to, from, offset, len, Store::for_len(len))
+            }
+            None => match process_vm::write(self.peer.pid, window.addr + to, from, offset, len) {
+                Ok(written) if written == len => Ok(()),
+                _ => {
+                    self.windows.process_denied = true;
+                    Err(OutOfRange)
+                }
+            },
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some((window, _)) = self.windows.entered.take()
+            && let Some(grant) = self.peer.control.peer_grant(window.slot)
+        {
+            grant.leave();
+        }
+    }
+
+    fn arm(&mut self, who: Sleeper) -> u32 {
+        let bits = match who {
+            Sleeper::Caller => FUTEX,
+            Sleeper::Agent => SOCKET,
+        };
+        let control = &self.peer.control;
+        // Both bells: a sender waits for room, and a receiver may have answers to send.
+        let room = control.bell(Wait::Room);
+        let _word = room.arm(bits);
+        control.bell(Wait::Frames).arm(bits)
+    }
+
+    fn disarm(&mut self) {
+        for wait in [Wait::Frames, Wait::Room] {
+            let _taken = self.peer.control.bell(wait).disarm();
+        }
+    }
+
+    fn waiter(&self) -> ShmWaiter {
+        ShmWaiter(self.peer.control.clone())
+    }
+}
+
+/// Sleeps on the futex word of one end.
+#[derive(Clone)]
+pub(crate) struct ShmWaiter(Control);
+
+impl Waiter for ShmWaiter {
+    fn sleep(&self, ticket: u32, deadline: Option<Instant>) {
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // Woken, timed out or interrupted: the caller looks again.
+        let _wake = self.0.bell(Wait::Frames).sleep(ticket, timeout);
+    }
+
+    fn wake(&self) {
+        self.0.bell(Wait::Frames).wake();
+    }
+}
+
+/// When a receiver tells a sender that there is room: at most half a ring of cells, a quarter of
+/// the data.
+const ROOM_FRAMES: u32 = 32;
+const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
+/// Below this a frame in the ring is faster than entering a grant.
+const DIRECT_MIN: u32 = 256;
+/// Below this the ring, two copies and no system call, is faster than the kernel's one copy.
+const PROCESS_MIN: u32 = 32 * 1024;

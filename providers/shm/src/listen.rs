@@ -1,0 +1,234 @@
+//! Waiting for connection requests.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use proto::setup::{MESSAGE_MAX, Message};
+use sys::net::{Conn, Listener, Received};
+use sys::poll::{Interest, Poller};
+use sys::time::expired;
+use sys::wait::{Limits, Spinner};
+use via::{Error, NetAddress};
+
+use crate::connect::ShmIncoming;
+use crate::name;
+
+/// Waits for a request to `local`.
+///
+/// All waiters of the process share one listening socket for as long as one of them waits. The
+/// oldest looks after it; when it has got a request the next oldest goes on.
+pub(crate) fn wait(local: &NetAddress, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
+    let mut turn = Turn::take(local)?;
+    if !turn.come(deadline) {
+        return Err(Error::Timeout);
+    }
+    turn.receive(deadline)
+}
+
+struct Shared {
+    points: Mutex<HashMap<NetAddress, Point>>,
+    moved_up: Condvar,
+}
+
+static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
+    points: Mutex::default(),
+    moved_up: Condvar::new(),
+});
+
+/// An address that some threads wait at.
+struct Point {
+    greeter: Arc<Mutex<Greeter>>,
+    waiting: VecDeque<u64>,
+    last: u64,
+}
+
+/// The listening socket, and who has come but not yet said what it wants.
+struct Greeter {
+    listener: Listener,
+    poller: Poller,
+    silent: VecDeque<Silent>,
+}
+
+struct Silent {
+    conn: Conn,
+    until: Instant,
+}
+
+/// A waiter's place in the row.
+struct Turn {
+    address: NetAddress,
+    number: u64,
+    greeter: Arc<Mutex<Greeter>>,
+}
+
+impl Turn {
+    fn take(address: &NetAddress) -> Result<Self, Error> {
+        let mut points = SHARED.points();
+        if !points.contains_key(address) {
+            let point = Point {
+                greeter: Arc::new(Mutex::new(Greeter::new(address)?)),
+                waiting: VecDeque::new(),
+                last: 0,
+            };
+            points.insert(*address, point);
+        }
+        let point = points.get_mut(address).ok_or(Error::Resource)?;
+        point.last += 1;
+        point.waiting.push_back(point.last);
+        Ok(Self {
+            address: *address,
+            number: point.last,
+            greeter: Arc::clone(&point.greeter),
+        })
+    }
+
+    /// Waits until this is the oldest waiter; `false` at the deadline.
+    fn come(&mut self, deadline: Option<Instant>) -> bool {
+        let mut points = SHARED.points();
+        loop {
+            let first = points
+                .get(&self.address)
+                .and_then(|point| point.waiting.front());
+            if first == Some(&self.number) {
+                return true;
+            }
+            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return false;
+            }
+            points = SHARED
+                .moved_up
+                .wait_timeout(points, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    fn receive(&mut self, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
+        let mut greeter = self.greeter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spin = SPINNER.begin();
+        loop {
+            if let Some(incoming) = greeter.next(&self.address)? {
+                spin.hit();
+                return Ok(incoming);
+            }
+            if expired(deadline) {
+                return Err(Error::Timeout);
+            }
+            if !spin.again() {
+                greeter.sleep(deadline)?;
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut points = SHARED.points();
+        if let Some(point) = points.get_mut(&self.address) {
+            point.waiting.retain(|&number| number != self.number);
+            if point.waiting.is_empty() {
+                points.remove(&self.address);
+            }
+        }
+        SHARED.moved_up.notify_all();
+    }
+}
+
+impl Greeter {
+    fn new(address: &NetAddress) -> Result<Self, Error> {
+        let listener = (0..name::SLOTS)
+            .find_map(
+                |slot| match Listener::bind(&name::listener(address, slot), BACKLOG) {
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => None,
+                    bound => Some(bound),
+                },
+            )
+            .and_then(Result::ok)
+            .ok_or(Error::Resource)?;
+        let poller = Poller::new().map_err(|_| Error::Resource)?;
+        poller
+            .add(&listener, LISTENER, Interest::Read)
+            .map_err(|_| Error::Resource)?;
+        Ok(Self {
+            listener,
+            poller,
+            silent: VecDeque::new(),
+        })
+    }
+
+    /// The next request, if one has come.
+    fn next(&mut self, address: &NetAddress) -> Result<Option<ShmIncoming>, Error> {
+        // Out of descriptors is no fault of the waiter's: who is refused comes again.
+        while let Ok(Some(conn)) = self.listener.accept() {
+            self.poller
+                .add(&conn, SILENT, Interest::Read)
+                .map_err(|_| Error::Resource)?;
+            if self.silent.len() == SILENT_MAX {
+                self.drop_silent(0);
+            }
+            self.silent.push_back(Silent {
+                conn,
+                until: Instant::now() + PATIENCE,
+            });
+        }
+        let mut bytes = [0; MESSAGE_MAX];
+        let mut index = 0;
+        while let Some(silent) = self.silent.get(index) {
+            match silent.conn.recv(&mut bytes) {
+                Ok(Received::Nothing) if Instant::now() < silent.until => index += 1,
+                Ok(Received::Packet { len, .. }) => {
+                    let Some(conn) = self.drop_silent(index) else {
+                        continue;
+                    };
+                    if let Ok(Message::Request(ask)) = Message::decode(&bytes[..len])
+                        && let Some(incoming) = ShmIncoming::new(Arc::new(conn), &ask, address)
+                    {
+                        return Ok(Some(incoming));
+                    }
+                }
+                _ => {
+                    self.drop_silent(index);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn drop_silent(&mut self, index: usize) -> Option<Conn> {
+        let Silent { conn, .. } = self.silent.remove(index)?;
+        let removed = self.poller.remove(&conn);
+        debug_assert!(removed.is_ok(), "added before");
+        Some(conn)
+    }
+
+    fn sleep(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        let patience = self.silent.iter().map(|silent| silent.until).min();
+        let until = [deadline, patience].into_iter().flatten().min();
+        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        self.poller
+            .wait(&mut Vec::new(), timeout)
+            .map_err(|_| Error::Resource)?;
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn points(&self) -> MutexGuard<'_, HashMap<NetAddress, Point>> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+static SPINNER: LazyLock<Spinner> = LazyLock::new(|| Spinner::new(Limits::SOCKET));
+
+// Whoever is ready, all are looked at.
+const LISTENER: u64 = 0;
+const SILENT: u64 = 1;
+const BACKLOG: i32 = 128;
+/// Who connects and says nothing is sent away after this time, or when there are too many of them.
+const PATIENCE: Duration = Duration::from_secs(1);
+const SILENT_MAX: usize = 64;

@@ -1,0 +1,51 @@
+//! Names under which processes find each other.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use via::NetAddress;
+
+/// This host's address, the same for all its processes until it boots again: locally administered,
+/// and drawn from the boot id, so that hosts with one name are told apart.
+pub(crate) fn host_address() -> [u8; 6] {
+    static ADDRESS: LazyLock<[u8; 6]> = LazyLock::new(|| {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        let mut hasher = DefaultHasher::new();
+        boot_id
+            .unwrap_or_else(|_| sys::host::hostname())
+            .hash(&mut hasher);
+        let [a, b, c, d, e, ..] = hasher.finish().to_le_bytes();
+        [0x02, a, b, c, d, e]
+    });
+    *ADDRESS
+}
+
+/// Where waiters for `address` listen, one name a process: the first that is free.
+pub(crate) fn listener(address: &NetAddress, slot: usize) -> Vec<u8> {
+    format!("sovia-via-{VERSION}/wait/{}/{slot}", hex(address)).into_bytes()
+}
+
+/// Where offers from `local` to `remote` are kept.
+pub(crate) fn offer(local: &NetAddress, remote: &NetAddress, slot: usize) -> Vec<u8> {
+    format!(
+        "sovia-via-{VERSION}/peer/{}/{}/{slot}",
+        hex(local),
+        hex(remote)
+    )
+    .into_bytes()
+}
+
+/// How many processes can wait for one address at a time.
+pub(crate) const SLOTS: usize = 4;
+
+fn hex(address: &NetAddress) -> String {
+    let discriminator = address.discriminator.as_bytes();
+    address
+        .host
+        .iter()
+        .chain(discriminator)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+const VERSION: u8 = proto::setup::VERSION;

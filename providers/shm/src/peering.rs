@@ -1,0 +1,415 @@
+//! Peer-to-peer connection: two offers that mirror each other become one connection.
+//!
+//! Whoever offers listens at a name made of both addresses, and calls at the mirrored name. Who
+//! comes second finds the first. If both come at once, both calls get through; then the call from
+//! the lower address counts, and the other is hung up.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use proto::setup::{MESSAGE_MAX, Message};
+use sys::net::{Conn, Listener, Received};
+use sys::poll::Interest;
+use via::soft::{Ask, Established};
+use via::{Error, NetAddress, ViAttributes};
+
+use crate::agent::{AgentShared, Member};
+use crate::connect::{accept, address_from_wire, answer, from_wire, say, to_wire};
+use crate::link::ShmLink;
+use crate::name;
+
+/// The offers of one NIC handle that nobody has taken up yet.
+#[derive(Default)]
+pub(crate) struct Offers {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    points: HashMap<(NetAddress, NetAddress), Point>,
+    /// What each member of the agent's poller is.
+    members: HashMap<u32, Place>,
+}
+
+/// Offers with the same pair of addresses.
+struct Point {
+    listener: Listener,
+    listener_token: u32,
+    waiting: VecDeque<Arc<Offer>>,
+}
+
+#[derive(Clone)]
+enum Place {
+    /// The listener of a point.
+    Listener((NetAddress, NetAddress)),
+    /// Somebody called, and has not said what for.
+    Caller((NetAddress, NetAddress), Arc<Conn>),
+    /// Our own call for an offer.
+    Call(Arc<Offer>, Arc<Conn>),
+}
+
+/// An offer of a connection.
+pub(crate) struct Offer {
+    ask: Ask,
+    agent: std::sync::Weak<AgentShared>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+enum State {
+    Open,
+    Settled(Result<Established<ShmLink>, Error>),
+    Over,
+}
+
+/// Makes an offer.
+pub(crate) fn offer(agent: &Arc<AgentShared>, ask: &Ask) -> Result<Arc<Offer>, Error> {
+    let offer = Arc::new(Offer {
+        ask: *ask,
+        agent: Arc::downgrade(agent),
+        state: Mutex::new(State::Open),
+        changed: Condvar::new(),
+    });
+    let offers = &agent.offers;
+    if ask.local == ask.remote {
+        // Its own mirror image: the oldest one here takes it up, or else it waits for another process.
+        if let Some(other) = offers.oldest(&pair(ask)) {
+            offers.join(agent, &other, &offer);
+            return Ok(offer);
+        }
+    }
+    let listening = offers.wait(agent, &offer);
+    let calling = (ask.local != ask.remote || listening.is_err())
+        && offers.call(agent, &offer, &mirrored(ask)).is_ok();
+    match listening {
+        Err(error) if !calling => Err(error),
+        _ => Ok(offer),
+    }
+}
+
+impl Offer {
+    pub(crate) fn wait(
+        &self,
+        deadline: Option<Instant>,
+    ) -> Option<Result<Established<ShmLink>, Error>> {
+        let mut state = self.state();
+        loop {
+            match std::mem::replace(&mut *state, State::Over) {
+                State::Settled(outcome) => return Some(outcome),
+                State::Over => return Some(Err(Error::InvalidState)),
+                State::Open => *state = State::Open,
+            }
+            let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return None;
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    pub(crate) fn cancel(self: &Arc<Self>) {
+        *self.state() = State::Over;
+        self.changed.notify_all();
+        if let Some(agent) = self.agent.upgrade() {
+            agent.offers.withdraw(&agent, self);
+        }
+    }
+
+    /// Settles an open offer; hands the outcome back if it was not.
+    fn settle(
+        &self,
+        outcome: Result<Established<ShmLink>, Error>,
+    ) -> Result<(), Result<Established<ShmLink>, Error>> {
+        let mut state = self.state();
+        if !matches!(*state, State::Open) {
+            return Err(outcome);
+        }
+        *state = State::Settled(outcome);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(*self.state(), State::Open)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Offers {
+    /// Something happened at member `id`.
+    pub(crate) fn hear(&self, agent: &AgentShared, id: u32) {
+        let place = self.table().members.get(&id).cloned();
+        match place {
+            Some(Place::Listener(pair)) => self.greet(agent, &pair),
+            Some(Place::Caller(pair, conn)) => self.attend_caller(agent, id, &pair, &conn),
+            Some(Place::Call(offer, conn)) => self.attend_call(agent, id, &offer, &conn),
+            None => {}
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        *self.table() = Table::default();
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn oldest(&self, pair: &(NetAddress, NetAddress)) -> Option<Arc<Offer>> {
+        let mut table = self.table();
+        let point = table.points.get_mut(pair)?;
+        point.waiting.retain(|offer| offer.is_open());
+        point.waiting.front().cloned()
+    }
+
+    /// Puts `offer` where mirror images find it.
+    fn wait(&self, agent: &AgentShared, offer: &Arc<Offer>) -> Result<(), Error> {
+        let pair = pair(&offer.ask);
+        let mut table = self.table();
+        if !table.points.contains_key(&pair) {
+            let listener = (0..name::SLOTS)
+                .find_map(|slot| Listener::bind(&name::offer(&pair.0, &pair.1, slot), 128).ok())
+                .ok_or(Error::Resource)?;
+            let token = agent.next_token();
+            table.members.insert(token, Place::Listener(pair));
+            agent
+                .poller
+                .add(&listener, Member::Offer.token(token), Interest::Read)
+                .map_err(|_| Error::Resource)?;
+            let point = Point {
+                listener,
+                listener_token: token,
+                waiting: VecDeque::new(),
+            };
+            table.points.insert(pair, point);
+        }
+        if let Some(point) = table.points.get_mut(&pair) {
+            point.waiting.push_back(Arc::clone(offer));
+        }
+        Ok(())
+    }
+
+    /// Calls where a mirror image would wait.
+    fn call(
+        &self,
+        agent: &AgentShared,
+        offer: &Arc<Offer>,
+        mirrored: &(NetAddress, NetAddress),
+    ) -> Result<(), Error> {
+        let conn = (0..name::SLOTS)
+            .find_map(|slot| Conn::connect(&name::offer(&mirrored.0, &mirrored.1, slot)).ok())
+            .ok_or(Error::NoMatch)?;
+        say(&conn, &Message::PeerRequest(to_wire(&offer.ask)));
+        let conn = Arc::new(conn);
+        self.watch(
+            agent,
+            Place::Call(Arc::clone(offer), Arc::clone(&conn)),
+            &conn,
+        )
+    }
+
+    fn watch(&self, agent: &AgentShared, place: Place, conn: &Conn) -> Result<(), Error> {
+        let token = agent.next_token();
+        self.table().members.insert(token, place);
+        agent
+            .poller
+            .add(conn, Member::Offer.token(token), Interest::Read)
+            .map_err(|_| Error::Resource)
+    }
+
+    fn unwatch(&self, agent: &AgentShared, id: u32, conn: &Conn) {
+        self.table().members.remove(&id);
+        let removed = agent.poller.remove(conn);
+        debug_assert!(removed.is_ok(), "added before");
+    }
+
+    fn greet(&self, agent: &AgentShared, pair: &(NetAddress, NetAddress)) {
+        loop {
+            let conn = {
+                let table = self.table();
+                let Some(point) = table.points.get(pair) else {
+                    return;
+                };
+                point.listener.accept()
+            };
+            let Ok(Some(conn)) = conn else {
+                return;
+            };
+            let conn = Arc::new(conn);
+            let place = Place::Caller(*pair, Arc::clone(&conn));
+            // Out of room for one more member: it is hung up.
+            if self.watch(agent, place, &conn).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A caller speaks, or hangs up.
+    fn attend_caller(
+        &self,
+        agent: &AgentShared,
+        id: u32,
+        pair: &(NetAddress, NetAddress),
+        conn: &Arc<Conn>,
+    ) {
+        let mut bytes = [0; MESSAGE_MAX];
+        let len = match conn.recv(&mut bytes) {
+            Ok(Received::Nothing) => return,
+            Ok(Received::Packet { len, .. }) => len,
+            _ => 0,
+        };
+        self.unwatch(agent, id, conn);
+        let Ok(Message::PeerRequest(ask)) = Message::decode(&bytes[..len]) else {
+            return;
+        };
+        let theirs = (
+            address_from_wire(&ask.local),
+            address_from_wire(&ask.remote),
+        );
+        let (Some(remote), true) = (
+            from_wire(&ask.attributes),
+            theirs == (Some(pair.1), Some(pair.0)),
+        ) else {
+            return;
+        };
+        let Some(offer) = self.oldest(pair) else {
+            return say(conn, &Message::NoMatch);
+        };
+        // Both called at once: the lower address's call counts. It may be on its way still.
+        if pair.0 < pair.1 && self.is_calling(&offer) {
+            return;
+        }
+        self.take_up(agent, &offer, conn, &remote);
+    }
+
+    fn take_up(
+        &self,
+        agent: &AgentShared,
+        offer: &Arc<Offer>,
+        conn: &Arc<Conn>,
+        remote: &ViAttributes,
+    ) {
+        let ours = &offer.ask.attributes;
+        let outcome = match compare(ours, remote) {
+            Err(error) => {
+                say(conn, &Message::Mismatch(error as u8));
+                Err(error)
+            }
+            Ok(()) => accept(Arc::clone(conn), ours).map(|link| Established {
+                link,
+                remote: *remote,
+            }),
+        };
+        // The caller gave up while we answered: the offer stands.
+        if !matches!(outcome, Err(Error::Timeout)) && offer.settle(outcome).is_ok() {
+            self.withdraw(agent, offer);
+        }
+    }
+
+    /// Our call is answered, or hung up on.
+    fn attend_call(&self, agent: &AgentShared, id: u32, offer: &Arc<Offer>, conn: &Arc<Conn>) {
+        let outcome = match answer(conn) {
+            Ok(None) => return,
+            Ok(Some(established)) => Ok(established),
+            // Nobody was there after all: the offer stands.
+            Err(Error::NoMatch) => return self.unwatch(agent, id, conn),
+            Err(error) => Err(error),
+        };
+        self.unwatch(agent, id, conn);
+        if offer.settle(outcome).is_ok() {
+            self.withdraw(agent, offer);
+        }
+    }
+
+    fn is_calling(&self, offer: &Arc<Offer>) -> bool {
+        self.table()
+            .members
+            .values()
+            .any(|place| matches!(place, Place::Call(caller, _) if Arc::ptr_eq(caller, offer)))
+    }
+
+    /// Takes `offer` out, and its point with the last one.
+    fn withdraw(&self, agent: &AgentShared, offer: &Arc<Offer>) {
+        let pair = pair(&offer.ask);
+        let mut table = self.table();
+        let mut gone = Vec::new();
+        table.members.retain(|_, place| match place {
+            Place::Call(caller, conn) if Arc::ptr_eq(caller, offer) => {
+                gone.push(Arc::clone(conn));
+                false
+            }
+            _ => true,
+        });
+        if let Some(point) = table.points.get_mut(&pair) {
+            point.waiting.retain(|other| !Arc::ptr_eq(other, offer));
+            if point.waiting.is_empty()
+                && let Some(point) = table.points.remove(&pair)
+            {
+                table.members.remove(&point.listener_token);
+                let removed = agent.poller.remove(point.listener.as_fd());
+                debug_assert!(removed.is_ok(), "added before");
+            }
+        }
+        drop(table);
+        for conn in gone {
+            // Its link, if it has one, lives on; the agent watches that as a VI's.
+            let removed = agent.poller.remove(&*conn);
+            debug_assert!(removed.is_ok(), "added before");
+        }
+    }
+
+    /// Connects two offers of this NIC that are each other's mirror image.
+    fn join(&self, agent: &AgentShared, waiting: &Arc<Offer>, new: &Arc<Offer>) {
+        let (ours, theirs) = (&waiting.ask.attributes, &new.ask.attributes);
+        let pair = compare(ours, theirs).and_then(|()| {
+            let (link, export) = crate::export::export(ours)?;
+            let other = crate::export::import(&export.blob, export.fds)?;
+            let established = Established {
+                link,
+                remote: *theirs,
+            };
+            Ok((established, other))
+        });
+        let (one, two) = match pair {
+            Ok((one, two)) => (Ok(one), Ok(two)),
+            Err(error) => (Err(error), Err(error)),
+        };
+        if waiting.settle(one).is_ok() {
+            self.withdraw(agent, waiting);
+            let settled = new.settle(two);
+            debug_assert!(settled.is_ok(), "nobody else knows of it yet");
+        }
+    }
+}
+
+fn compare(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Error> {
+    if ours.reliability != theirs.reliability {
+        return Err(Error::InvalidReliabilityLevel);
+    }
+    if ours.max_transfer_size != theirs.max_transfer_size {
+        return Err(Error::InvalidMtu);
+    }
+    if ours.qos != theirs.qos {
+        return Err(Error::InvalidQos);
+    }
+    Ok(())
+}
+
+fn pair(ask: &Ask) -> (NetAddress, NetAddress) {
+    (ask.local, ask.remote)
+}
+
+fn mirrored(ask: &Ask) -> (NetAddress, NetAddress) {
+    (ask.remote, ask.local)
+}

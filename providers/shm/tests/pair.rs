@@ -1,0 +1,204 @@
+//! Two VIs of one process, through the whole NIC.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use via::{Access, Descriptor, Memory, Nic, Ptag, Region, Reliability, Vi, ViConfig, ViState};
+
+const SOON: Option<Duration> = Some(Duration::from_secs(10));
+
+struct End {
+    nic: Nic,
+    tag: Ptag,
+    vi: Vi,
+}
+
+fn end(level: Reliability) -> End {
+    let nic = Nic::open(&shm::DRIVER).expect("opens");
+    let tag = nic.create_ptag().expect("a tag");
+    let config = ViConfig::new(&tag)
+        .reliability(level)
+        .max_transfer_size(8 << 20)
+        .accept_rdma_write();
+    let config = match level {
+        Reliability::Unreliable => config,
+        _ => config.accept_rdma_read(),
+    };
+    let vi = nic.create_vi(&config).expect("a VI");
+    End { nic, tag, vi }
+}
+
+fn connect(name: &[u8], level: Reliability) -> (End, End) {
+    let (a, b) = (end(level), end(level));
+    let address = b.nic.address(name).expect("short");
+    let from = a.nic.address(b"client").expect("short");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut incoming = b.nic.connect_wait(&address, SOON).expect("a request");
+            assert_eq!(incoming.remote_address(), from);
+            incoming.accept(&b.vi).expect("accepts");
+        });
+        let started = Instant::now();
+        loop {
+            match a.vi.connect(&from, &address, SOON) {
+                Ok(_) => break,
+                Err(via::Error::NoMatch) if started.elapsed().as_secs() < 10 => thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    (a, b)
+}
+
+fn region(end: &End, memory: Memory, access: Access) -> Region {
+    end.nic
+        .register(memory, &end.tag, access)
+        .expect("registers")
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len)
+        .map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed))
+        .collect()
+}
+
+fn contents(region: &Region) -> Vec<u8> {
+    let mut bytes = vec![0; region.len()];
+    region.memory().read(0, &mut bytes).expect("in range");
+    bytes
+}
+
+#[test]
+fn messages_of_all_sizes_at_all_levels() {
+    for level in Reliability::ALL {
+        let (a, b) = connect(format!("sizes {level}").as_bytes(), level);
+        for len in [0, 1, 19, 20, 21, 4096, 32768, 32769, 1 << 20, 8 << 20] {
+            let from = region(
+                &a,
+                Memory::private(len.max(1)).expect("memory"),
+                Access::Local,
+            );
+            let to = region(
+                &b,
+                Memory::private(len.max(1)).expect("memory"),
+                Access::Local,
+            );
+            let sent = pattern(len.max(1), len as u8);
+            from.memory().write(0, &sent).expect("in range");
+            let room = Descriptor::recv().segment(&to, 0..len as u32);
+            b.vi.post_recv(&room, 7).expect("posts");
+            let message = Descriptor::send()
+                .segment(&from, 0..len as u32)
+                .immediate(9);
+            a.vi.post_send(&message, 8).expect("posts");
+            let waiting = thread::scope(|scope| {
+                let sending = scope.spawn(|| a.vi.send_wait(SOON).expect("sends"));
+                let received = b.vi.recv_wait(SOON).expect("receives");
+                (sending.join().expect("no panic"), received)
+            });
+            assert_eq!(waiting.0.ok().expect("sent").token, 8);
+            let received = waiting.1.ok().expect("received");
+            assert_eq!((received.token, received.length as usize), (7, len));
+            assert_eq!(received.immediate, Some(9));
+            assert_eq!(contents(&to)[..len], sent[..len]);
+        }
+    }
+}
+
+#[test]
+fn rdma_reaches_its_place_by_every_way() {
+    for level in [
+        Reliability::ReliableDelivery,
+        Reliability::ReliableReception,
+    ] {
+        let (a, b) = connect(format!("rdma {level}").as_bytes(), level);
+        for memory in [Memory::private, Memory::shared] {
+            let len = 1 << 20;
+            let from = region(&a, Memory::private(len).expect("memory"), Access::Local);
+            let to = region(&b, memory(len).expect("memory"), Access::ReadWrite);
+            for round in 0..20u8 {
+                let sent = pattern(len, round);
+                from.memory().write(0, &sent).expect("in range");
+                b.vi.post_recv(&Descriptor::recv(), 1).expect("posts");
+                let write = Descriptor::rdma_write(to.remote(0))
+                    .segment(&from, 0..len as u32)
+                    .immediate(u32::from(round));
+                a.vi.post_send(&write, 2).expect("posts");
+                let received = b.vi.recv_wait(SOON).expect("told").ok().expect("placed");
+                assert_eq!(received.immediate, Some(u32::from(round)));
+                assert_eq!(contents(&to), sent);
+                a.vi.send_wait(SOON).expect("ends").ok().expect("written");
+                let back = region(&a, Memory::private(len).expect("memory"), Access::Local);
+                let read = Descriptor::rdma_read(to.remote(0)).segment(&back, 0..len as u32);
+                a.vi.post_send(&read, 3).expect("posts");
+                // Nobody looks after the target: its agent answers.
+                a.vi.send_wait(SOON).expect("ends").ok().expect("read");
+                assert_eq!(contents(&back), sent);
+            }
+            // A region that is gone is written no more, whatever way it was reached.
+            let (remote, shared) = (to.remote(0), Arc::clone(to.memory()));
+            drop(to);
+            shared.write(0, &[0x55; 64]).expect("in range");
+            let write = Descriptor::rdma_write(remote).segment(&from, 0..512);
+            a.vi.post_send(&write, 4).expect("posts");
+            let mut now = [0; 64];
+            let _outcome = a.vi.send_wait(SOON).expect("ends");
+            shared.read(0, &mut now).expect("in range");
+            assert_eq!(now, [0x55; 64]);
+            let started = Instant::now();
+            while b.vi.state().expect("alive") != ViState::Error {
+                assert!(
+                    started.elapsed().as_secs() < 10,
+                    "the refusal breaks the connection"
+                );
+            }
+            let (again_a, again_b) = (&a, &b);
+            again_a.vi.disconnect().expect("disconnects");
+            again_b.vi.disconnect().expect("disconnects");
+            while let Ok(via::Done::Completed(_)) = again_b.vi.recv_done() {}
+            reconnect(again_a, again_b);
+        }
+    }
+}
+
+fn reconnect(a: &End, b: &End) {
+    let address = b.nic.address(b"again").expect("short");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut incoming = b.nic.connect_wait(&address, SOON).expect("a request");
+            incoming.accept(&b.vi).expect("accepts");
+        });
+        while let Err(error) = a.vi.connect(&address, &address, SOON) {
+            assert_eq!(error, via::Error::NoMatch);
+            thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn an_exported_end_connects_elsewhere() {
+    let (a, b) = (
+        end(Reliability::ReliableDelivery),
+        end(Reliability::ReliableDelivery),
+    );
+    let export = a.vi.export().expect("exports");
+    b.vi.import(&export.blob, export.fds).expect("imports");
+    let to = region(&b, Memory::private(8).expect("memory"), Access::Local);
+    let from = region(&a, Memory::private(8).expect("memory"), Access::Local);
+    from.memory().write(0, b"exported").expect("in range");
+    b.vi.post_recv(&Descriptor::recv().segment(&to, 0..8), 0)
+        .expect("posts");
+    a.vi.post_send(&Descriptor::send().segment(&from, 0..8), 0)
+        .expect("posts");
+    assert_eq!(b.vi.recv_wait(SOON).expect("comes").length, 8);
+    assert_eq!(contents(&to), b"exported");
+    drop(a.vi);
+    let started = Instant::now();
+    while b.vi.state().expect("alive") != ViState::Error {
+        assert!(
+            started.elapsed().as_secs() < 10,
+            "the peer's end is noticed"
+        );
+    }
+}
