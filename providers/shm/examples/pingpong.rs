@@ -1,0 +1,141 @@
+//! What the VI layer costs over the bare ring: 8 bytes back and forth, and 64 KiB one way.
+//!
+//! `cargo run --release -p shm --example pingpong`, beside `-p sys --example ring_pingpong`.
+#![forbid(unsafe_code)]
+
+use std::hint::spin_loop;
+use std::thread;
+use std::time::Instant;
+
+use sys::sync::{AtomicU64, Ordering};
+use via::{Access, Descriptor, Done, Memory, Nic, Region, Vi, ViConfig};
+
+struct End {
+    vi: Vi,
+    buffer: Region,
+}
+
+fn end(len: usize) -> End {
+    let nic = Nic::open(&shm::DRIVER).expect("opens");
+    let tag = nic.create_ptag().expect("a tag");
+    let config = ViConfig::new(&tag).max_transfer_size(1 << 20);
+    let vi = nic.create_vi(&config).expect("a VI");
+    let memory = Memory::private(len).expect("memory");
+    memory.write(0, &vec![1; len]).expect("in range");
+    let buffer = nic
+        .register(memory, &tag, Access::Local)
+        .expect("registers");
+    End { vi, buffer }
+}
+
+fn pair(len: usize) -> (End, End) {
+    let (a, b) = (end(len), end(len));
+    let export = a.vi.export().expect("exports");
+    b.vi.import(&export.blob, export.fds).expect("imports");
+    (a, b)
+}
+
+impl End {
+    fn post_recv(&self, len: u32) {
+        let room = Descriptor::recv().segment(&self.buffer, 0..len);
+        self.vi.post_recv(&room, 0).expect("posts");
+    }
+
+    fn receive(&self) {
+        while self.vi.recv_done().expect("alive") == Done::NotDone {
+            spin_loop();
+        }
+    }
+
+    fn send(&self, len: u32) {
+        let message = Descriptor::send().segment(&self.buffer, 0..len);
+        self.vi.post_send(&message, 0).expect("posts");
+    }
+
+    fn sent(&self) {
+        while self.vi.send_done().expect("alive") == Done::NotDone {
+            spin_loop();
+        }
+    }
+}
+
+fn ping_pong(len: u32, cpus: [usize; 2]) {
+    let (a, b) = pair(1 << 20);
+    a.post_recv(len);
+    b.post_recv(len);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            sys::host::pin(cpus[1]).expect("pins");
+            for _ in 0..TURNS * BLOCKS {
+                b.receive();
+                b.post_recv(len);
+                b.send(len);
+                b.sent();
+            }
+        });
+        sys::host::pin(cpus[0]).expect("pins");
+        let mut blocks: Vec<u128> = (0..BLOCKS)
+            .map(|_| {
+                let start = Instant::now();
+                for _ in 0..TURNS {
+                    a.send(len);
+                    a.sent();
+                    a.receive();
+                    a.post_recv(len);
+                }
+                start.elapsed().as_nanos() / u128::from(TURNS) / 2
+            })
+            .collect();
+        blocks.sort_unstable();
+        println!(
+            "{len:7} bytes one way: best {} ns, median {} ns",
+            blocks[0],
+            blocks[blocks.len() / 2]
+        );
+    });
+}
+
+fn stream(len: u32, cpus: [usize; 2]) {
+    let (a, b) = pair(1 << 20);
+    let messages = (2u64 << 30) / u64::from(len);
+    let credits = AtomicU64::new(WINDOW);
+    for _ in 0..WINDOW {
+        b.post_recv(len);
+    }
+    let start = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            sys::host::pin(cpus[1]).expect("pins");
+            for _ in 0..messages {
+                b.receive();
+                b.post_recv(len);
+                credits.fetch_add(1, Ordering::Release);
+            }
+        });
+        sys::host::pin(cpus[0]).expect("pins");
+        for sent in 0..messages {
+            while credits.load(Ordering::Acquire) <= sent {
+                spin_loop();
+            }
+            a.send(len);
+            a.sent();
+        }
+    });
+    let rate = messages as f64 * f64::from(len) / start.elapsed().as_secs_f64() / 1e9;
+    println!("{len:7} bytes stream: {rate:.1} GB/s");
+}
+
+fn main() {
+    let affinity = sys::host::affinity().expect("an affinity");
+    let cpus = [affinity[0], *affinity.get(1).unwrap_or(&affinity[0])];
+    for len in [8, 64, 1024, 4096] {
+        ping_pong(len, cpus);
+    }
+    for len in [4096, 16384, 65536, 262_144, 1 << 20] {
+        stream(len, cpus);
+    }
+}
+
+const TURNS: u32 = 2000;
+const BLOCKS: u32 = 200;
+const WINDOW: u64 = 64;
