@@ -19,10 +19,12 @@ use crate::sync::{
     mapped::{AtomicU32, AtomicU64},
 };
 
+pub use choice::{SAMPLE, StoreChoice};
 pub use copy::{STREAM_MIN, Store};
 
 use mapping::Mapping;
 
+mod choice;
 mod copy;
 mod mapping;
 pub(crate) mod memfd;
@@ -158,6 +160,7 @@ impl Memory {
     ///
     /// # Errors
     /// If they do not all lie in the memory.
+    #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.range(offset, into.len())?;
         // SAFETY: `range` checked the source; the target is a slice.
@@ -169,6 +172,7 @@ impl Memory {
     ///
     /// # Errors
     /// If it does not all fit into the memory, or the memory is read-only.
+    #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<(), OutOfRange> {
         self.write_with(offset, from, Store::Plain)
     }
@@ -177,6 +181,7 @@ impl Memory {
     ///
     /// # Errors
     /// As [`Memory::write`].
+    #[inline]
     pub fn write_with(&self, offset: usize, from: &[u8], store: Store) -> Result<(), OutOfRange> {
         let to = self.range_mut(offset, from.len())?;
         // SAFETY: `range_mut` checked the target; the source is a slice.
@@ -211,6 +216,7 @@ impl Memory {
     ///
     /// # Panics
     /// If `order` is not one for loads.
+    #[inline]
     pub fn load_u32(&self, offset: usize, order: Ordering) -> Result<u32, OutOfRange> {
         let word: *mut AtomicU32 = self.aligned(offset)?;
         // SAFETY: `aligned` checked range and alignment; the mapping outlives the call, and an atomic load may race.
@@ -224,6 +230,7 @@ impl Memory {
     ///
     /// # Panics
     /// If `order` is not one for stores.
+    #[inline]
     pub fn store_u32(&self, offset: usize, value: u32, order: Ordering) -> Result<(), OutOfRange> {
         self.range_mut(offset, 0)?;
         let word: *mut AtomicU32 = self.aligned(offset)?;
@@ -239,6 +246,7 @@ impl Memory {
     ///
     /// # Panics
     /// If `order` is not one for loads.
+    #[inline]
     pub fn load_u64(&self, offset: usize, order: Ordering) -> Result<u64, OutOfRange> {
         let word: *mut AtomicU64 = self.aligned(offset)?;
         // SAFETY: as in `load_u32`.
@@ -252,6 +260,7 @@ impl Memory {
     ///
     /// # Panics
     /// If `order` is not one for stores.
+    #[inline]
     pub fn store_u64(&self, offset: usize, value: u64, order: Ordering) -> Result<(), OutOfRange> {
         self.range_mut(offset, 0)?;
         let word: *mut AtomicU64 = self.aligned(offset)?;
@@ -330,6 +339,7 @@ impl Memory {
         }
     }
 
+    #[inline]
     fn aligned<T>(&self, offset: usize) -> Result<*mut T, OutOfRange> {
         let word = self.range(offset, size_of::<T>())?.cast::<T>();
         if word.addr().is_multiple_of(align_of::<T>()) {

@@ -13,7 +13,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// What a producer uses for a piece of `len` bytes.
+    /// What to use for `len` bytes that another core reads, by one who writes there too rarely to own a [`StoreChoice`](super::StoreChoice):
+    /// wrong, streaming stores of 1 MiB are 1.8 times slower than plain ones (12.6 GB/s against 22.7), and plain ones up to nine times.
     pub const fn for_len(len: usize) -> Self {
         if len >= STREAM_MIN {
             Self::Streaming

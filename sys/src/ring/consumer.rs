@@ -101,6 +101,7 @@ impl Consumer<Direction> {
     ///
     /// # Errors
     /// If the range is outside the data area.
+    #[inline]
     pub fn read_bytes(&self, offset: u32, into: &mut [u8]) -> Result<(), OutOfRange> {
         let from_offset = self.cells.data_at(offset, into.len())?;
         self.cells.memory().read(from_offset, into)

@@ -1,5 +1,5 @@
 use crate::{
-    mem::{Memory, OutOfRange, Store},
+    mem::{Memory, OutOfRange, StoreChoice},
     ring::{CELLS_MAX, Cell, Cells, tag},
     segment::Direction,
 };
@@ -20,6 +20,7 @@ pub struct Producer<S: Cells = Direction> {
     /// Where the piece of each frame in flight ends.
     ends: [u32; CELLS_MAX],
     reserved: Option<Piece>,
+    stores: StoreChoice,
     broken: bool,
 }
 
@@ -38,6 +39,7 @@ impl<S: Cells> Producer<S> {
             tail: 0,
             ends: [0; CELLS_MAX],
             reserved: None,
+            stores: StoreChoice::default(),
             broken: false,
         }
     }
@@ -189,25 +191,22 @@ impl Producer<Direction> {
         len: usize,
     ) -> Result<(), OutOfRange> {
         let to_offset = self.target(offset, at, len)?;
-        Memory::copy(
-            self.cells.memory(),
-            to_offset,
-            from,
-            from_offset,
-            len,
-            Store::for_len(len),
-        )
+        let to = self.cells.memory();
+        self.stores.copy(len, |store| {
+            Memory::copy(to, to_offset, from, from_offset, len, store)
+        })
     }
 
     /// As [`Producer::write`], from a slice.
     ///
     /// # Errors
     /// As [`Producer::write`].
+    #[inline]
     pub fn write_bytes(&mut self, offset: u32, at: u32, from: &[u8]) -> Result<(), OutOfRange> {
         let to_offset = self.target(offset, at, from.len())?;
-        self.cells
-            .memory()
-            .write_with(to_offset, from, Store::for_len(from.len()))
+        let to = self.cells.memory();
+        self.stores
+            .copy(from.len(), |store| to.write_with(to_offset, from, store))
     }
 
     #[inline]
