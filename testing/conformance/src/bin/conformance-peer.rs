@@ -1,0 +1,88 @@
+//! The other process of a conversation: `conformance-peer ROLE ARGUMENTS`. It ends when its standard input does.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use via::{Access, Descriptor, Memory, Nic, Reliability, ViConfig};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let nic = Nic::open(&shm::DRIVER)?;
+    match arguments.as_slice() {
+        ["register"] => register(&nic),
+        ["connect", name, level] => connect(&nic, name, level),
+        ["wait-vi", ms] => wait(ms, |timeout| {
+            let tag = nic.create_ptag()?;
+            let vi = nic.create_vi(&ViConfig::new(&tag))?;
+            vi.post_recv(&Descriptor::recv(), 0)?;
+            vi.recv_wait(Some(timeout)).map(drop)
+        }),
+        ["wait-cq", ms] => {
+            let cq = nic.create_cq(8)?;
+            wait(ms, |timeout| cq.wait(Some(timeout)).map(drop))
+        }
+        ["wait-connect", ms] => {
+            let nobody = nic.address(format!("w{}", std::process::id()).as_bytes())?;
+            wait(ms, |timeout| {
+                nic.connect_wait(&nobody, Some(timeout)).map(drop)
+            })
+        }
+        _ => Err("unknown role".into()),
+    }
+}
+
+/// Registers memory and tells where.
+fn register(nic: &Nic) -> Result<(), Box<dyn Error>> {
+    let tag = nic.create_ptag()?;
+    let region = nic.register(Memory::shared(4096)?, &tag, Access::ReadWrite)?;
+    say(&format!("{} {}", region.addr(), region.handle().0))?;
+    until_told()
+}
+
+/// Connects to the waiter `name` and stays so.
+fn connect(nic: &Nic, name: &str, level: &str) -> Result<(), Box<dyn Error>> {
+    let tag = nic.create_ptag()?;
+    let level = Reliability::from_bits(level.parse()?).ok_or("no such level")?;
+    let vi = nic.create_vi(&ViConfig::new(&tag).reliability(level))?;
+    let to = nic.address(name.as_bytes())?;
+    let began = Instant::now();
+    while let Err(error) = vi.connect(&to, &to, Some(PATIENCE)) {
+        if error != via::Error::NoMatch || began.elapsed() > PATIENCE {
+            return Err(error.into());
+        }
+        std::thread::yield_now();
+    }
+    say("connected")?;
+    until_told()
+}
+
+/// Says how a wait for something that does not come ends.
+fn wait(
+    ms: &str,
+    call: impl FnOnce(Duration) -> Result<(), via::Error>,
+) -> Result<(), Box<dyn Error>> {
+    let timeout = Duration::from_millis(ms.parse()?);
+    say("waiting")?;
+    let began = Instant::now();
+    match call(timeout) {
+        Err(via::Error::Timeout) if began.elapsed() >= timeout => say("timeout")?,
+        other => say(&format!("{other:?} after {:?}", began.elapsed()))?,
+    }
+    until_told()
+}
+
+fn say(line: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+fn until_told() -> Result<(), Box<dyn Error>> {
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);

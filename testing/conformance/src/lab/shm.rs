@@ -1,0 +1,120 @@
+//! The NIC over shared memory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use proto::frame::HEAD_WORDS;
+use proto::setup::Message;
+use sys::net::Conn;
+use sys::ring::{Cell, Producer, WORDS};
+use sys::segment::{Control, Segment, Side, Wait, split};
+use via::provider::Driver;
+use via::{Memory, Vi};
+
+use super::{Forger, Host, Lab};
+
+/// Two NIC handles of one process; with a peer program, two processes.
+#[derive(Debug)]
+pub struct ShmLab {
+    peer_program: PathBuf,
+}
+
+impl ShmLab {
+    /// `peer_program` is `conformance-peer`.
+    #[must_use]
+    pub fn new(peer_program: &str) -> Self {
+        Self {
+            peer_program: peer_program.into(),
+        }
+    }
+}
+
+impl Lab for ShmLab {
+    fn driver(&self, _: Host) -> &dyn Driver {
+        &shm::DRIVER
+    }
+
+    fn nowhere(&self) -> [u8; 6] {
+        [0x02, 0xff, 0xff, 0xff, 0xff, 0xff]
+    }
+
+    fn peer_program(&self) -> Option<&Path> {
+        Some(&self.peer_program)
+    }
+
+    fn forge(&self, victim: &Vi) -> Option<Box<dyn Forger>> {
+        Some(Box::new(ShmForger::new(victim)))
+    }
+
+    fn excused(&self, number: u16) -> Option<&'static str> {
+        match number {
+            161..=163 => {
+                Some("the medium is the memory of one host: it neither loses, doubles nor changes")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The other end of an exported VI, in the hands of someone who keeps to no rule.
+struct ShmForger {
+    /// The whole segment.
+    memory: Memory,
+    producer: Producer,
+    control: Control,
+    conn: Conn,
+}
+
+impl ShmForger {
+    fn new(victim: &Vi) -> Self {
+        let export = victim.export().expect("an idle VI");
+        let Ok(Message::Accept { data_len, .. }) = Message::decode(&export.blob) else {
+            panic!("an export that nobody could import");
+        };
+        let [segment, conn] = export.fds.try_into().expect("segment and socket");
+        let file = File::from(segment.try_clone().expect("a descriptor"));
+        let len = file.metadata().expect("a memfd").len();
+        let len = usize::try_from(len).expect("a size of memory");
+        let memory = Memory::import(file.into(), len).expect("a sealed memfd");
+        let segment = Segment::import(segment, data_len as usize).expect("a segment");
+        let (producer, _, control) = split(segment, Side::B);
+        Self {
+            memory,
+            producer,
+            control,
+            conn: Conn::try_from(conn).expect("a socket"),
+        }
+    }
+}
+
+impl Forger for ShmForger {
+    fn reach(&self) -> usize {
+        self.memory.len()
+    }
+
+    fn scribble(&mut self, at: usize, bytes: &[u8]) {
+        let at = at % self.reach();
+        let len = bytes.len().min(self.reach() - at);
+        self.memory.write(at, &bytes[..len]).expect("within it");
+    }
+
+    fn send(&mut self, head: &[u32; HEAD_WORDS], payload: &[u8]) {
+        let len = u32::try_from(payload.len()).expect("a short payload");
+        let Some(at) = self.producer.reserve(len) else {
+            return;
+        };
+        let written = self.producer.write_bytes(at, 0, payload);
+        written.expect("the place was reserved");
+        let mut words = [0; WORDS];
+        words[..HEAD_WORDS].copy_from_slice(head);
+        words[HEAD_WORDS] = at;
+        self.producer.publish(Cell(words));
+    }
+
+    fn ring(&mut self) {
+        for wait in [Wait::Frames, Wait::Room] {
+            self.control.peer_bell(wait).wake();
+        }
+        self.conn.knock();
+    }
+}

@@ -1,0 +1,62 @@
+//! Runs one statement on one provider.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use crate::lab::Lab;
+use crate::statements::Statement;
+
+/// Runs the statement `number` on a provider, or prints why it cannot be tested there.
+///
+/// # Panics
+/// When the statement does not hold, or its test hangs.
+pub fn run(number: u16, lab: impl Lab + 'static) {
+    let statement = &Statement::ALL[usize::from(number) - 1];
+    println!("{statement:?}");
+    let Some(body) = statement.body else {
+        panic!("statement {number} is not in the suite");
+    };
+    if let Some(reason) = lab.excused(number) {
+        println!("not tested here: {reason}");
+        return;
+    }
+    let _shared;
+    let _alone;
+    if ALONE.contains(&number) {
+        _alone = HOUSE.write().unwrap_or_else(PoisonError::into_inner);
+    } else {
+        _shared = HOUSE.read().unwrap_or_else(PoisonError::into_inner);
+    }
+    watch(move || {
+        let _part = lab.take_part();
+        body(&lab);
+    });
+}
+
+/// Runs `body` on a thread of its own, so that one that hangs is a failure of one test.
+///
+/// # Panics
+/// When `body` does, or takes longer than a test may.
+pub fn watch(body: impl FnOnce() + Send + 'static) {
+    let (done, finished) = channel::<()>();
+    let thread = thread::spawn(move || {
+        let _done = done;
+        body();
+    });
+    match finished.recv_timeout(LIMIT) {
+        Err(RecvTimeoutError::Timeout) => panic!("no end after {LIMIT:?}"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+/// Statements about what the whole process holds: nothing else runs beside them.
+const ALONE: [u16; 4] = [20, 34, 53, 207];
+static HOUSE: RwLock<()> = RwLock::new(());
+/// Below the limit of nextest, which knows no statement.
+const LIMIT: Duration = Duration::from_secs(150);
