@@ -1,0 +1,294 @@
+//! Everything on a fabric, and what each event does to it. Guarded by one lock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use via::Reliability;
+use via::provider::ViId;
+use via::soft::Service;
+
+use crate::adapter::{CqNo, NicNo};
+use crate::config::Time;
+use crate::conn::{Conn, End, News};
+use crate::core::Agent;
+use crate::gate::Gate;
+use crate::medium::{EndKey, Event, HostNo, Medium};
+use crate::meet::Meetings;
+
+pub(crate) struct State {
+    pub(crate) medium: Medium,
+    pub(crate) gate: Gate,
+    pub(crate) conns: BTreeMap<u64, Conn>,
+    pub(crate) nics: BTreeMap<NicNo, Nic>,
+    pub(crate) cqs: BTreeMap<CqNo, Sleepers>,
+    pub(crate) meetings: Meetings,
+    pub(crate) errands: Errands,
+    pub(crate) agent: Agent,
+    conns_made: u64,
+    made: u64,
+}
+
+/// An open NIC: its engine, once that has started.
+#[derive(Default)]
+pub(crate) struct Nic {
+    pub(crate) service: Option<Weak<dyn Service>>,
+}
+
+/// Who sleeps on a completion queue.
+#[derive(Default)]
+pub(crate) struct Sleepers {
+    pub(crate) asleep: usize,
+    pub(crate) rung: Vec<ViId>,
+    /// Counts the wake-ups by local threads.
+    wakes: u64,
+    /// How many each thread knows of: one that is about to sleep must not miss any.
+    known: HashMap<ThreadId, u64>,
+}
+
+/// Ends that nobody looks after and that have to be served, without any lock held.
+#[derive(Default)]
+pub(crate) struct Errands {
+    queue: VecDeque<EndKey>,
+    /// A thread is at it.
+    pub(crate) running: bool,
+}
+
+/// What the engine is to be asked for.
+pub(crate) struct Errand {
+    pub(crate) service: Arc<dyn Service>,
+    pub(crate) vi: ViId,
+    /// The agent was armed, and rung.
+    pub(crate) rung: bool,
+    pub(crate) waiting: usize,
+}
+
+impl State {
+    pub(crate) fn new(medium: Medium) -> Self {
+        let threads = match medium.config.time {
+            Time::Gated { threads } => threads,
+            Time::Free => 0,
+        };
+        Self {
+            medium,
+            gate: Gate::new(threads),
+            conns: BTreeMap::new(),
+            nics: BTreeMap::new(),
+            cqs: BTreeMap::new(),
+            meetings: Meetings::default(),
+            errands: Errands::default(),
+            agent: Agent::default(),
+            conns_made: 0,
+            made: 0,
+        }
+    }
+
+    /// A number that nothing else on the fabric has.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    pub(crate) fn connect(&mut self, hosts: [HostNo; 2], level: Reliability) -> u64 {
+        self.conns_made += 1;
+        let no = self.conns_made;
+        self.conns
+            .insert(no, Conn::new(no, hosts, level, &self.medium));
+        no
+    }
+
+    pub(crate) fn end(&mut self, key: EndKey) -> Option<&mut End> {
+        self.conns
+            .get_mut(&key.conn)
+            .map(|conn| &mut conn.ends[key.side])
+    }
+
+    /// Lets `act` change the connection of `key`, and tells whom it concerns.
+    pub(crate) fn on_conn(
+        &mut self,
+        key: EndKey,
+        act: impl FnOnce(&mut Conn, &mut Medium) -> News,
+    ) {
+        let Some(conn) = self.conns.get_mut(&key.conn) else {
+            return;
+        };
+        let news = act(conn, &mut self.medium);
+        for side in (0..2).filter(|&side| news.0[side]) {
+            self.ring(EndKey { side, ..key });
+        }
+    }
+
+    pub(crate) fn drop_link(&mut self, key: EndKey) {
+        self.on_conn(key, |conn, medium| {
+            conn.drop_link(key.side, medium);
+            conn.ends[key.side].bell.rung += 1;
+            News::default()
+        });
+        self.gate.stir();
+        if self.meetings.withdraw(key.conn)
+            && let Some(conn) = self.conns.get_mut(&key.conn)
+        {
+            conn.drop_link(1 - key.side, &mut self.medium);
+        }
+        if self.conns.get(&key.conn).is_some_and(Conn::is_over) {
+            self.conns.remove(&key.conn);
+        }
+    }
+
+    /// Something happened at `key`: wakes who sleeps, or sees to it that somebody looks.
+    pub(crate) fn ring(&mut self, key: EndKey) {
+        let Some(conn) = self.conns.get_mut(&key.conn) else {
+            return;
+        };
+        let end = &mut conn.ends[key.side];
+        end.bell.news = true;
+        if end.bell.caller {
+            end.bell.rung += 1;
+            self.gate.stir();
+            return;
+        }
+        let Some((_, vi)) = end.owner.vi else {
+            // Whoever it will belong to is told then.
+            return;
+        };
+        let sleepers = end.owner.cq.and_then(|cq| self.cqs.get_mut(&cq));
+        match sleepers {
+            Some(sleepers) if end.bell.agent && sleepers.asleep > 0 => {
+                if !sleepers.rung.contains(&vi) {
+                    sleepers.rung.push(vi);
+                }
+                self.gate.stir();
+            }
+            _ if end.bell.agent || self.medium.config.time == Time::Free => {
+                self.errands.add(key);
+            }
+            // Its owner polls, or did until lately.
+            _ if end.bell.tended => {}
+            _ => {
+                end.bell.tended = true;
+                let due = self.medium.now + TEND_AFTER;
+                self.medium.at(due, Event::Tend { of: key });
+            }
+        }
+    }
+
+    /// Goes on to whatever comes next: an event, or a time that somebody waits for. `false` when
+    /// nothing ever will. Only while the gate is closed.
+    pub(crate) fn advance(&mut self) -> bool {
+        match (self.medium.next_due(), self.gate.horizon()) {
+            (None, None) => false,
+            (Some(due), horizon) if horizon.is_none_or(|horizon| due <= horizon) => {
+                self.fire_next()
+            }
+            (_, horizon) => {
+                self.medium.now = self.medium.now.max(horizon.unwrap_or_default());
+                self.gate.stir();
+                true
+            }
+        }
+    }
+
+    /// Lets the next event happen now, whenever it is due.
+    pub(crate) fn fire_next(&mut self) -> bool {
+        let Some(event) = self.medium.next() else {
+            return false;
+        };
+        match event {
+            Event::Arrives { to, bytes, copy } => self.on_conn(to, |conn, medium| {
+                conn.handle_packet(to.side, bytes, copy, medium)
+            }),
+            Event::Spent { of } => self.on_conn(of, |conn, _| conn.handle_spent(of.side)),
+            Event::Timer { of } => {
+                self.on_conn(of, |conn, medium| conn.handle_timer(of.side, medium));
+            }
+            Event::Ended { to, why } => {
+                self.on_conn(to, |conn, _| conn.handle_end(to.side, why));
+            }
+            Event::Tend { of } => {
+                if let Some(end) = self.end(of) {
+                    end.bell.tended = false;
+                    let unseen = end.bell.news && !end.bell.caller;
+                    if unseen && end.owner.vi.is_some() {
+                        self.errands.add(of);
+                    }
+                }
+            }
+            Event::Request(no) => self.request_arrives(no),
+            Event::Offer(no) => self.offer_arrives(no),
+            Event::Answer(no, answer) => self.answer_arrives(no, answer),
+        }
+        true
+    }
+
+    /// The next errand, ready to be run without the lock.
+    pub(crate) fn errand(&mut self) -> Option<(EndKey, Errand)> {
+        while let Some(key) = self.errands.queue.pop_front() {
+            let Some(conn) = self.conns.get(&key.conn) else {
+                continue;
+            };
+            let end = &conn.ends[key.side];
+            let Some((nic, vi)) = end.owner.vi else {
+                continue;
+            };
+            let service = self.nics.get(&nic).and_then(|nic| nic.service.as_ref());
+            if let Some(service) = service.and_then(Weak::upgrade) {
+                let errand = Errand {
+                    service,
+                    vi,
+                    rung: end.bell.agent,
+                    waiting: end.inbox.len(),
+                };
+                return Some((key, errand));
+            }
+        }
+        None
+    }
+
+    /// An errand has been run; another is due if it left something behind.
+    pub(crate) fn errand_done(&mut self, key: EndKey, waiting: usize) {
+        let unfinished = self.end(key).is_some_and(|end| {
+            end.owner.vi.is_some() && end.is_ready() && end.inbox.len() < waiting
+        });
+        if unfinished {
+            self.errands.add(key);
+        }
+    }
+}
+
+impl Errands {
+    pub(crate) fn add(&mut self, key: EndKey) {
+        if !self.queue.contains(&key) {
+            self.queue.push_back(key);
+        }
+    }
+
+    /// Whether virtual time must wait for some.
+    pub(crate) fn are_due(&self) -> bool {
+        self.running || !self.queue.is_empty()
+    }
+
+    /// Whether a thread should begin to run some.
+    pub(crate) fn are_idle(&self) -> bool {
+        !self.running && !self.queue.is_empty()
+    }
+}
+
+impl Sleepers {
+    pub(crate) fn wake(&mut self) {
+        self.wakes += 1;
+    }
+
+    /// Whether `thread` has been woken since it last asked.
+    pub(crate) fn is_woken(&mut self, thread: ThreadId) -> bool {
+        if self.known.len() >= KNOWN_MAX {
+            // Who is forgotten is woken once too often.
+            self.known.clear();
+        }
+        self.known.insert(thread, self.wakes).unwrap_or(0) < self.wakes
+    }
+}
+
+/// How long news may wait for an owner who polls before somebody sees whether he still does.
+const TEND_AFTER: Duration = Duration::from_micros(20);
+const KNOWN_MAX: usize = 256;
