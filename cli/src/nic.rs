@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::rand::GetRandomFlags;
 use via::provider::Driver;
-use via::{NetAddress, Nic, Vi};
+use via::{ErrorCode, NetAddress, Nic, Vi};
 
 use crate::error::{Context, Error, Result};
 
@@ -12,32 +12,38 @@ use crate::error::{Context, Error, Result};
 pub(crate) const DEFAULT: &str = "shm";
 
 /// All NICs that this program has.
-pub(crate) fn drivers() -> Vec<Box<dyn Driver>> {
-    Vec::new()
-}
+static DRIVERS: [&dyn Driver; 1] = [&shm::DRIVER];
 
 /// Opens the NIC of that name.
 pub(crate) fn open(name: &str) -> Result<Nic> {
-    let drivers = drivers();
-    let driver = drivers
+    let driver = DRIVERS
         .iter()
         .find(|driver| driver.name() == name)
         .ok_or_else(|| {
-            let names: Vec<_> = drivers.iter().map(|driver| driver.name()).collect();
+            let names: Vec<_> = DRIVERS.iter().map(|driver| driver.name()).collect();
             Error::Misuse(format!(
-                "no VI NIC is called {name:?}; there are: {}",
+                "no VI NIC is called {name:?}; there is: {}",
                 names.join(", ")
             ))
         })?;
-    Nic::open(&**driver).vi("VipOpenNic")
+    start(*driver)
 }
 
 /// Opens all of them.
 pub(crate) fn all() -> Result<Vec<Nic>> {
-    drivers()
-        .iter()
-        .map(|driver| Nic::open(&**driver).vi("VipOpenNic"))
-        .collect()
+    DRIVERS.iter().map(|driver| start(*driver)).collect()
+}
+
+fn start(driver: &dyn Driver) -> Result<Nic> {
+    let nic = Nic::open(driver).vi("VipOpenNic")?;
+    // That a peer went away shows in what was posted; of the rest nothing else would tell.
+    nic.on_error(|error| {
+        if error.code != ErrorCode::ConnLost {
+            eprintln!("sovia: {error:?}");
+        }
+    })
+    .vi("VipErrorCallback")?;
+    Ok(nic)
 }
 
 /// A discriminator that nobody else has.

@@ -69,9 +69,10 @@ impl Port for ViPort {
         let mtu = self.shape.mtu.unwrap_or(MTU_DEFAULT).min(limit);
         let vi = self.nic.create_vi(&self.config(mtu)).vi("VipCreateVi")?;
         let slots = Slots::fitting(mtu);
-        let target = self.region(self.shape.bytes_max, Access::Write)?;
+        let bytes = self.shape.bytes_max.max(ADDR_BYTES + HANDLE_BYTES);
+        let target = self.region(bytes, Access::Write)?;
         let mut pipe = ViPipe {
-            outgoing: self.region(self.shape.bytes_max, Access::Local)?,
+            outgoing: self.region(bytes, Access::Local)?,
             incoming: self.region(slots.bytes(), Access::Local)?,
             peer_target: target.remote(0),
             target,
@@ -83,6 +84,7 @@ impl Port for ViPort {
             credits: slots.window(),
             owed: 0,
             unsent: 0,
+            spent: None,
             arrived: 0,
         };
         for slot in 0..slots.count {
@@ -129,7 +131,7 @@ struct Slots {
 impl Slots {
     fn fitting(mtu: u32) -> Self {
         let lines = mtu.div_ceil(LINE) | 1;
-        let count = (SLOT_BYTES / mtu).clamp(SLOTS_MIN, SLOTS_MAX) + CONTINUES;
+        let count = (SLOT_BYTES / mtu).clamp(SLOTS_MIN, SLOTS_MAX) + RESERVED;
         Self {
             count,
             stride: lines * LINE,
@@ -140,9 +142,9 @@ impl Slots {
         self.count as usize * self.stride as usize
     }
 
-    /// Descriptors that data may use; the others are for "continue" messages, of which two can be under way.
+    /// Descriptors that data may use; of the others one may be spent, and two are for "continue" messages.
     fn window(self) -> u32 {
-        self.count - CONTINUES
+        self.count - RESERVED
     }
 
     /// How many descriptors one "continue" gives back.
@@ -169,6 +171,8 @@ pub(crate) struct ViPipe {
     owed: u32,
     /// Posted sends that have not completed.
     unsent: u32,
+    /// A slot that has been used and is not posted again yet: that can wait until there is nothing better to do.
+    spent: Option<u32>,
     /// Bytes that have come and that nobody has asked for yet.
     arrived: usize,
 }
@@ -227,9 +231,17 @@ impl ViPipe {
         self.vi.post_send(descriptor, 0).vi("VipPostSend")
     }
 
-    /// Waits for a message or fragment, and takes it.
+    fn repost(&mut self) -> Result<()> {
+        match self.spent.take() {
+            Some(slot) => self.post_recv(slot),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a message or fragment, and takes it. While it is under way the last one's slot is posted again.
     #[inline]
     fn take(&mut self) -> Result<()> {
+        self.repost()?;
         let completion = match self.wait {
             Wait::Poll => loop {
                 if let Done::Completed(completion) = self.vi.recv_done().vi("VipRecvDone")? {
@@ -244,7 +256,8 @@ impl ViPipe {
 
     fn taken(&mut self, completion: Completion) -> Result<()> {
         let completion = completion.ok()?;
-        self.post_recv(completion.token as u32)?;
+        self.repost()?;
+        self.spent = Some(completion.token as u32);
         if completion.length == 0 {
             self.credits += self.slots.batch();
             return Ok(());
@@ -253,6 +266,7 @@ impl ViPipe {
         self.owed += 1;
         if self.owed == self.slots.batch() {
             self.owed = 0;
+            self.repost()?;
             self.post_send(&Descriptor::send())?;
             self.unsent += 1;
         }
@@ -379,7 +393,7 @@ pub(crate) const MTU_DEFAULT: u32 = 64 << 10;
 const SLOT_BYTES: u32 = 1 << 20;
 const SLOTS_MIN: u32 = 4;
 const SLOTS_MAX: u32 = 64;
-const CONTINUES: u32 = 2;
+const RESERVED: u32 = 3;
 const UNSENT_MAX: u32 = 16;
 const LINE: u32 = 64;
 const ADDR_BYTES: usize = size_of::<u64>();

@@ -99,7 +99,8 @@ fn ping(nic: &Nic, meeting: &str, options: &Options) -> Result<()> {
     let end = End::new(nic, options.blocking)?;
     let address = nic.address(meeting.as_bytes()).vi("address")?;
     nic::connect(nic, &end.vi, &address, false)?;
-    let mut times = Histogram::<u64>::new(3).expect("three digits are allowed");
+    let mut times =
+        Histogram::<u64>::new_with_bounds(1, NS_MAX, 3).expect("these bounds are allowed");
     let mut stdout = io::stdout().lock();
     for sequence in 0..options.count {
         let start = Instant::now();
@@ -232,3 +233,5 @@ impl End {
 /// Bytes a message, at most: the maximum transfer size that a VI has unless it asks for another.
 const MTU: u32 = 64 << 10;
 const SLOTS: u32 = 8;
+/// Longer round trips count as this.
+const NS_MAX: u64 = 60_000_000_000;
