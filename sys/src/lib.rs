@@ -2,13 +2,17 @@
 //!
 //! Every function here is safe to call unless it says otherwise, whatever the process at the other side does: what a peer can write is
 //! read once, as an atomic or by copying, and checked before use.
-#![allow(unsafe_code, reason = "wrapping the kernel and shared memory is what this crate is for")]
+#![allow(
+    unsafe_code,
+    reason = "wrapping the kernel and shared memory is what this crate is for"
+)]
 
 pub mod bell;
 pub mod fds;
 pub mod fork;
 pub mod futex;
 pub mod host;
+pub mod lock;
 pub mod mem;
 pub mod net;
 pub mod poll;

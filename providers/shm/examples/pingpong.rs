@@ -95,6 +95,23 @@ fn ping_pong(len: u32, cpus: [usize; 2]) {
     });
 }
 
+/// The code alone: one thread is both ends.
+fn alone(len: u32) {
+    let (a, b) = pair(1 << 20);
+    let mut best = u128::MAX;
+    for _ in 0..BLOCKS {
+        let start = Instant::now();
+        for _ in 0..TURNS {
+            b.post_recv(len);
+            a.send(len);
+            a.sent();
+            b.receive();
+        }
+        best = best.min(start.elapsed().as_nanos() * 10 / u128::from(TURNS));
+    }
+    println!("{len:7} bytes alone: {}.{} ns", best / 10, best % 10);
+}
+
 fn stream(len: u32, cpus: [usize; 2]) {
     let (a, b) = pair(1 << 20);
     let messages = (2u64 << 30) / u64::from(len);
@@ -128,6 +145,7 @@ fn stream(len: u32, cpus: [usize; 2]) {
 fn main() {
     let affinity = sys::host::affinity().expect("an affinity");
     let cpus = [affinity[0], *affinity.get(1).unwrap_or(&affinity[0])];
+    alone(8);
     for len in [8, 64, 1024, 4096] {
         ping_pong(len, cpus);
     }

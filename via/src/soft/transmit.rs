@@ -23,6 +23,7 @@ impl<D: Device> SoftVi<D> {
     /// Sends what there is to send, as far as the link takes it.
     pub(super) fn pump(&self, core: &mut Core<D>) {
         let mut sent = false;
+        let mut unflushed = false;
         loop {
             let acked = self.send_ack(core);
             let answered = self.send_response(core);
@@ -37,9 +38,10 @@ impl<D: Device> SoftVi<D> {
             if !sent && let Some(link) = &mut core.link {
                 link.flush();
             }
+            unflushed = sent;
             sent = true;
         }
-        if sent && let Some(link) = &mut core.link {
+        if unflushed && let Some(link) = &mut core.link {
             link.flush();
         }
     }

@@ -1,9 +1,10 @@
 //! A VI: what its owner calls.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use sys::lock::{Guard, Lock};
 use sys::mem::Memory;
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
 use sys::wait::{Limits, Spinner};
@@ -26,7 +27,7 @@ pub(super) struct SoftVi<D: Device> {
     pub(super) id: ViId,
     pub(super) nic: Arc<Shared<D>>,
     cqs: [Option<Arc<SoftCq<D>>>; 2],
-    core: Mutex<Core<D>>,
+    core: Lock<Core<D>>,
     spinner: Spinner,
     /// Its owner has looked after it since the agent last asked.
     attended: AtomicBool,
@@ -47,7 +48,7 @@ impl<D: Device> SoftVi<D> {
             id,
             nic,
             cqs,
-            core: Mutex::new(Core::new(attributes)),
+            core: Lock::new(Core::new(attributes)),
             spinner: Spinner::new(Limits::MEMORY),
             attended: AtomicBool::new(false),
             attempts: AtomicU32::new(0),
@@ -71,12 +72,14 @@ impl<D: Device> SoftVi<D> {
         self.bound_cqs().next().map(|cq| cq.waiter())
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Core<D>> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    pub(super) fn lock(&self) -> Guard<'_, Core<D>> {
+        self.core.lock()
     }
 
     /// The lock, for a call of the owner on a VI that still exists.
-    pub(super) fn enter(&self) -> Result<MutexGuard<'_, Core<D>>, Error> {
+    #[inline]
+    pub(super) fn enter(&self) -> Result<Guard<'_, Core<D>>, Error> {
         self.nic.check()?;
         let core = self.lock();
         if core.destroyed {
@@ -114,7 +117,7 @@ impl<D: Device> SoftVi<D> {
 
     /// A completion queue polls: moves what there is; tells whether frames arrived.
     pub(super) fn poll(&self) -> bool {
-        let Ok(mut core) = self.core.try_lock() else {
+        let Some(mut core) = self.core.try_lock() else {
             // Whoever holds it is moving things.
             return true;
         };
