@@ -15,6 +15,7 @@ use sys::{
     ring::{Cell, Consumer, Producer},
     segment::{Control, DATA_DEFAULT, Segment, Side, Wait, split},
     sync::{AtomicU32, Ordering, fence},
+    wait::pause,
 };
 
 fn main() {
@@ -36,7 +37,7 @@ fn main() {
         "1 KiB frame in the data area     {}",
         ping_pong(cpus, 1024, false)
     );
-    for chunk in [4 << 10, 16 << 10, 64 << 10, 128 << 10] {
+    for chunk in [1 << 10, 2 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10] {
         println!(
             "stream of {:3} KiB pieces         {:.1} GB/s",
             chunk >> 10,
@@ -159,7 +160,7 @@ impl End {
 
     fn receive(&mut self) {
         while !self.consumer.ready() {
-            hint::spin_loop();
+            pause();
         }
         let Cell([offset, ..]) = self.consumer.peek().expect("it is ready");
         self.consumer

@@ -36,7 +36,8 @@ impl Clock for &Script {
     }
 }
 
-const PAUSE_NS: u64 = 25;
+const PAUSE_NS: u64 = super::PAUSE_NS as u64;
+const POLLS: u64 = POLLS_PER_CLOCK as u64;
 const YIELD_NS: u64 = 490;
 
 fn script() -> Script {
@@ -84,10 +85,10 @@ fn pauses_then_yields_then_sleeps() {
 
     let paused_ns = u64::from(script.pauses.get()) * PAUSE_NS;
     assert!(
-        (500..500 + 16 * PAUSE_NS).contains(&paused_ns),
+        (500..500 + POLLS * PAUSE_NS).contains(&paused_ns),
         "{paused_ns}"
     );
-    let pausing_reads = 1 + (script.pauses.get() + 1) / 16;
+    let pausing_reads = 1 + (script.pauses.get() + 1) / POLLS_PER_CLOCK;
     assert_eq!(script.reads.get(), pausing_reads + script.yields.get());
 
     assert!(!spin.again(), "one wait spins once");
@@ -224,7 +225,7 @@ fn no_wait_polls_beyond_its_limit() {
                 let limit_ns = u64::from(spinner.limit_ns());
                 let spun_ns = long_wait(&spinner, &script);
                 assert!(
-                    spun_ns >= limit_ns && spun_ns < limit_ns + 16 * PAUSE_NS + YIELD_NS,
+                    spun_ns >= limit_ns && spun_ns < limit_ns + POLLS * PAUSE_NS + YIELD_NS,
                     "{limits:?}: {spun_ns}"
                 );
                 if limit_ns == 0 {
@@ -242,4 +243,18 @@ fn the_real_clock_keeps_the_limit_too() {
     let mut spin = spinner.begin();
     while spin.again() {}
     assert!(Monotonic.now_ns() - start_ns >= 20_000 || spinner.barred(Monotonic.now_ns()));
+}
+
+#[test]
+fn a_pause_takes_about_what_it_should() {
+    let once = || {
+        let start = Instant::now();
+        for _ in 0..100 {
+            pause();
+        }
+        start.elapsed().as_nanos() / 100
+    };
+    pause();
+    let best_ns = (0..100).map(|_| once()).min().expect("many");
+    assert!((20..1000).contains(&best_ns), "{best_ns}");
 }
