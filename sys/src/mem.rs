@@ -22,6 +22,8 @@ use crate::sync::{
 pub use choice::{SAMPLE, StoreChoice};
 pub use copy::{STREAM_MIN, Store};
 
+pub(crate) use copy::prefetch_to_write;
+
 use mapping::Mapping;
 
 mod choice;
@@ -297,6 +299,14 @@ impl Memory {
         mapping.replace(fresh.as_fd())?;
         *fd = fresh;
         Ok(())
+    }
+
+    /// Asks for lines that will be written at once, so that they come together and not one after the other. What lies outside is left out.
+    #[inline]
+    pub(crate) fn prefetch_to_write(&self, offset: usize, len: usize) {
+        if let Ok(to) = self.range_mut(offset, len) {
+            prefetch_to_write(to, len);
+        }
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    mem::{Memory, OutOfRange, memfd},
+    mem::{Memory, OutOfRange, memfd, prefetch_to_write},
     ring::{Cells, Consumer, Producer},
     sync::{Ordering, mapped::AtomicU64},
 };
@@ -193,6 +193,8 @@ impl Cells for Direction {
     #[inline]
     fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
         let [first, rest @ ..] = self.cell(cell);
+        // Asked for before the first store: while the line is on its way, its poller would take it back between two stores.
+        prefetch_to_write(first.as_ptr().cast(), size_of::<u64>());
         for (word, value) in rest.iter().zip(body) {
             word.store(value, Ordering::Relaxed);
         }
