@@ -66,6 +66,8 @@ pub struct Descriptor<'r> {
     pub(crate) fence: bool,
     pub(crate) immediate: Option<u32>,
     pub(crate) remote: Option<RemoteSegment>,
+    /// Sum of the segments, bytes; saturates.
+    pub(crate) len: u32,
     pub(crate) segments: Segments,
     regions: PhantomData<&'r Region>,
 }
@@ -77,6 +79,7 @@ impl<'r> Descriptor<'r> {
             fence: false,
             immediate: None,
             remote,
+            len: 0,
             segments: Segments::default(),
             regions: PhantomData,
         }
@@ -120,6 +123,7 @@ impl<'r> Descriptor<'r> {
     /// Adds a piece given by address and handle.
     #[must_use]
     pub fn raw_segment(mut self, segment: Segment) -> Self {
+        self.len = self.len.saturating_add(segment.len);
         self.segments.push(segment);
         self
     }
@@ -173,15 +177,24 @@ impl Segments {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Segment> + '_ {
-        let near = usize::from(self.near_len);
-        (0..near + self.far.len()).map(move |i| {
-            if i < near {
-                self.near[i]
-            } else {
-                self.far[i - near]
-            }
-        })
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.near_len) + self.far.len()
+    }
+
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Segment> + '_ {
+        let near = &self.near[..usize::from(self.near_len)];
+        near.iter().chain(&self.far).copied()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<Segment> {
+        let index = index as usize;
+        match index.checked_sub(usize::from(self.near_len)) {
+            None => self.near.get(index).copied(),
+            Some(index) => self.far.get(index).copied(),
+        }
     }
 }
 

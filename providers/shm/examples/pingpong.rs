@@ -146,6 +146,9 @@ fn main() {
     let affinity = sys::host::affinity().expect("an affinity");
     let cpus = [affinity[0], *affinity.get(1).unwrap_or(&affinity[0])];
     alone(8);
+    if std::env::args().any(|argument| argument == "alone") {
+        return (0..20).for_each(|_| alone(8));
+    }
     for len in [8, 64, 1024, 4096] {
         ping_pong(len, cpus);
     }

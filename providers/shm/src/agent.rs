@@ -39,17 +39,25 @@ pub(crate) struct AgentShared {
 /// What the agent looks after.
 #[derive(Default)]
 struct Charges {
-    peers: HashMap<ViId, Arc<Peer>>,
+    peers: HashMap<ViId, Charge>,
     /// VIs whose owner may have gone since.
     stirred: HashSet<ViId>,
     cqs: HashMap<u32, Weak<CqBell>>,
     processes: HashMap<u32, Process>,
 }
 
+/// A VI's connection.
+#[derive(Clone)]
+struct Charge {
+    peer: Arc<Peer>,
+    /// Which of the VI's connections it is.
+    connection: u32,
+}
+
 /// A process at the other end of some connections.
 struct Process {
     pidfd: OwnedFd,
-    vis: HashSet<ViId>,
+    vis: HashMap<ViId, u32>,
 }
 
 /// What a member of the poller is, in the upper half of its token.
@@ -145,14 +153,19 @@ impl AgentShared {
     pub(crate) fn attach(
         &self,
         vi: ViId,
+        connection: u32,
         peer: &Arc<Peer>,
         cq: Option<&Arc<CqBell>>,
     ) -> io::Result<()> {
         let mut charges = self.charges();
         let poller = cq.map_or(&self.poller, |cq| &cq.poller);
         poller.add(&peer.conn, Member::Vi.token(vi.0), Interest::Read)?;
-        charges.watch_process(&self.poller, peer, vi);
-        charges.peers.insert(vi, Arc::clone(peer));
+        charges.watch_process(&self.poller, peer, vi, connection);
+        let charge = Charge {
+            peer: Arc::clone(peer),
+            connection,
+        };
+        charges.peers.insert(vi, charge);
         charges.stirred.insert(vi);
         drop(charges);
         self.rouse();
@@ -191,8 +204,8 @@ impl AgentShared {
     pub(crate) fn revoke(&self, handle: MemHandle, memory: &Memory) {
         let peers: Vec<_> = self.charges().peers.values().cloned().collect();
         let mut granted = false;
-        for peer in peers {
-            granted |= peer.revoke(handle);
+        for charge in peers {
+            granted |= charge.peer.revoke(handle);
         }
         if granted && memory.try_clone_fd().is_ok() {
             // A hostile peer keeps its mapping: from here on of other pages than ours.
@@ -203,15 +216,15 @@ impl AgentShared {
 
     /// Deals with what rang on `vi`'s socket.
     pub(crate) fn hear(&self, vi: ViId, service: &dyn Service) {
-        let peer = self.charges().peers.get(&vi).cloned();
-        let Some(peer) = peer else {
+        let charge = self.charges().peers.get(&vi).cloned();
+        let Some(Charge { peer, connection }) = charge else {
             return;
         };
         let heard = peer.hear(vi, service);
         service.serve(vi);
         if heard == Heard::Closed {
             let last = crate::peer::goodbye(peer.control.peer_state(), 0);
-            service.ended(vi, last.unwrap_or(Goodbye::Died));
+            service.ended(vi, connection, last.unwrap_or(Goodbye::Died));
         }
     }
 
@@ -263,8 +276,8 @@ impl AgentShared {
             }
             Some((Member::Process, pid)) => {
                 let vis = self.charges().bury(&self.poller, pid);
-                for vi in vis {
-                    service.ended(vi, Goodbye::Died);
+                for (vi, connection) in vis {
+                    service.ended(vi, connection, Goodbye::Died);
                 }
             }
             Some((Member::Offer, id)) => self.offers.hear(self, id),
@@ -276,8 +289,10 @@ impl AgentShared {
     fn tend(&self, service: &dyn Service) -> bool {
         let stirred: Vec<_> = self.charges().stirred.iter().copied().collect();
         for &vi in &stirred {
-            if service.tend(vi) != Attention::Attended {
-                self.charges().stirred.remove(&vi);
+            // Taken out first: an owner who comes while it is being armed puts it back in.
+            self.charges().stirred.remove(&vi);
+            if service.tend(vi) == Attention::Attended {
+                self.charges().stirred.insert(vi);
             }
         }
         !stirred.is_empty()
@@ -290,12 +305,12 @@ impl AgentShared {
 
 impl Charges {
     /// Its death ends the connection, even while a child of its holds the socket open.
-    fn watch_process(&mut self, poller: &Poller, peer: &Peer, vi: ViId) {
+    fn watch_process(&mut self, poller: &Poller, peer: &Peer, vi: ViId, connection: u32) {
         if peer.pid == 0 {
             return;
         }
         if let Some(process) = self.processes.get_mut(&peer.pid) {
-            process.vis.insert(vi);
+            process.vis.insert(vi, connection);
             return;
         }
         // Without a pidfd the closing socket alone tells.
@@ -304,7 +319,7 @@ impl Charges {
         };
         let token = Member::Process.token(peer.pid);
         if poller.add(&pidfd, token, Interest::Read).is_ok() {
-            let vis = HashSet::from([vi]);
+            let vis = HashMap::from([(vi, connection)]);
             self.processes.insert(peer.pid, Process { pidfd, vis });
         }
     }
@@ -319,9 +334,9 @@ impl Charges {
         }
     }
 
-    fn bury(&mut self, poller: &Poller, pid: u32) -> HashSet<ViId> {
+    fn bury(&mut self, poller: &Poller, pid: u32) -> HashMap<ViId, u32> {
         let Some(process) = self.processes.remove(&pid) else {
-            return HashSet::new();
+            return HashMap::new();
         };
         let removed = poller.remove(&process.pidfd);
         debug_assert!(removed.is_ok(), "added before");

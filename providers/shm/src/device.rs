@@ -150,11 +150,17 @@ impl Device for ShmDevice {
         ShmCqWaiter::new(self.agent.shared())
     }
 
-    fn attach(&self, vi: ViId, link: &ShmLink, cq: Option<&ShmCqWaiter>) -> Result<(), Error> {
+    fn attach(
+        &self,
+        vi: ViId,
+        connection: u32,
+        link: &ShmLink,
+        cq: Option<&ShmCqWaiter>,
+    ) -> Result<(), Error> {
         self.agent.start()?;
         self.agent
             .shared()
-            .attach(vi, link.peer(), cq.map(ShmCqWaiter::bell))
+            .attach(vi, connection, link.peer(), cq.map(ShmCqWaiter::bell))
             .map_err(|_| Error::Resource)
     }
 

@@ -171,7 +171,13 @@ impl Device for Adapter {
         })
     }
 
-    fn attach(&self, vi: ViId, link: &Endpoint, cq: Option<&CqBell>) -> Result<(), Error> {
+    fn attach(
+        &self,
+        vi: ViId,
+        _connection: u32,
+        link: &Endpoint,
+        cq: Option<&CqBell>,
+    ) -> Result<(), Error> {
         let key = link.key();
         self.core.act(|state| {
             let end = state.end(key).ok_or(Error::InvalidState)?;

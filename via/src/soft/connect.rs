@@ -276,7 +276,12 @@ impl<D: Device> SoftVi<D> {
         event: ViEvent,
         link: D::Link,
     ) -> Result<(), Error> {
-        if let Err(error) = self.nic.device.attach(self.id, &link, self.sleep_cq()) {
+        core.connection = core.connection.wrapping_add(1);
+        let attached = self
+            .nic
+            .device
+            .attach(self.id, core.connection, &link, self.sleep_cq());
+        if let Err(error) = attached {
             core.step(ViEvent::RequestFailed);
             return Err(error);
         }

@@ -22,6 +22,8 @@ pub(super) struct Core<D: Device> {
     pub(super) attributes: ViAttributes,
     pub(super) destroyed: bool,
     pub(super) link: Option<D::Link>,
+    /// Counts connections: news of an earlier one must not end this one.
+    pub(super) connection: u32,
     pub(super) attempt: Attempt<D>,
     pub(super) send: WorkQueue,
     pub(super) recv: WorkQueue,
@@ -114,6 +116,7 @@ impl<D: Device> Core<D> {
             attributes,
             destroyed: false,
             link: None,
+            connection: 0,
             attempt: Attempt::None,
             send: WorkQueue::default(),
             recv: WorkQueue::default(),

@@ -68,9 +68,15 @@ pub trait Device: Send + Sync + Sized + 'static {
 
     /// A way to sleep on a new completion queue.
     fn cq_waiter(&self) -> io::Result<Self::CqWaiter>;
-    /// `link` now belongs to VI `vi`, whose completion queue, if any, sleeps on `cq`.
-    fn attach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>)
-    -> Result<(), Error>;
+    /// `link` now is connection number `connection` of VI `vi`, whose completion queue, if any,
+    /// sleeps on `cq`.
+    fn attach(
+        &self,
+        vi: ViId,
+        connection: u32,
+        link: &Self::Link,
+        cq: Option<&Self::CqWaiter>,
+    ) -> Result<(), Error>;
     /// `link` is about to be dropped.
     fn detach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>);
     /// The rights to `handle` change or end: peers that reach its memory on their own must not any
@@ -250,8 +256,8 @@ pub trait Service: Send + Sync {
     fn serve(&self, vi: ViId) -> Attention;
     /// Looks whether the application still looks after `vi`; if not, arms the link for the agent.
     fn tend(&self, vi: ViId) -> Attention;
-    /// The connection of `vi` has ended, unless frames still wait to be read.
-    fn ended(&self, vi: ViId, why: Goodbye);
+    /// Connection number `connection` of `vi` has ended, but for frames that still wait to be read.
+    fn ended(&self, vi: ViId, connection: u32, why: Goodbye);
     /// The region `handle`, if a peer connected to `vi` may write it as a whole on its own, and
     /// what else it may do: `(memory, read)`.
     fn exposed(&self, vi: ViId, handle: MemHandle) -> Option<(Arc<Memory>, bool)>;

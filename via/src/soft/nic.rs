@@ -335,9 +335,12 @@ impl<D: Device> Service for Shared<D> {
         self.vi(id).map_or(Attention::Gone, |vi| vi.tend())
     }
 
-    fn ended(&self, id: ViId, why: Goodbye) {
+    fn ended(&self, id: ViId, connection: u32, why: Goodbye) {
         if let Some(vi) = self.vi(id) {
             let mut core = vi.lock();
+            if core.connection != connection {
+                return;
+            }
             // What arrived before the end still counts.
             while core.link.as_ref().is_some_and(Link::ready) && vi.progress(&mut core) {}
             vi.lose(&mut core, why);

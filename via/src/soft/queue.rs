@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::descriptor::Segments;
 use crate::{CompletedOp, Completion, DescriptorAt, Fault, Op, RemoteSegment, Segment, Status};
 
 /// How the consumer knows a posted descriptor.
@@ -99,11 +100,7 @@ impl WorkQueue {
         self.posted.len()
     }
 
-    pub(super) fn push(
-        &mut self,
-        request: Request,
-        segments: impl ExactSizeIterator<Item = Segment>,
-    ) {
+    pub(super) fn push(&mut self, request: Request, segments: &Segments) {
         self.posted.push_back(Posted {
             request,
             seq: 0,
@@ -111,7 +108,21 @@ impl WorkQueue {
             first_segment: self.segments_taken + self.segments.len() as u64,
             segments: segments.len() as u32,
         });
-        self.segments.extend(segments);
+        self.segments.extend(segments.iter());
+    }
+
+    /// Adds a descriptor that has left as message `seq` while it was posted, and with the outcome, if
+    /// that is known. Everything before it has been begun.
+    pub(super) fn push_begun(&mut self, request: &Request, seq: u32, outcome: Option<Outcome>) {
+        debug_assert_eq!(self.next, self.posted.len());
+        self.posted.push_back(Posted {
+            request: *request,
+            seq,
+            outcome,
+            first_segment: self.segments_taken + self.segments.len() as u64,
+            segments: 0,
+        });
+        self.next += 1;
     }
 
     pub(super) fn last(&self) -> Option<&Posted> {

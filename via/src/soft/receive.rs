@@ -12,7 +12,21 @@ use crate::{AsyncError, CompletedOp, ErrorCode, Fault, MemHandle, Op, Queue, Seg
 impl<D: Device> SoftVi<D> {
     /// Moves what there is to move in both directions, within a bound, and notices an end of the
     /// connection. Returns whether frames arrived.
+    #[inline]
     pub(super) fn progress(&self, core: &mut Core<D>) -> bool {
+        let Some(link) = &mut core.link else {
+            return false;
+        };
+        if link.ready() || link.ended().is_some() {
+            return self.move_frames(core);
+        }
+        if Self::has_to_send(core) {
+            self.pump(core);
+        }
+        false
+    }
+
+    fn move_frames(&self, core: &mut Core<D>) -> bool {
         // The end is looked at first and acted on last: what was sent before it still counts.
         let ended = core.link.as_mut().and_then(Link::ended);
         let mut arrived = false;

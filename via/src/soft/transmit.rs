@@ -3,8 +3,9 @@
 use super::core::{Core, Leaving, Response, sent_op};
 use super::link::{Device, Link};
 use super::memory::Reach;
-use super::queue::{Cursor, Outcome, WorkQueue};
+use super::queue::{Cursor, Outcome, Request, WorkQueue};
 use super::vi::SoftVi;
+use crate::descriptor::Segments;
 use crate::{Fault, Op, Queue, Segment};
 
 use proto::frame::{Head, Kind};
@@ -44,6 +45,54 @@ impl<D: Device> SoftVi<D> {
         if unflushed && let Some(link) = &mut core.link {
             link.flush();
         }
+    }
+
+    /// Sends a message that fits in one frame and need not wait, straight from its descriptor.
+    pub(super) fn send_now(
+        &self,
+        core: &mut Core<D>,
+        request: &Request,
+        segments: &Segments,
+    ) -> bool {
+        let Some(link) = &mut core.link else {
+            return false;
+        };
+        let plain = request.op == Op::SendRecv
+            && request.fault.is_none()
+            && !request.fence
+            && core.send.next() == core.send.len()
+            && request.len <= link.frame_max()
+            && request.len <= core.attributes.max_transfer_size;
+        if !plain || !link.reserve(request.len) {
+            return false;
+        }
+        let reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let mut cursor = Cursor::default();
+        let segment = |n| segments.get(n);
+        // What is wrong is found again, and told, the long way.
+        if fill(link, segment, &mut cursor, request.len, reach).is_none() {
+            return false;
+        }
+        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
+        link.commit(&Head {
+            immediate: request.immediate,
+            len: request.len,
+            msg_len: request.len,
+            ..Head::bare(Kind::Send, seq)
+        });
+        link.flush();
+        core.outbound.seq = seq;
+        let outcome = Outcome::done(sent_op(request.op), request.len, None);
+        let done = (!core.awaits_acks()).then_some(outcome);
+        core.send.push_begun(request, seq, done);
+        if done.is_some() {
+            self.settle(core, Queue::Send);
+        }
+        true
     }
 
     /// Whether [`SoftVi::pump`] could have something to do.
@@ -133,6 +182,10 @@ impl<D: Device> SoftVi<D> {
         }
         let op = sent_op(request.op);
         if let Some(fault) = self.send_fault(core, index) {
+            // It breaks the connection; what was posted before it comes to its own end first.
+            if core.is_reliable() && core.send.first_open().is_some_and(|open| open < index) {
+                return Step::Idle;
+            }
             core.send.begin_next();
             self.end(core, Queue::Send, index, Outcome::failed(op, fault, 0));
             if core.is_reliable() {
@@ -237,7 +290,8 @@ impl<D: Device> SoftVi<D> {
             registry: &self.nic.registry,
             ptag: core.attributes.ptag,
         };
-        let filled = fill(link, &core.send, index, &mut leaving.cursor, piece, reach);
+        let segment = |n| core.send.segment(index, n);
+        let filled = fill(link, segment, &mut leaving.cursor, piece, reach);
         if filled.is_none() {
             // A region went while its message was leaving.
             core.outbound.message = None;
@@ -335,18 +389,17 @@ fn put<L: Link>(link: &mut L, queue: &WorkQueue, index: usize, mut reach: Reach<
     Some(())
 }
 
-/// Fills a reserved frame with the next `len` bytes of the message at `index`.
+/// Fills a reserved frame with the next `len` bytes of the segments.
 fn fill<L: Link>(
     link: &mut L,
-    queue: &WorkQueue,
-    index: usize,
+    segment: impl Fn(u32) -> Option<Segment>,
     cursor: &mut Cursor,
     len: u32,
     mut reach: Reach<'_>,
 ) -> Option<()> {
     let mut at = 0;
     while at < len {
-        let segment = queue.segment(index, cursor.segment)?;
+        let segment = segment(cursor.segment)?;
         let piece = (segment.len - cursor.offset).min(len - at);
         if piece > 0 {
             let addr = segment.addr + u64::from(cursor.offset);

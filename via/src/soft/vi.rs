@@ -175,7 +175,7 @@ impl<D: Device> SoftVi<D> {
         &self,
         queue: Queue,
         request: Request,
-        segments: impl ExactSizeIterator<Item = Segment>,
+        segments: &Segments,
         core: &mut Core<D>,
     ) -> Result<(), Error> {
         let limit = self.nic.device.attributes().max_descriptors_per_queue as usize;
@@ -192,6 +192,12 @@ impl<D: Device> SoftVi<D> {
         if queue == Queue::Recv && core.state == ViState::Connected {
             // What arrived before this descriptor does not get it.
             self.progress(core);
+        }
+        if queue == Queue::Send
+            && core.state == ViState::Connected
+            && self.send_now(core, &request, segments)
+        {
+            return Ok(());
         }
         let malformed = request.fault;
         core.queue_mut(queue).push(request, segments);
@@ -224,6 +230,7 @@ impl<D: Device> SoftVi<D> {
         self.settle(core, queue);
     }
 
+    #[inline]
     fn take(&self, core: &mut Core<D>, queue: Queue) -> Done {
         if let Some(completion) = core.queue_mut(queue).take() {
             return Done::Completed(completion);
@@ -451,8 +458,8 @@ impl<D: Device> ViOps for SoftVi<D> {
     fn post(&self, queue: Queue, descriptor: &Descriptor<'_>, token: u64) -> Result<(), Error> {
         let mut core = self.enter()?;
         self.attend(&mut core);
-        let segments = descriptor.segments.iter();
-        let too_many = segments.len() > self.nic.device.attributes().max_segments_per_desc as usize;
+        let limit = self.nic.device.attributes().max_segments_per_desc as usize;
+        let too_many = descriptor.segments.len() > limit;
         let misplaced = queue == Queue::Recv && descriptor.op != Op::SendRecv;
         let odd = descriptor.op == Op::RdmaRead && descriptor.immediate.is_some();
         let request = Request {
@@ -461,13 +468,10 @@ impl<D: Device> ViOps for SoftVi<D> {
             fence: descriptor.fence,
             immediate: descriptor.immediate.filter(|_| queue == Queue::Send),
             remote: descriptor.remote,
-            len: descriptor
-                .segments
-                .iter()
-                .fold(0, |sum: u32, segment| sum.saturating_add(segment.len)),
+            len: descriptor.len,
             fault: (too_many || misplaced || odd).then_some(Fault::Format),
         };
-        self.enqueue(queue, request, segments, &mut core)
+        self.enqueue(queue, request, &descriptor.segments, &mut core)
     }
 
     fn post_at(&self, queue: Queue, at: DescriptorAt) -> Result<(), Error> {
@@ -484,7 +488,7 @@ impl<D: Device> ViOps for SoftVi<D> {
             return Ok(());
         };
         self.chain(&mut core, queue, at);
-        self.enqueue(queue, request, segments.iter(), &mut core)
+        self.enqueue(queue, request, &segments, &mut core)
     }
 
     fn done(&self, queue: Queue) -> Result<Done, Error> {
