@@ -179,10 +179,11 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
     fn attach(
         &self,
         vi: ViId,
+        connection: u32,
         link: &Self::Link,
         cq: Option<&Self::CqWaiter>,
     ) -> Result<(), Error> {
-        self.shared.device.attach(vi, link.inner(), cq)
+        self.shared.device.attach(vi, connection, link.inner(), cq)
     }
 
     fn detach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>) {
