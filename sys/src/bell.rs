@@ -32,6 +32,7 @@ pub struct Bell<'a, W: Word = mapped::AtomicU32> {
 }
 
 impl<'a, W: Word> Bell<'a, W> {
+    #[inline]
     pub(crate) fn new(armed: &'a W, word: &'a W) -> Self {
         Self { armed, word }
     }
@@ -61,7 +62,9 @@ impl<'a, W: Word> Bell<'a, W> {
 
     /// Waker, after it has published: takes the sleeper's request. Returns the bits to wake it by, 0 if nobody sleeps; each `arm` is answered once.
     ///
-    /// It costs one locked instruction on a line that only sleepers take away: cheaper than a full fence and a load.
+    /// It costs one locked instruction on a line that only sleepers take away: cheaper than a full fence and a load (6.5 ns against 8.5),
+    /// and a load alone would be wrong. A frame is not later for it: it drains the store buffer, and the frame with it.
+    #[inline]
     #[must_use = "the sleeper must be woken by the ways in these bits"]
     pub fn knock(&self) -> u32 {
         // Release publishes what came before to an `arm` that follows; acquire pairs with the `arm` whose bits it takes.

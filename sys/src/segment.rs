@@ -175,6 +175,7 @@ impl Direction {
 impl Cells for Direction {
     const COUNT: u32 = layout::COUNT as u32;
 
+    #[inline]
     fn data_len(&self) -> u32 {
         self.segment.data_len
     }

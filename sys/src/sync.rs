@@ -42,30 +42,37 @@ pub trait Word {
 macro_rules! word {
     ($atomic:ty, $wait:path, $wake:path) => {
         impl Word for $atomic {
+            #[inline]
             fn load(&self, order: Ordering) -> u32 {
                 self.load(order)
             }
 
+            #[inline]
             fn store(&self, value: u32, order: Ordering) {
                 self.store(value, order);
             }
 
+            #[inline]
             fn swap(&self, value: u32, order: Ordering) -> u32 {
                 self.swap(value, order)
             }
 
+            #[inline]
             fn fetch_or(&self, bits: u32, order: Ordering) -> u32 {
                 self.fetch_or(bits, order)
             }
 
+            #[inline]
             fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
                 self.fetch_add(value, order)
             }
 
+            #[inline]
             fn wait(&self, expected: u32, timeout: Option<Duration>) -> Wake {
                 $wait(self, expected, timeout)
             }
 
+            #[inline]
             fn wake(&self, n: u32) {
                 $wake(self, n);
             }

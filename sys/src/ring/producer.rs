@@ -95,6 +95,7 @@ impl<S: Cells> Producer<S> {
     }
 
     /// Whether the consumer has released every frame; false for ever once the ring is broken.
+    #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.in_flight() > 0 {
             self.refresh();
@@ -112,6 +113,7 @@ impl<S: Cells> Producer<S> {
     }
 
     /// Whether the consumer has claimed to have released what was never published. Nothing can be sent any more.
+    #[inline]
     pub fn is_broken(&self) -> bool {
         self.broken
     }
