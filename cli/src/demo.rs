@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::error::{Context, Result};
 use crate::machine::{self, Conditions};
+use crate::netpipe;
 use crate::netpipe::pair::Pair;
 use crate::netpipe::pipe::Shape;
 use crate::netpipe::plan::{Budget, Column, Job, Pattern, Placement, Transport, Wait};
@@ -42,11 +43,14 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             },
         )?;
     }
+    let progress = netpipe::progress(RUNS * cells.len());
     for _ in 0..RUNS {
         for cell in &mut cells {
             cell.row.runs_ns.push(pair.run(cell.connection, cell.job)?);
+            progress.inc(1);
         }
     }
+    progress.finish_and_clear();
     drop(pair);
     let text = describe(&cells, placement, &Conditions::since(before)?);
     io::stdout()

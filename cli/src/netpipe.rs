@@ -23,6 +23,7 @@ mod unix;
 mod vi;
 
 pub(crate) use options::Options;
+pub(crate) use session::progress;
 pub(crate) use tcp::CONGESTION;
 
 /// The hidden command that a measuring process is started with.

@@ -16,7 +16,7 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', value_name = "PLACEMENT")]
     pub(super) cpus: Vec<Placement>,
     /// Connections a transport, which take turns message by message
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) vis: u16,
     /// Messages one way, instead of one there and one back
     #[arg(long, conflicts_with = "bidirectional")]

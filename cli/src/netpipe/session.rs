@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
 
     pub(super) fn measure(&self) -> Result<Report> {
         let before = machine::measure()?;
-        let progress = self.progress();
+        let progress = progress(self.runs());
         let mut pairs = Vec::new();
         let running = self.connect(&mut pairs)?;
         let mut rows = Vec::new();
@@ -86,7 +86,7 @@ impl<'a> Session<'a> {
             let wanted = running
                 .iter()
                 .filter(|running| self.wants(running.column, size));
-            progress.set_message(format!("{size} bytes"));
+            progress.set_message(format!("{size} bytes · "));
             rows.extend(self.measure_size(size, wanted.collect(), &mut pairs, &progress)?);
         }
         drop(pairs);
@@ -176,19 +176,22 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Hidden by indicatif when standard error is no terminal.
-    fn progress(&self) -> ProgressBar {
+    fn runs(&self) -> usize {
         let of_size = |&size: &usize| {
             self.columns
                 .iter()
                 .filter(|&&column| self.wants(column, size))
-                .count() as u64
+                .count()
         };
-        let runs = self.sizes.iter().map(of_size).sum::<u64>() * u64::from(self.options.runs);
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} % · {msg} · {eta} left")
-            .expect("the template is constant");
-        ProgressBar::new(runs).with_style(style)
+        self.sizes.iter().map(of_size).sum::<usize>() * usize::from(self.options.runs)
     }
+}
+
+/// A bar with the time left. indicatif hides it where standard error is no terminal.
+pub(crate) fn progress(runs: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} % · {msg}{eta} left")
+        .expect("the template is constant");
+    ProgressBar::new(runs as u64).with_style(style)
 }
 
 fn columns(options: &Options) -> Result<Vec<Column>> {

@@ -11,7 +11,8 @@ use super::run::{self, End};
 use super::socket::Socket;
 use super::tcp::Tcp;
 use super::unix::Unix;
-use super::vi::{ViPipe, ViPort};
+use super::vi::ViPort;
+use super::vi::pipe::ViPipe;
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
 
