@@ -1,0 +1,108 @@
+//! The objects that a thread used last: found again without a lock and without touching a count.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::thread::LocalKey;
+
+use via::Error;
+
+use super::{Handle, Object, Slot};
+
+/// Objects that every call on the data path looks up.
+pub(crate) trait Remembered: Object {
+    /// The calling thread's.
+    fn recent() -> &'static LocalKey<RecentCell<Self>>;
+}
+
+/// What [`Remembered::recent`] holds.
+pub(crate) type RecentCell<T> = RefCell<Recent<T>>;
+
+/// A few objects, each where its handle's index says.
+///
+/// They are kept alive until another takes their place, the thread looks for them in vain, or it ends.
+pub(crate) struct Recent<T: 'static> {
+    entries: [Option<Entry<T>>; ENTRIES],
+}
+
+struct Entry<T: 'static> {
+    handle: Handle<T>,
+    slot: &'static Slot<T>,
+    object: Arc<T>,
+}
+
+impl<T: Object> Recent<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            entries: [const { None }; ENTRIES],
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, handle: Handle<T>) -> Result<&T, Error> {
+        let place = &mut self.entries[handle.index() % ENTRIES];
+        let current = place.as_ref().is_some_and(|entry| {
+            entry.handle == handle && entry.slot.holds(handle) && handle.is_ours()
+        });
+        if !current {
+            *place = None;
+            *place = Some(Entry::find(handle)?);
+        }
+        match place {
+            Some(entry) if !entry.object.has_failed() => Ok(&entry.object),
+            _ => Err(Error::Resource),
+        }
+    }
+}
+
+impl<T: Object> Entry<T> {
+    #[cold]
+    fn find(handle: Handle<T>) -> Result<Self, Error> {
+        let slot = T::table().slot(handle).ok_or(Error::InvalidParameter)?;
+        Ok(Self {
+            handle,
+            slot,
+            object: handle.get()?,
+        })
+    }
+}
+
+impl<T: Remembered> Handle<T> {
+    /// Calls `call` with the object.
+    ///
+    /// # Errors
+    /// As [`Handle::get`], and those of `call`.
+    #[inline]
+    pub(crate) fn with<R>(self, call: impl FnOnce(&T) -> Result<R, Error>) -> Result<R, Error> {
+        let mut call = Some(call);
+        let done = T::recent().try_with(|recent| {
+            let mut recent = recent.try_borrow_mut().ok()?;
+            match recent.find(self) {
+                Ok(object) => call.take().map(|call| call(object)),
+                Err(error) => Some(Err(error)),
+            }
+        });
+        match (done, call) {
+            (Ok(Some(result)), _) => result,
+            // The thread is ending, or a handler of signals came between.
+            (_, Some(call)) => call(&*self.get()?),
+            (_, None) => Err(Error::Resource),
+        }
+    }
+
+    /// Takes the object out of its table, and out of what this thread remembers.
+    pub(crate) fn remove(self) -> Option<Arc<T>> {
+        let object = T::table().remove(self);
+        // A thread that is ending remembers nothing.
+        let _ = T::recent().try_with(|recent| {
+            if let Ok(mut recent) = recent.try_borrow_mut() {
+                let place = &mut recent.entries[self.index() % ENTRIES];
+                if place.as_ref().is_some_and(|entry| entry.handle == self) {
+                    *place = None;
+                }
+            }
+        });
+        object
+    }
+}
+
+const ENTRIES: usize = 8;
