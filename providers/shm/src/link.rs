@@ -49,11 +49,11 @@ struct Reserved {
     inline: [u8; INLINE_MAX],
 }
 
+/// Where the payload of the frame at the front is.
 #[derive(Clone, Copy)]
 struct Front {
-    head: Head,
+    len: u32,
     at: u32,
-    inline: [u8; INLINE_MAX],
 }
 
 /// The peer's regions that may be written directly.
@@ -189,41 +189,43 @@ impl Link for ShmLink {
 
     #[inline]
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
-        if let Some(front) = &self.front {
-            return Ok(Some(front.head));
-        }
         let Some(Cell(words)) = self.consumer.peek() else {
             if self.producer.is_broken() {
                 return Err(Garbage);
             }
             return Ok(None);
         };
-        let (head_words, rest) = words.split_first_chunk().ok_or(Garbage)?;
+        let head_words = words.first_chunk().ok_or(Garbage)?;
         let head = Head::decode(head_words).map_err(|_| Garbage)?;
         if head.len > FRAME_MAX {
             return Err(Garbage);
         }
-        let mut inline = [0; INLINE_MAX];
-        for (bytes, word) in inline.as_chunks_mut::<4>().0.iter_mut().zip(&rest[1..]) {
-            *bytes = word.to_ne_bytes();
-        }
         self.front = Some(Front {
-            head,
+            len: head.len,
             at: words[AT_WORD],
-            inline,
         });
         Ok(Some(head))
     }
 
     #[inline]
     fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
-        let front = self.front.as_ref().ok_or(OutOfRange)?;
+        let front = self.front.ok_or(OutOfRange)?;
         let end = (at as usize).checked_add(len).ok_or(OutOfRange)?;
-        if end > front.head.len as usize {
+        if end > front.len as usize {
             return Err(OutOfRange);
         }
-        if front.head.len as usize <= INLINE_MAX {
-            return to.write(offset, &front.inline[at as usize..end]);
+        if front.len as usize <= INLINE_MAX {
+            let Cell(words) = self.consumer.peek().ok_or(OutOfRange)?;
+            let mut inline = [0; INLINE_MAX];
+            for (bytes, word) in inline
+                .as_chunks_mut::<4>()
+                .0
+                .iter_mut()
+                .zip(&words[INLINE_WORD..])
+            {
+                *bytes = word.to_ne_bytes();
+            }
+            return to.write(offset, &inline[at as usize..end]);
         }
         let from = front.at.checked_add(at).ok_or(OutOfRange)?;
         self.consumer.read(from, len as u32, to, offset)
@@ -237,7 +239,7 @@ impl Link for ShmLink {
         self.consumer.release();
         let (frames, bytes) = &mut self.released;
         *frames += 1;
-        *bytes += front.head.len;
+        *bytes += front.len;
         // A sender that found no room left is so far behind that draining the ring passes these
         // marks at least once; one that found room does not sleep for it.
         if *frames >= ROOM_FRAMES || *bytes >= ROOM_BYTES {

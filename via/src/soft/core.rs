@@ -167,6 +167,7 @@ impl<D: Device> Core<D> {
 
 impl<D: Device> SoftVi<D> {
     /// Ends the descriptor at `index` and passes on every completion whose turn has come.
+    #[inline]
     pub(super) fn end(&self, core: &mut Core<D>, queue: Queue, index: usize, outcome: Outcome) {
         core.queue_mut(queue).end(index, outcome);
         self.settle(core, queue);
@@ -174,6 +175,7 @@ impl<D: Device> SoftVi<D> {
 
     /// Passes on the completions of `queue` whose turn has come: to memory, to a handler, to the
     /// completion queue, to sleepers.
+    #[inline]
     pub(super) fn settle(&self, core: &mut Core<D>, queue: Queue) {
         let mut settled = false;
         while let Some((ticket, outcome)) = core.queue_mut(queue).next_ready() {

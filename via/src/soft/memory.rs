@@ -54,6 +54,7 @@ pub(super) struct RegionEntry {
 
 impl RegionEntry {
     /// Where `addr..addr + len` begins in the region, if all of it lies there and the tags match.
+    #[inline]
     pub(super) fn reach(&self, addr: u64, len: u32, vi: Option<PtagId>) -> Option<usize> {
         let tags_match = match (self.attributes.ptag, vi) {
             (Some(region), Some(vi)) => region == vi,
@@ -254,6 +255,7 @@ pub(super) struct RegionCache {
 }
 
 impl RegionCache {
+    #[inline]
     pub(super) fn get(&mut self, registry: &Registry, handle: MemHandle) -> Option<&RegionEntry> {
         let epoch = registry.epoch.load(Ordering::Acquire);
         if epoch != self.epoch {
@@ -281,6 +283,7 @@ pub(super) struct Reach<'a> {
 
 impl Reach<'_> {
     /// The memory that holds `len` bytes at `addr`, and where in it they begin.
+    #[inline]
     pub(super) fn local(
         &mut self,
         handle: MemHandle,
@@ -292,6 +295,7 @@ impl Reach<'_> {
     }
 
     /// As [`Reach::local`], for memory that is going to be written.
+    #[inline]
     pub(super) fn writable(
         &mut self,
         handle: MemHandle,

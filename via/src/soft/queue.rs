@@ -37,6 +37,15 @@ pub(super) struct Request {
     pub(super) fault: Option<Fault>,
 }
 
+/// What there is to say of a send that is nothing but a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain {
+    pub(super) ticket: Ticket,
+    pub(super) immediate: Option<u32>,
+    /// Sum of the segments, bytes.
+    pub(super) len: u32,
+}
+
 /// A posted descriptor and what has become of it.
 #[derive(Debug)]
 pub(super) struct Posted {
@@ -113,10 +122,19 @@ impl WorkQueue {
 
     /// Adds a descriptor that has left as message `seq` while it was posted, and with the outcome, if
     /// that is known. Everything before it has been begun.
-    pub(super) fn push_begun(&mut self, request: &Request, seq: u32, outcome: Option<Outcome>) {
+    #[inline]
+    pub(super) fn push_begun(&mut self, plain: Plain, seq: u32, outcome: Option<Outcome>) {
         debug_assert_eq!(self.next, self.posted.len());
         self.posted.push_back(Posted {
-            request: *request,
+            request: Request {
+                ticket: plain.ticket,
+                op: Op::SendRecv,
+                fence: false,
+                immediate: None,
+                remote: None,
+                len: plain.len,
+                fault: None,
+            },
             seq,
             outcome,
             first_segment: self.segments_taken + self.segments.len() as u64,
@@ -181,6 +199,7 @@ impl WorkQueue {
     }
 
     /// Takes the head if it has ended.
+    #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Completion> {
         if self.ready == 0 {
             return None;

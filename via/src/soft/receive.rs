@@ -69,6 +69,7 @@ impl<D: Device> SoftVi<D> {
         self.lose(core, Goodbye::Broken);
     }
 
+    #[inline]
     fn accept_frame(&self, core: &mut Core<D>, head: &Head) -> Result<(), Garbage> {
         match head.kind {
             Kind::Send | Kind::RdmaWrite => self.accept_message(core, head),
@@ -80,6 +81,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// A piece of a send or an RDMA write.
+    #[inline]
     fn accept_message(&self, core: &mut Core<D>, head: &Head) -> Result<(), Garbage> {
         let inbound = if head.offset == 0 {
             if core.inbound.is_some() && core.is_reliable() {
@@ -112,6 +114,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// Decides where a message that begins with `head` goes; it may refuse and break off.
+    #[inline]
     fn place_for(&self, core: &mut Core<D>, head: &Head) -> Into {
         if head.kind == Kind::RdmaWrite {
             return self.place_for_write(core, head);
@@ -167,6 +170,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// Copies the frame's payload to its place and ends the message with its last frame.
+    #[inline]
     fn place(&self, core: &mut Core<D>, head: &Head, mut inbound: Inbound) -> Result<(), Garbage> {
         let Some(link) = &mut core.link else {
             return Ok(());
@@ -225,6 +229,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// The whole message is in place.
+    #[inline]
     fn finish(&self, core: &mut Core<D>, head: &Head, into: Into) {
         let op = match (into, head.immediate) {
             (Into::Receive(_), _) => Some(CompletedOp::Receive),
@@ -364,6 +369,7 @@ impl<D: Device> SoftVi<D> {
 }
 
 /// What is wrong with the receive at `index` for a message of `len` bytes.
+#[inline]
 fn receive_fault<D: Device>(
     registry: &super::memory::Registry,
     core: &mut Core<D>,
@@ -390,6 +396,7 @@ fn receive_fault<D: Device>(
 }
 
 /// Copies the next `len` bytes of the frame at the front into the segments.
+#[inline]
 fn scatter<L: Link>(
     link: &mut L,
     segment: impl Fn(u32) -> Option<Segment>,

@@ -3,10 +3,10 @@
 use super::core::{Core, Leaving, Response, sent_op};
 use super::link::{Device, Link};
 use super::memory::Reach;
-use super::queue::{Cursor, Outcome, Request, WorkQueue};
+use super::queue::{Cursor, Outcome, Plain, WorkQueue};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
-use crate::{Fault, Op, Queue, Segment};
+use crate::{CompletedOp, Fault, Op, Queue, Segment};
 
 use proto::frame::{Head, Kind};
 
@@ -48,22 +48,17 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// Sends a message that fits in one frame and need not wait, straight from its descriptor.
-    pub(super) fn send_now(
-        &self,
-        core: &mut Core<D>,
-        request: &Request,
-        segments: &Segments,
-    ) -> bool {
+    #[inline]
+    pub(super) fn send_now(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
         let Some(link) = &mut core.link else {
             return false;
         };
-        let plain = request.op == Op::SendRecv
-            && request.fault.is_none()
-            && !request.fence
-            && core.send.next() == core.send.len()
-            && request.len <= link.frame_max()
-            && request.len <= core.attributes.max_transfer_size;
-        if !plain || !link.reserve(request.len) {
+        let Plain { immediate, len, .. } = plain;
+        let now = core.send.next() == core.send.len()
+            && core.send.len() < self.nic.device.attributes().max_descriptors_per_queue as usize
+            && len <= link.frame_max()
+            && len <= core.attributes.max_transfer_size;
+        if !now || !link.reserve(len) {
             return false;
         }
         let reach = Reach {
@@ -74,21 +69,21 @@ impl<D: Device> SoftVi<D> {
         let mut cursor = Cursor::default();
         let segment = |n| segments.get(n);
         // What is wrong is found again, and told, the long way.
-        if fill(link, segment, &mut cursor, request.len, reach).is_none() {
+        if fill(link, segment, &mut cursor, len, reach).is_none() {
             return false;
         }
         let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
         link.commit(&Head {
-            immediate: request.immediate,
-            len: request.len,
-            msg_len: request.len,
+            immediate,
+            len,
+            msg_len: len,
             ..Head::bare(Kind::Send, seq)
         });
         link.flush();
         core.outbound.seq = seq;
-        let outcome = Outcome::done(sent_op(request.op), request.len, None);
+        let outcome = Outcome::done(CompletedOp::Send, len, None);
         let done = (!core.awaits_acks()).then_some(outcome);
-        core.send.push_begun(request, seq, done);
+        core.send.push_begun(plain, seq, done);
         if done.is_some() {
             self.settle(core, Queue::Send);
         }

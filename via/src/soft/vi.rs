@@ -14,7 +14,7 @@ use super::cq::SoftCq;
 use super::link::{Attention, Device, Goodbye, Link, Pending, Sleeper, Waiter};
 use super::memory::{RegionCache, Registry};
 use super::nic::Shared;
-use super::queue::{Outcome, Request, Ticket};
+use super::queue::{Outcome, Plain, Request, Ticket};
 use crate::descriptor::Segments;
 use crate::provider::{DoneHandler, Export, Timeout, ViId, ViOps};
 use crate::{
@@ -193,12 +193,6 @@ impl<D: Device> SoftVi<D> {
             // What arrived before this descriptor does not get it.
             self.progress(core);
         }
-        if queue == Queue::Send
-            && core.state == ViState::Connected
-            && self.send_now(core, &request, segments)
-        {
-            return Ok(());
-        }
         let malformed = request.fault;
         core.queue_mut(queue).push(request, segments);
         match (queue, core.state) {
@@ -230,7 +224,7 @@ impl<D: Device> SoftVi<D> {
         self.settle(core, queue);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&self, core: &mut Core<D>, queue: Queue) -> Done {
         if let Some(completion) = core.queue_mut(queue).take() {
             return Done::Completed(completion);
@@ -458,7 +452,20 @@ impl<D: Device> ViOps for SoftVi<D> {
     fn post(&self, queue: Queue, descriptor: &Descriptor<'_>, token: u64) -> Result<(), Error> {
         let mut core = self.enter()?;
         self.attend(&mut core);
+        let plain = Plain {
+            ticket: Ticket::Named(token),
+            immediate: descriptor.immediate,
+            len: descriptor.len,
+        };
         let limit = self.nic.device.attributes().max_segments_per_desc as usize;
+        if queue == Queue::Send
+            && descriptor.op == Op::SendRecv
+            && !descriptor.fence
+            && descriptor.segments.len() <= limit
+            && self.send_now(&mut core, plain, &descriptor.segments)
+        {
+            return Ok(());
+        }
         let too_many = descriptor.segments.len() > limit;
         let misplaced = queue == Queue::Recv && descriptor.op != Op::SendRecv;
         let odd = descriptor.op == Op::RdmaRead && descriptor.immediate.is_some();
@@ -488,6 +495,19 @@ impl<D: Device> ViOps for SoftVi<D> {
             return Ok(());
         };
         self.chain(&mut core, queue, at);
+        let plain = Plain {
+            ticket: request.ticket,
+            immediate: request.immediate,
+            len: request.len,
+        };
+        if queue == Queue::Send
+            && request.op == Op::SendRecv
+            && !request.fence
+            && request.fault.is_none()
+            && self.send_now(&mut core, plain, &segments)
+        {
+            return Ok(());
+        }
         self.enqueue(queue, request, &segments, &mut core)
     }
 
