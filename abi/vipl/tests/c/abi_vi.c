@@ -1,5 +1,37 @@
-/* abi_vi - statements 59, 75, 105 and 187: handles that are used up, empty queues, no handler. */
+/* abi_vi - statements 46, 59, 75, 105 and 187: reliability levels, handles that are used up, empty queues, no handler. */
 #include "calls.h"
+
+static void levels(struct nic *nic)
+{
+    struct verdict              verdict = {46, 0, 0, "one level that the NIC offers, or none is made"};
+    const VIP_RELIABILITY_LEVEL offered = nic->attributes.ReliabilityLevelSupport;
+    VIP_VI_ATTRIBUTES           attributes;
+    VIP_VI_HANDLE               vi = vi_create(nic, NULL, NULL, VIP_FALSE), made;
+    unsigned                    bits;
+
+    memset(&attributes, 0, sizeof attributes);
+    attributes.MaxTransferSize = nic->attributes.MaxTransferSize;
+    attributes.Ptag = nic->ptag;
+    for (bits = 0; bits < 16; bits++) {
+        int        one = bits != 0 && (bits & (bits - 1)) == 0;
+        VIP_RETURN expected = one && (offered & bits) ? VIP_SUCCESS : VIP_INVALID_RELIABILITY_LEVEL, result;
+
+        attributes.ReliabilityLevel = (VIP_RELIABILITY_LEVEL)bits;
+        made = NULL;
+        result = VipCreateVi(nic->handle, &attributes, NULL, NULL, &made);
+        check(&verdict, result == expected, "VipCreateVi with level %#x: %s", bits, result_name(result));
+        check(&verdict, (made != NULL) == (result == VIP_SUCCESS), "level %#x gave the handle %p", bits, made);
+        if (result == VIP_SUCCESS)
+            vi_close(made);
+        result = VipSetViAttributes(vi, &attributes);
+        check(&verdict, result == expected, "VipSetViAttributes with level %#x: %s", bits, result_name(result));
+    }
+    attributes.ReliabilityLevel = (VIP_RELIABILITY_LEVEL)0x8001;
+    RETURNS(&verdict, VIP_INVALID_RELIABILITY_LEVEL, VipCreateVi(nic->handle, &attributes, NULL, NULL, &made));
+    RETURNS(&verdict, VIP_INVALID_RELIABILITY_LEVEL, VipSetViAttributes(vi, &attributes));
+    vi_close(vi);
+    conclude(&verdict);
+}
 
 static void destroyed(const struct calls *good, VIP_VI_HANDLE vi)
 {
@@ -98,6 +130,7 @@ int main(void)
     calls.vi = vi;
     calls.address = &address;
 
+    levels(&nic);
     destroyed(&calls, vi_create(&nic, NULL, NULL, VIP_FALSE));
     used_up(&calls, &nic);
     empty(vi, bound);
