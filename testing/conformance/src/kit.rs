@@ -228,13 +228,13 @@ pub(crate) fn beside<T: Send, U>(
     other: impl FnOnce() -> T + Send,
     this: impl FnOnce() -> U,
 ) -> (T, U) {
+    let part = lab.take_part();
     thread::scope(|scope| {
         let other = scope.spawn(|| {
-            let _part = lab.take_part();
+            let _part = part;
             other()
         });
         let this = this();
-        // While this thread waits for the other it takes no part.
         while !other.is_finished() {
             lab.pass();
         }
@@ -243,6 +243,26 @@ pub(crate) fn beside<T: Send, U>(
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         (other, this)
     })
+}
+
+/// Runs all `jobs`, each on a thread of its own.
+pub(crate) fn crowd<'a>(
+    lab: &dyn Lab,
+    jobs: impl IntoIterator<Item = Box<dyn FnOnce() + Send + 'a>>,
+) {
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for job in jobs {
+            let part = lab.take_part();
+            threads.push(scope.spawn(move || {
+                let _part = part;
+                job();
+            }));
+        }
+        while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
+            lab.pass();
+        }
+    });
 }
 
 /// Waits until `holds`, without sleeping.

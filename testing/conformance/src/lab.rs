@@ -8,8 +8,10 @@ use via::Vi;
 use via::provider::Driver;
 
 mod shm;
+mod sim;
 
 pub use self::shm::ShmLab;
+pub use self::sim::SimLab;
 
 /// A provider under test. Each statement gets a fresh one.
 pub trait Lab: Send + Sync {
@@ -34,8 +36,8 @@ pub trait Lab: Send + Sync {
         std::thread::yield_now();
     }
 
-    /// This thread makes calls from now on, until the guard is dropped.
-    fn take_part(&self) -> Box<dyn Any> {
+    /// One more thread makes calls, until the guard is dropped. Said before the thread begins.
+    fn take_part(&self) -> Box<dyn Any + Send> {
         Box::new(())
     }
 
@@ -72,8 +74,6 @@ pub enum Host {
 /// How often the medium does what to a frame, in thousandths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Chooses which frames.
-    pub seed: u64,
     /// The frame is lost.
     pub drop: u16,
     /// It arrives twice.

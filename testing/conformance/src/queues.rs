@@ -201,7 +201,7 @@ pub(crate) fn s114_descriptor_outside_its_region(lab: &dyn Lab) {
             let foreign = Sheet::of(&pair.b, &other, 256);
             let buffer = Buffer::new(&pair.b, 8);
             sheet.lay(0, &Raw::recv(&[]));
-            let three = Raw::recv(&vec![buffer.segment(0..1); 3]);
+            let three = Raw::recv(&[buffer.segment(0..1); 3]);
             sheet.lay(
                 192,
                 &Raw {

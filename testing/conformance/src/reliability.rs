@@ -298,8 +298,7 @@ pub(crate) fn s164_one_error_bit(lab: &dyn Lab) {
 
 fn mixes() -> impl Iterator<Item = Faults> {
     let bad = 50; // thousandths
-    (0..5).map(move |kind| Faults {
-        seed: kind,
+    (0..5).map(move |kind: u32| Faults {
         drop: if matches!(kind, 0 | 4) { bad } else { 0 },
         duplicate: if matches!(kind, 1 | 4) { bad } else { 0 },
         reorder: if matches!(kind, 2 | 4) { bad } else { 0 },

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Mutex;
-use std::thread;
 
 use proto::frame::{HEAD_WORDS, Head, Kind as FrameKind};
 use via::provider::{CqId, MemHandle, PtagId, ViId};
@@ -13,8 +12,8 @@ use via::{
 
 use crate::buffer::{Buffer, Kind, mix, pattern};
 use crate::kit::{
-    Must, Pair, SOON, Site, beside, connect, each_level, each_reliable_level, received, refused,
-    sent,
+    Must, Pair, SOON, Site, beside, connect, crowd, each_level, each_reliable_level, received,
+    refused, sent,
 };
 use crate::lab::{Host, Lab};
 use crate::process::Process;
@@ -37,26 +36,26 @@ pub(crate) fn s202_sixteen_threads_on_one_queue(lab: &dyn Lab) {
             .collect();
         let servers: HashMap<ViId, &Vi> = pairs.iter().map(|(_, vi)| (vi.id(), vi)).collect();
         let seen: Mutex<HashMap<ViId, Vec<u64>>> = Mutex::default();
-        thread::scope(|scope| {
-            for (client, _) in &pairs {
-                scope.spawn(|| {
-                    let _part = lab.take_part();
-                    for token in 0..MESSAGES {
-                        client.post_send(&Descriptor::send(), token).must();
-                        sent(client).ok().must();
-                    }
-                });
-                scope.spawn(|| {
-                    let _part = lab.take_part();
-                    for _ in 0..MESSAGES {
-                        let entry = cq.wait(SOON).must();
-                        let done = servers[&entry.vi].recv_done().must().completion().must();
-                        let token = done.ok().must().token;
-                        seen.lock().must().entry(entry.vi).or_default().push(token);
-                    }
-                });
+        let send = |client: &Vi| {
+            for token in 0..MESSAGES {
+                client.post_send(&Descriptor::send(), token).must();
+                sent(client).ok().must();
             }
+        };
+        let receive = || {
+            for _ in 0..MESSAGES {
+                let entry = cq.wait(SOON).must();
+                let done = servers[&entry.vi].recv_done().must().completion().must();
+                let token = done.ok().must().token;
+                seen.lock().must().entry(entry.vi).or_default().push(token);
+            }
+        };
+        let jobs = pairs.iter().flat_map(|(client, _)| {
+            let jobs: [Box<dyn FnOnce() + Send>; 2] =
+                [Box::new(move || send(client)), Box::new(receive)];
+            jobs
         });
+        crowd(lab, jobs);
         assert_eq!(cq.done(), Ok(None));
         let seen = seen.into_inner().must();
         assert_eq!(seen.len(), THREADS);

@@ -29,8 +29,9 @@ pub fn run(number: u16, lab: impl Lab + 'static) {
     } else {
         _shared = HOUSE.read().unwrap_or_else(PoisonError::into_inner);
     }
+    let part = lab.take_part();
     watch(move || {
-        let _part = lab.take_part();
+        let _part = part;
         body(&lab);
     });
 }
