@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
         };
         let run_ms = options
             .run_ms
-            .unwrap_or(if options.quick { 10 } else { 30 });
+            .unwrap_or(if options.quick { 10 } else { 20 });
         let run = Duration::from_millis(run_ms.into());
         Ok(Self {
             options,
