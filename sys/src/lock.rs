@@ -64,10 +64,12 @@ impl<T> Lock<T> {
                 return guard;
             }
             tries = tries.saturating_add(1);
-            match tries {
-                ..PAUSES => spin_loop(),
-                ..YIELDS => thread::yield_now(),
-                _ => thread::sleep(NAP),
+            if tries < PAUSES {
+                spin_loop();
+            } else if tries < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(NAP);
             }
         }
     }

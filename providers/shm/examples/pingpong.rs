@@ -3,11 +3,11 @@
 //! `cargo run --release -p shm --example pingpong`, beside `-p sys --example ring_pingpong`.
 #![forbid(unsafe_code)]
 
-use std::hint::spin_loop;
 use std::thread;
 use std::time::Instant;
 
 use sys::sync::{AtomicU64, Ordering};
+use sys::wait::pause;
 use via::{Access, Descriptor, Done, Memory, Nic, Region, Vi, ViConfig};
 
 struct End {
@@ -43,7 +43,7 @@ impl End {
 
     fn receive(&self) {
         while self.vi.recv_done().expect("alive") == Done::NotDone {
-            spin_loop();
+            pause();
         }
     }
 
@@ -54,7 +54,7 @@ impl End {
 
     fn sent(&self) {
         while self.vi.send_done().expect("alive") == Done::NotDone {
-            spin_loop();
+            pause();
         }
     }
 }
@@ -132,7 +132,7 @@ fn stream(len: u32, cpus: [usize; 2]) {
         sys::host::pin(cpus[0]).expect("pins");
         for sent in 0..messages {
             while credits.load(Ordering::Acquire) <= sent {
-                spin_loop();
+                pause();
             }
             a.send(len);
             a.sent();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use proto::frame::{HEAD_WORDS, Head};
 use sys::bell::{FUTEX, SOCKET};
-use sys::mem::{Memory, OutOfRange, Store};
+use sys::mem::{Memory, OutOfRange, StoreChoice};
 use sys::net::Conn;
 use sys::process_vm;
 use sys::ring::{Cell, Consumer, Producer, WORDS};
@@ -65,6 +65,8 @@ struct Windows {
     asked: Option<RemoteSegment>,
     /// The kernel does not let us write the peer's memory.
     process_denied: bool,
+    /// Plain or streaming stores, by what they cost here and now.
+    stores: StoreChoice,
     /// The range being written.
     entered: Option<(Arc<Window>, u64)>,
 }
@@ -304,7 +306,9 @@ impl Link for ShmLink {
         match &window.memory {
             Some(memory) => {
                 let to = usize::try_from(to).map_err(|_| OutOfRange)?;
-                Memory::copy(memory, to, from, offset, len, Store::for_len(len))
+                self.windows
+                    .stores
+                    .copy(len, |store| Memory::copy(memory, to, from, offset, len, store))
             }
             None => match process_vm::write(self.peer.pid, window.addr + to, from, offset, len) {
                 Ok(written) if written == len => Ok(()),

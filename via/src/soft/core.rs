@@ -181,7 +181,12 @@ impl<D: Device> SoftVi<D> {
         while let Some((ticket, outcome)) = core.queue_mut(queue).next_ready() {
             settled = true;
             if let Ticket::At(at) = ticket
-                && !super::vi::write_outcome(&mut core.regions, &self.nic.registry, at, &outcome)
+                && !super::layout::write_outcome(
+                    &mut core.regions,
+                    &self.nic.registry,
+                    at,
+                    &outcome,
+                )
             {
                 self.report(AsyncError {
                     descriptor: Some(at.addr),
