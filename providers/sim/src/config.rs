@@ -21,7 +21,8 @@ pub struct FabricConfig {
     pub frame_max: u32,
     /// Most frames of one direction of a connection that the receiver has not taken, 1 to 64.
     pub window: u32,
-    /// How far a fruitless poll moves time.
+    /// How far a thread moves time that polls the same VI in vain again; up to 16 times as far when
+    /// it does so for long.
     pub poll_step: Duration,
     /// Retransmissions in a row without an answer before the medium gives up.
     pub tries_max: u32,
@@ -69,7 +70,7 @@ impl FabricConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
     /// It stands still while any of so many threads computes. When all of them wait in the fabric
-    /// it goes on to the next event or deadline; when the others wait and one polls in vain, by
+    /// it goes on to the next event or deadline; when some poll and the others wait, by
     /// [`FabricConfig::poll_step`]. Threads that come and go are counted with
     /// [`Fabric::take_part`](crate::Fabric::take_part).
     Gated {

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use crate::config::{FabricConfig, Time};
-use crate::gate::WaitNo;
-use crate::medium::Medium;
+use crate::gate::{Polled, WaitNo};
+use crate::medium::{EndKey, Medium};
 use crate::state::State;
 
 pub(crate) struct Core {
@@ -66,16 +66,24 @@ impl Core {
         result
     }
 
-    /// Looks for something without waiting, maybe under the lock of a VI.
+    /// Looks for something at `end` without waiting, maybe under the lock of its VI.
     pub(crate) fn poll<R>(
         self: &Arc<Self>,
+        end: EndKey,
         mut look: impl FnMut(&mut State) -> Option<R>,
     ) -> Option<R> {
         let mut state = self.lock();
-        let found = look(&mut state).or_else(|| self.step(&mut state, &mut look));
+        let what = Polled::End(end);
+        let found = look(&mut state).or_else(|| self.step(&mut state, what, &mut look));
         self.spread(&mut state);
         if found.is_none() {
             self.call_agent(&mut state);
+            let others = state.gate.has_votes() || state.errands.are_due();
+            drop(state);
+            if others {
+                // Time waits for other threads; so may this one.
+                thread::yield_now();
+            }
         }
         found
     }
@@ -88,7 +96,8 @@ impl Core {
     ) -> Option<R> {
         let mut state = self.run_errands(self.lock());
         if self.is_over(&state, deadline) {
-            let found = look(&mut state).or_else(|| self.step(&mut state, &mut look));
+            let what = Polled::Other;
+            let found = look(&mut state).or_else(|| self.step(&mut state, what, &mut look));
             drop(self.run_errands(state));
             return found;
         }
@@ -157,13 +166,14 @@ impl Core {
     fn step<R>(
         &self,
         state: &mut State,
+        what: Polled,
         look: &mut impl FnMut(&mut State) -> Option<R>,
     ) -> Option<R> {
-        if self.is_free() {
+        if self.is_free() || state.errands.are_due() {
             return None;
         }
-        let until = state.medium.now + self.config.poll_step;
-        state.gate.vote(thread::current().id(), until);
+        let (me, now) = (thread::current().id(), state.medium.now);
+        state.gate.poll(me, what, now, self.config.poll_step);
         while state.gate.is_closed()
             && state.gate.has_votes()
             && !state.errands.are_due()
@@ -171,6 +181,7 @@ impl Core {
         {
             let found = look(state);
             if found.is_some() {
+                state.gate.withdraw(me);
                 return found;
             }
         }

@@ -96,7 +96,7 @@ impl Link for Endpoint {
     fn ready(&self) -> bool {
         let key = self.key;
         self.front.is_some()
-            || self.core.poll(|state| {
+            || self.core.poll(key, |state| {
                 let end = state.end(key)?;
                 let waiting = !end.inbox.is_empty();
                 (waiting || end.ended.is_some()).then_some(waiting)
@@ -106,7 +106,7 @@ impl Link for Endpoint {
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
         if self.front.is_none() {
             let key = self.key;
-            let found = self.core.poll(|state| {
+            let found = self.core.poll(key, |state| {
                 let end = state.end(key)?;
                 let frame = end.inbox.pop_front();
                 (frame.is_some() || end.ended.is_some()).then_some(frame)

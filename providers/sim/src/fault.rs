@@ -10,7 +10,8 @@ use crate::tap::{Direction, Sight, Tap};
 pub enum Act {
     /// One bit is changed.
     Corrupt,
-    /// It comes so much later.
+    /// It comes so much later. Above a device nothing overtakes it, and it goes on when its VI is
+    /// next polled or waited for after that time.
     Delay(Duration),
     /// The connection ends at both ends.
     Disconnect,

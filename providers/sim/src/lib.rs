@@ -59,7 +59,8 @@ pub use crate::fabric::{Fabric, Host, Participant, Spawned};
 pub use crate::fault::{Act, Faults};
 pub use crate::medium::Counters;
 pub use crate::tap::{
-    Direction, Route, Sight, Tap, Tapped, TappedIncoming, TappedLink, TappedPending,
+    Direction, Route, Sight, Tap, Tapped, TappedCqWaiter, TappedIncoming, TappedLink,
+    TappedPending, TappedWaiter,
 };
 pub use crate::trace::Trace;
 

@@ -37,7 +37,7 @@ impl fmt::Display for HostNo {
 }
 
 /// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EndKey {
     pub(crate) conn: u64,
     /// 0 or 1.

@@ -183,7 +183,7 @@ impl State {
             }
             (_, horizon) => {
                 self.medium.now = self.medium.now.max(horizon.unwrap_or_default());
-                self.gate.stir();
+                self.gate.pass();
                 true
             }
         }
@@ -194,6 +194,7 @@ impl State {
         let Some(event) = self.medium.next() else {
             return false;
         };
+        self.gate.note();
         match event {
             Event::Arrives { to, bytes, copy } => self.on_conn(to, |conn, medium| {
                 conn.handle_packet(to.side, bytes, copy, medium)

@@ -1,9 +1,11 @@
 //! Looks at the frames of any software NIC, and tampers with them.
 
 mod device;
+mod hold;
 mod link;
 
 pub use self::device::{Tapped, TappedIncoming, TappedPending};
+pub use self::hold::{TappedCqWaiter, TappedWaiter};
 pub use self::link::TappedLink;
 
 use std::fmt;

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use sys::mem::Memory;
 use via::provider::{Export, ViId};
-use via::soft::{Ask, CqWaiter, Device, Established, Incoming, Pending, Service};
+use via::soft::{Ask, Device, Established, Incoming, Pending, Service};
 use via::{Capabilities, Error, MemHandle, NetAddress, NicAttributes, ViAttributes};
 
+use super::hold::TappedCqWaiter;
 use super::link::TappedLink;
 use super::{Route, Tap};
 
@@ -81,19 +82,6 @@ impl<D: Device, T: Tap> Shared<D, T> {
         self.device.now().saturating_duration_since(self.began)
     }
 
-    /// Lets time pass on the device's clock.
-    pub(super) fn stall(&self, time: Duration) {
-        let until = self.device.now() + time;
-        // Without a way to sleep there is no delay.
-        let Ok(waiter) = self.device.cq_waiter() else {
-            return;
-        };
-        let mut rung = Vec::new();
-        while self.device.now() < until {
-            waiter.sleep(Some(until), &mut rung);
-        }
-    }
-
     fn link(
         self: &Arc<Self>,
         inner: D::Link,
@@ -110,7 +98,7 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
     type Link = TappedLink<D, T>;
     type Incoming = TappedIncoming<D, T>;
     type Pending = TappedPending<D, T>;
-    type CqWaiter = D::CqWaiter;
+    type CqWaiter = TappedCqWaiter<D::CqWaiter>;
 
     fn attributes(&self) -> &NicAttributes {
         self.shared.device.attributes()
@@ -173,7 +161,7 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
     }
 
     fn cq_waiter(&self) -> io::Result<Self::CqWaiter> {
-        self.shared.device.cq_waiter()
+        Ok(TappedCqWaiter::new(self.shared.device.cq_waiter()?))
     }
 
     fn attach(
@@ -183,11 +171,18 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
         link: &Self::Link,
         cq: Option<&Self::CqWaiter>,
     ) -> Result<(), Error> {
-        self.shared.device.attach(vi, connection, link.inner(), cq)
+        let inner = cq.map(|cq| &cq.inner);
+        self.shared
+            .device
+            .attach(vi, connection, link.inner(), inner)?;
+        link.hold().attach(vi, cq);
+        Ok(())
     }
 
     fn detach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>) {
-        self.shared.device.detach(vi, link.inner(), cq);
+        link.hold().attach::<D::CqWaiter>(vi, None);
+        let inner = cq.map(|cq| &cq.inner);
+        self.shared.device.detach(vi, link.inner(), inner);
     }
 
     fn revoke(&self, handle: MemHandle, memory: &Memory) {

@@ -1,6 +1,7 @@
 //! A link with a tap.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto::frame::Head;
 use sys::mem::{Memory, OutOfRange};
@@ -8,6 +9,7 @@ use via::RemoteSegment;
 use via::soft::{Device, Garbage, Goodbye, Link, Sleeper, Waiter};
 
 use super::device::Shared;
+use super::hold::{Hold, TappedWaiter};
 use super::{Direction, Route, Sight, Tap};
 use crate::fault::Act;
 
@@ -20,6 +22,10 @@ pub struct TappedLink<D: Device, T> {
     first: u8,
     /// The frame at the front, once the tap has seen it.
     front: Option<Front>,
+    /// The frame that is filled and held back; nothing leaves before it.
+    back: Option<Head>,
+    /// Until when `front` is hidden and `back` stays.
+    hold: Hold,
     /// The tap has ended the connection.
     severed: bool,
 }
@@ -37,12 +43,18 @@ impl<D: Device, T: Tap> TappedLink<D, T> {
             route,
             first: 0,
             front: None,
+            back: None,
+            hold: Hold::default(),
             severed: false,
         }
     }
 
     pub(super) fn inner(&self) -> &D::Link {
         &self.inner
+    }
+
+    pub(super) fn hold(&self) -> &Hold {
+        &self.hold
     }
 
     fn show(&self, direction: Direction, head: &Head) -> Option<Act> {
@@ -54,6 +66,28 @@ impl<D: Device, T: Tap> TappedLink<D, T> {
         })
     }
 
+    fn is_held(&self) -> bool {
+        self.hold.is_on(|| self.shared.device.now())
+    }
+
+    fn begin_hold(&self, time: Duration) {
+        self.hold.begin(self.shared.device.now() + time);
+    }
+
+    /// Sends the frame that was held back, when its time has come.
+    fn let_go(&mut self) {
+        if self.back.is_some() && !self.is_held() {
+            self.send_back();
+        }
+    }
+
+    fn send_back(&mut self) {
+        if let Some(head) = self.back.take() {
+            self.inner.commit(&head);
+            self.inner.flush();
+        }
+    }
+
     fn sever(&mut self) {
         self.severed = true;
         self.inner.close(Goodbye::Transport);
@@ -62,14 +96,15 @@ impl<D: Device, T: Tap> TappedLink<D, T> {
 }
 
 impl<D: Device, T: Tap> Link for TappedLink<D, T> {
-    type Waiter = <D::Link as Link>::Waiter;
+    type Waiter = TappedWaiter<<D::Link as Link>::Waiter>;
 
     fn frame_max(&self) -> u32 {
         self.inner.frame_max()
     }
 
     fn reserve(&mut self, len: u32) -> bool {
-        !self.severed && self.inner.reserve(len)
+        self.let_go();
+        !self.severed && self.back.is_none() && self.inner.reserve(len)
     }
 
     fn fill(
@@ -92,8 +127,8 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
             Some(Act::Drop) => {}
             Some(Act::Disconnect) => self.sever(),
             Some(Act::Delay(time)) => {
-                self.shared.stall(time);
-                self.inner.commit(head);
+                self.begin_hold(time);
+                self.back = Some(*head);
             }
             Some(Act::Corrupt) => {
                 let changed = head.len > 0
@@ -108,17 +143,19 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
     }
 
     fn flush(&mut self) {
+        self.let_go();
         self.inner.flush();
     }
 
     fn ready(&self) -> bool {
-        !self.severed && self.inner.ready()
+        !self.severed && !(self.front.is_some() && self.is_held()) && self.inner.ready()
     }
 
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
+        self.let_go();
         loop {
             if let Some(front) = &self.front {
-                return Ok(Some(front.head));
+                return Ok((!self.is_held()).then_some(front.head));
             }
             if self.severed {
                 return Ok(None);
@@ -140,7 +177,7 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
                     self.sever();
                     continue;
                 }
-                Some(Act::Delay(time)) => self.shared.stall(time),
+                Some(Act::Delay(time)) => self.begin_hold(time),
                 Some(Act::Corrupt) if head.len > 0 => front.corrupt = true,
                 Some(Act::Corrupt) => front.head = corrupt(&head),
             }
@@ -164,6 +201,7 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
     }
 
     fn ended(&mut self) -> Option<Goodbye> {
+        self.let_go();
         match self.severed {
             true => Some(Goodbye::Transport),
             false => self.inner.ended(),
@@ -172,6 +210,7 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
 
     fn close(&mut self, why: Goodbye) {
         if !self.severed {
+            self.send_back();
             self.inner.close(why);
         }
     }
@@ -197,7 +236,10 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
     }
 
     fn waiter(&self) -> Self::Waiter {
-        self.inner.waiter()
+        TappedWaiter {
+            inner: self.inner.waiter(),
+            hold: self.hold.clone(),
+        }
     }
 }
 

@@ -1,0 +1,9 @@
+//! The simulated network, through the engine.
+
+mod determinism;
+mod faults;
+mod kit;
+mod levels;
+mod meet;
+mod tap;
+mod time;
