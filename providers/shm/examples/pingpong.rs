@@ -61,16 +61,17 @@ impl End {
 
 fn ping_pong(len: u32, cpus: [usize; 2]) {
     let (a, b) = pair(1 << 20);
-    a.post_recv(len);
-    b.post_recv(len);
+    for end in [&a, &b] {
+        (0..PREPOSTED).for_each(|_| end.post_recv(len));
+    }
     thread::scope(|scope| {
         scope.spawn(|| {
             sys::host::pin(cpus[1]).expect("pins");
             for _ in 0..TURNS * BLOCKS {
                 b.receive();
-                b.post_recv(len);
                 b.send(len);
                 b.sent();
+                b.post_recv(len);
             }
         });
         sys::host::pin(cpus[0]).expect("pins");
@@ -80,8 +81,8 @@ fn ping_pong(len: u32, cpus: [usize; 2]) {
                 for _ in 0..TURNS {
                     a.send(len);
                     a.sent();
-                    a.receive();
                     a.post_recv(len);
+                    a.receive();
                 }
                 start.elapsed().as_nanos() / u128::from(TURNS) / 2
             })
@@ -159,4 +160,5 @@ fn main() {
 
 const TURNS: u32 = 2000;
 const BLOCKS: u32 = 200;
+const PREPOSTED: u32 = 4;
 const WINDOW: u64 = 64;

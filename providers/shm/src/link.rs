@@ -191,7 +191,7 @@ impl Link for ShmLink {
 
     #[inline]
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
-        let Some(Cell(words)) = self.consumer.peek() else {
+        let Some(Cell(words)) = self.consumer.look() else {
             if self.producer.is_broken() {
                 return Err(Garbage);
             }
@@ -217,7 +217,7 @@ impl Link for ShmLink {
             return Err(OutOfRange);
         }
         if front.len as usize <= INLINE_MAX {
-            let Cell(words) = self.consumer.peek().ok_or(OutOfRange)?;
+            let Cell(words) = self.consumer.look().ok_or(OutOfRange)?;
             let mut inline = [0; INLINE_MAX];
             for (bytes, word) in inline
                 .as_chunks_mut::<4>()
@@ -306,9 +306,9 @@ impl Link for ShmLink {
         match &window.memory {
             Some(memory) => {
                 let to = usize::try_from(to).map_err(|_| OutOfRange)?;
-                self.windows
-                    .stores
-                    .copy(len, |store| Memory::copy(memory, to, from, offset, len, store))
+                self.windows.stores.copy(len, |store| {
+                    Memory::copy(memory, to, from, offset, len, store)
+                })
             }
             None => match process_vm::write(self.peer.pid, window.addr + to, from, offset, len) {
                 Ok(written) if written == len => Ok(()),

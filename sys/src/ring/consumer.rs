@@ -34,16 +34,20 @@ impl<S: Cells> Consumer<S> {
     /// The frame at the front, if any. It is copied once: until it is released the answer stays the same, whatever the peer does.
     #[inline]
     pub fn peek(&mut self) -> Option<Cell> {
-        if self.front.is_some() {
-            return self.front;
+        self.look().copied()
+    }
+
+    /// As [`Consumer::peek`], without a copy of the copy.
+    #[inline]
+    pub fn look(&mut self) -> Option<&Cell> {
+        if self.front.is_none() {
+            let head = self.cells.head(self.index());
+            if low(head) != tag(self.consumed, S::COUNT) {
+                return None;
+            }
+            self.front = Some(Cell::unpack(head, self.cells.body(self.index())));
         }
-        let head = self.cells.head(self.index());
-        if low(head) != tag(self.consumed, S::COUNT) {
-            return None;
-        }
-        let cell = Cell::unpack(head, self.cells.body(self.index()));
-        self.front = Some(cell);
-        Some(cell)
+        self.front.as_ref()
     }
 
     /// Gives the frame at the front, and its data, back to the producer.

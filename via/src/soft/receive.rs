@@ -17,8 +17,10 @@ impl<D: Device> SoftVi<D> {
         let Some(link) = &mut core.link else {
             return false;
         };
-        if link.ready() || link.ended().is_some() {
-            return self.move_frames(core);
+        // The end is looked at first and acted on last: what was sent before it still counts.
+        let ended = link.ended();
+        if link.ready() || ended.is_some() {
+            return self.move_frames(core, ended);
         }
         if Self::has_to_send(core) {
             self.pump(core);
@@ -26,9 +28,7 @@ impl<D: Device> SoftVi<D> {
         false
     }
 
-    fn move_frames(&self, core: &mut Core<D>) -> bool {
-        // The end is looked at first and acted on last: what was sent before it still counts.
-        let ended = core.link.as_mut().and_then(Link::ended);
+    fn move_frames(&self, core: &mut Core<D>, ended: Option<Goodbye>) -> bool {
         let mut arrived = false;
         for _ in 0..FRAMES_A_TIME {
             let Some(link) = &mut core.link else {
