@@ -148,7 +148,8 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
     }
 
     fn ready(&self) -> bool {
-        !self.severed && !(self.front.is_some() && self.is_held()) && self.inner.ready()
+        let hidden = self.severed || (self.front.is_some() && self.is_held());
+        !hidden && self.inner.ready()
     }
 
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {

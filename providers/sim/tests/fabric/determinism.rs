@@ -22,11 +22,11 @@ fn transcript(seed: u64, level: Reliability) -> String {
             let came = drain(|| there.recv_done());
             let left = drain(|| here.send_done());
             let at = pair.fabric.elapsed();
-            writeln!(text, "{at:?} {} {}", came.len(), left.len()).unwrap();
+            writeln!(text, "{at:?} {} {}", came.len(), left.len()).must();
         }
     }
     let shown = (pair.fabric.counters(), pair.va.state(), pair.vb.state());
-    writeln!(text, "{shown:?}\n{}", pair.fabric.trace()).unwrap();
+    writeln!(text, "{shown:?}\n{}", pair.fabric.trace()).must();
     text
 }
 
@@ -77,7 +77,7 @@ fn a_capture_reads_like_one() {
     post_recv(&pair.vb, &target, 0..4096, 0);
     post_send(&pair.va, &region, 0..2000, 0xabc);
     received(&pair.vb);
-    pair.va.disconnect().unwrap();
+    pair.va.disconnect().must();
     pair.fabric.sleep(ms(1));
     assert_eq!(
         pair.fabric.trace().text(),

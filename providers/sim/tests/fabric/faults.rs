@@ -13,7 +13,7 @@ fn one_packet_struck_is_hidden_at_the_reliable_levels() {
             let (from, to) = (pair.a.region(6000), pair.b.region(6000));
             pair.fabric.strike(&pair.hosts[0], &pair.hosts[1], nth, act);
             let sent_bytes = pattern(1, 6000);
-            from.memory().write(0, &sent_bytes).unwrap();
+            from.memory().write(0, &sent_bytes).must();
             post_recv(&pair.vb, &to, 0..6000, 0);
             post_send(&pair.va, &from, 0..6000, 1);
             received(&pair.vb);
@@ -114,7 +114,7 @@ fn peers_of_a_dead_host_find_out_and_others_do_not_notice() {
         let pair = Pair::new(Default::default(), level);
         let third = Site::new(&pair.fabric.host());
         let (vc, vd) = (third.vi(level), pair.a.vi(level));
-        vd.import(&vc.export().unwrap().blob, vec![]).unwrap();
+        vd.import(&vc.export().must().blob, vec![]).must();
         pair.hosts[1].kill();
         pair.fabric.sleep(ms(1));
         assert_eq!(pair.va.state(), Ok(ViState::Error), "{level}");
@@ -135,7 +135,7 @@ fn a_goodbye_is_repeated_until_it_is_heard() {
             let (from, to) = (pair.a.region(64), pair.b.region(64));
             post_recv(&pair.vb, &to, 0..64, 0);
             post_send(&pair.va, &from, 0..8, 1);
-            pair.va.disconnect().unwrap();
+            pair.va.disconnect().must();
             pair.fabric.sleep(ms(100));
             assert_eq!(pair.vb.state(), Ok(ViState::Error), "{level} {seed}");
             if level.is_reliable() {

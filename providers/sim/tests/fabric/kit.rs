@@ -1,5 +1,6 @@
 //! Open NICs, connected pairs and buffers.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use sim::{Fabric, FabricConfig, Host, Noise, Time};
@@ -19,6 +20,25 @@ pub(crate) fn us(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
+/// What a test cannot do without.
+pub(crate) trait Must<T> {
+    fn must(self) -> T;
+}
+
+impl<T, E: Debug> Must<T> for Result<T, E> {
+    #[track_caller]
+    fn must(self) -> T {
+        self.unwrap_or_else(|error| panic!("{error:?}"))
+    }
+}
+
+impl<T> Must<T> for Option<T> {
+    #[track_caller]
+    fn must(self) -> T {
+        self.unwrap_or_else(|| panic!("nothing there"))
+    }
+}
+
 /// A NIC with a tag.
 pub(crate) struct Site {
     pub(crate) tag: Ptag,
@@ -27,17 +47,17 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(driver: &dyn Driver) -> Self {
-        Self::of(Nic::open(driver).unwrap())
+        Self::of(Nic::open(driver).must())
     }
 
     pub(crate) fn with(device: impl Device) -> Self {
-        Self::of(Nic::open(&Once(std::sync::Mutex::new(Some(device)))).unwrap())
+        Self::of(Nic::open(&Once(std::sync::Mutex::new(Some(device)))).must())
     }
 
     fn of(nic: Nic) -> Self {
         // What breaks here breaks on purpose.
-        nic.on_error(|_| ()).unwrap();
-        let tag = nic.create_ptag().unwrap();
+        nic.on_error(|_| ()).must();
+        let tag = nic.create_ptag().must();
         Self { tag, nic }
     }
 
@@ -50,13 +70,13 @@ impl Site {
         } else {
             config
         };
-        self.nic.create_vi(&config).unwrap()
+        self.nic.create_vi(&config).must()
     }
 
     pub(crate) fn region(&self, len: usize) -> Region {
-        let memory = Memory::private(len).unwrap();
+        let memory = Memory::private(len).must();
         let access = Access::ReadWrite;
-        self.nic.register(memory, &self.tag, access).unwrap()
+        self.nic.register(memory, &self.tag, access).must()
     }
 }
 
@@ -72,7 +92,7 @@ impl<D: Device> Driver for Once<D> {
         &self,
         options: via::provider::OpenOptions,
     ) -> Result<std::sync::Arc<dyn via::provider::NicOps>, via::Error> {
-        let device = self.0.lock().unwrap().take();
+        let device = self.0.lock().must().take();
         SoftNic::open(device.ok_or(via::Error::Resource)?, options)
     }
 }
@@ -93,7 +113,7 @@ impl Pair {
         let hosts = [fabric.host(), fabric.host()];
         let [a, b] = hosts.each_ref().map(|host| Site::new(host));
         let (va, vb) = (a.vi(level), b.vi(level));
-        vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+        vb.import(&va.export().must().blob, vec![]).must();
         Self {
             va,
             vb,
@@ -127,7 +147,7 @@ pub(crate) fn pattern(n: u32, len: usize) -> Vec<u8> {
 
 pub(crate) fn bytes(region: &Region, at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
-    region.memory().read(at, &mut bytes).unwrap();
+    region.memory().read(at, &mut bytes).must();
     bytes
 }
 
@@ -135,23 +155,23 @@ pub(crate) fn post_send(vi: &Vi, region: &Region, range: std::ops::Range<u32>, i
     let descriptor = Descriptor::send()
         .segment(region, range)
         .immediate(immediate);
-    vi.post_send(&descriptor, immediate.into()).unwrap();
+    vi.post_send(&descriptor, immediate.into()).must();
 }
 
 pub(crate) fn post_recv(vi: &Vi, region: &Region, range: std::ops::Range<u32>, token: u64) {
     let descriptor = Descriptor::recv().segment(region, range);
-    vi.post_recv(&descriptor, token).unwrap();
+    vi.post_recv(&descriptor, token).must();
 }
 
 pub(crate) fn received(vi: &Vi) -> Completion {
-    vi.recv_wait(SOON).unwrap().ok().unwrap()
+    vi.recv_wait(SOON).must().ok().must()
 }
 
 pub(crate) fn sent(vi: &Vi) -> Completion {
-    vi.send_wait(SOON).unwrap().ok().unwrap()
+    vi.send_wait(SOON).must().ok().must()
 }
 
 /// Everything that is complete.
 pub(crate) fn drain(mut done: impl FnMut() -> Result<Done, via::Error>) -> Vec<Completion> {
-    std::iter::from_fn(|| done().unwrap().completion()).collect()
+    std::iter::from_fn(|| done().must().completion()).collect()
 }

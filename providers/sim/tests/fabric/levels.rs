@@ -15,7 +15,7 @@ fn sends_of_all_sizes_arrive_at_all_levels() {
         {
             let n = n as u32;
             let sent_bytes = pattern(n, len as usize);
-            from.memory().write(0, &sent_bytes).unwrap();
+            from.memory().write(0, &sent_bytes).must();
             post_recv(&pair.vb, &to, 0..65536, n.into());
             post_send(&pair.va, &from, 0..len, n);
             let received = received(&pair.vb);
@@ -33,15 +33,15 @@ fn rdma_writes_and_reads_need_no_receiver() {
         let pair = Pair::new(Default::default(), level);
         let (ours, theirs) = (pair.a.region(8192), pair.b.region(8192));
         let written = pattern(1, 5000);
-        ours.memory().write(0, &written).unwrap();
+        ours.memory().write(0, &written).must();
         let write = Descriptor::rdma_write(theirs.remote(100)).segment(&ours, 0..5000);
-        pair.va.post_send(&write, 1).unwrap();
+        pair.va.post_send(&write, 1).must();
         sent(&pair.va);
         pair.fabric.sleep(ms(1));
         assert_eq!(bytes(&theirs, 100, 5000), written, "{level}");
         if level.is_reliable() {
             let read = Descriptor::rdma_read(theirs.remote(100)).segment(&ours, 3000..8000);
-            pair.va.post_send(&read, 2).unwrap();
+            pair.va.post_send(&read, 2).must();
             assert_eq!(sent(&pair.va).length, 5000);
             assert_eq!(bytes(&ours, 3000, 5000), written, "{level}");
         }
@@ -76,7 +76,7 @@ fn reliable_levels_hide_what_the_medium_does() {
         }
         for n in 0..2000_u32 {
             let len = 1 + n * 37 % 8192;
-            from.memory().write(0, &pattern(n, len as usize)).unwrap();
+            from.memory().write(0, &pattern(n, len as usize)).must();
             post_send(&pair.va, &from, 0..len, n);
             let received = received(&pair.vb);
             assert_eq!(received.immediate, Some(n), "{level}");
@@ -108,13 +108,13 @@ fn unreliable_delivery_loses_and_does_nothing_else() {
     let mut came = vec![];
     for n in 0..2000_u32 {
         let len = 4 + n * 31 % 4000;
-        from.memory().write(0, &pattern(n, len as usize)).unwrap();
+        from.memory().write(0, &pattern(n, len as usize)).must();
         post_send(&pair.va, &from, 0..len, n);
         sent(&pair.va);
         pair.fabric.sleep(us(50));
         for completion in drain(|| pair.vb.recv_done()) {
-            let completion = completion.ok().unwrap();
-            let n = completion.immediate.unwrap();
+            let completion = completion.ok().must();
+            let n = completion.immediate.must();
             let (at, len) = (completion.token as usize * 4096, completion.length as usize);
             assert_eq!(len as u32, 4 + n * 31 % 4000);
             assert_eq!(bytes(&to, at, len), pattern(n, len));
@@ -142,12 +142,12 @@ fn a_full_window_holds_the_sender_back() {
             let config = via::ViConfig::new(&site.tag)
                 .reliability(level)
                 .max_transfer_size(1 << 18);
-            site.nic.create_vi(&config).unwrap()
+            site.nic.create_vi(&config).must()
         };
         let (va, vb) = (vi(&pair.a), vi(&pair.b));
-        vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+        vb.import(&va.export().must().blob, vec![]).must();
         let sent_bytes = pattern(9, 1 << 18);
-        from.memory().write(0, &sent_bytes).unwrap();
+        from.memory().write(0, &sent_bytes).must();
         for n in 0..4 {
             post_recv(&vb, &to, 0..1 << 18, n);
             post_send(&va, &from, 0..1 << 18, n as u32);
@@ -166,9 +166,9 @@ fn a_missing_receive_breaks_reliable_connections_only() {
         let pair = Pair::new(Default::default(), level);
         let region = pair.a.region(64);
         post_send(&pair.va, &region, 0..8, 1);
-        let outcome = pair.va.send_wait(SOON).unwrap().status.fault();
+        let outcome = pair.va.send_wait(SOON).must().status.fault();
         pair.fabric.sleep(ms(1));
-        let states = [pair.va.state().unwrap(), pair.vb.state().unwrap()];
+        let states = [pair.va.state().must(), pair.vb.state().must()];
         match level {
             Reliability::Unreliable => assert_eq!(states, [ViState::Connected; 2]),
             _ => assert_eq!(states, [ViState::Error; 2], "{level}"),

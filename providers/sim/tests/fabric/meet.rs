@@ -18,8 +18,8 @@ fn two(threads: usize) -> (Fabric, Site, Site) {
 
 fn addresses(a: &Site, b: &Site) -> (NetAddress, NetAddress) {
     (
-        a.nic.address(b"client").unwrap(),
-        b.nic.address(b"server").unwrap(),
+        a.nic.address(b"client").must(),
+        b.nic.address(b"server").must(),
     )
 }
 
@@ -31,7 +31,7 @@ fn nobody_waiting_is_told_within_a_round_trip() {
     assert_eq!(vi.connect(&from, &to, None), Err(Error::NoMatch));
     assert_eq!(fabric.elapsed(), us(20));
     assert_eq!(vi.state(), Ok(ViState::Idle));
-    let nowhere = NetAddress::new(fabric.nowhere(), b"server").unwrap();
+    let nowhere = NetAddress::new(fabric.nowhere(), b"server").must();
     assert_eq!(vi.connect(&from, &nowhere, None), Err(Error::NotReachable));
 }
 
@@ -56,18 +56,18 @@ fn a_client_and_a_server_meet_on_two_threads() {
         let (from, to) = addresses(&a, &b);
         let server = fabric.spawn(move || {
             let vi = b.vi(level);
-            let mut incoming = b.nic.connect_wait(&to, SOON).unwrap();
+            let mut incoming = b.nic.connect_wait(&to, SOON).must();
             assert_eq!(incoming.remote_address(), from);
             let region = b.region(64);
             post_recv(&vi, &region, 0..64, 0);
-            incoming.accept(&vi).unwrap();
+            incoming.accept(&vi).must();
             received(&vi).immediate
         });
         let vi = a.vi(level);
         while vi.connect(&from, &to, SOON).is_err() {}
         post_send(&vi, &a.region(64), 0..8, 77);
         sent(&vi);
-        assert_eq!(server.join().unwrap(), Some(77));
+        assert_eq!(server.join().must(), Some(77));
         assert!(fabric.elapsed() < ms(1), "{:?}", fabric.elapsed());
     }
 }
@@ -81,8 +81,8 @@ fn waiters_are_served_oldest_first_and_may_refuse() {
         .map(|n| {
             let b = std::sync::Arc::clone(&b);
             let thread = fabric.spawn(move || {
-                let incoming = b.nic.connect_wait(&to, SOON).unwrap();
-                incoming.reject().unwrap();
+                let incoming = b.nic.connect_wait(&to, SOON).must();
+                incoming.reject().must();
                 n
             });
             // It is in the queue before the next begins.
@@ -93,7 +93,7 @@ fn waiters_are_served_oldest_first_and_may_refuse() {
     let vi = a.vi(Reliability::ReliableDelivery);
     for waiter in waiters {
         assert_eq!(vi.connect(&from, &to, SOON), Err(Error::Reject));
-        waiter.join().unwrap();
+        waiter.join().must();
     }
     assert_eq!(vi.connect(&from, &to, SOON), Err(Error::NoMatch));
 }
@@ -105,7 +105,7 @@ fn who_gave_up_cannot_be_accepted() {
     let pause = fabric.clone();
     let server = fabric.spawn(move || {
         let vi = b.vi(Reliability::ReliableDelivery);
-        let mut incoming = b.nic.connect_wait(&to, SOON).unwrap();
+        let mut incoming = b.nic.connect_wait(&to, SOON).must();
         pause.sleep(ms(20));
         (incoming.accept(&vi), vi.state())
     });
@@ -113,7 +113,7 @@ fn who_gave_up_cannot_be_accepted() {
     let vi = a.vi(Reliability::ReliableDelivery);
     assert_eq!(vi.connect(&from, &to, Some(ms(10))), Err(Error::Timeout));
     assert_eq!(
-        server.join().unwrap(),
+        server.join().must(),
         (Err(Error::Timeout), Ok(ViState::Idle))
     );
 }
@@ -128,15 +128,15 @@ fn peers_meet_in_either_order_on_one_thread() {
             b.vi(Reliability::ReliableReception),
         );
         let offers: [&dyn Fn(); 2] = [
-            &|| va.ops().peer_request(&at_a, &at_b, SOON).unwrap(),
-            &|| vb.ops().peer_request(&at_b, &at_a, SOON).unwrap(),
+            &|| va.ops().peer_request(&at_a, &at_b, SOON).must(),
+            &|| vb.ops().peer_request(&at_b, &at_a, SOON).must(),
         ];
         offers[usize::from(swap)]();
         assert_eq!(va.ops().peer_done().unwrap_or(None), None);
         fabric.sleep(ms(1));
         offers[usize::from(!swap)]();
-        va.ops().peer_wait().unwrap();
-        vb.ops().peer_wait().unwrap();
+        va.ops().peer_wait().must();
+        vb.ops().peer_wait().must();
         let region = b.region(64);
         post_recv(&vb, &region, 0..64, 0);
         post_send(&va, &a.region(64), 0..8, 5);
@@ -152,8 +152,8 @@ fn peers_that_differ_are_both_told() {
         a.vi(Reliability::ReliableReception),
         b.vi(Reliability::ReliableDelivery),
     );
-    va.ops().peer_request(&at_a, &at_b, SOON).unwrap();
-    vb.ops().peer_request(&at_b, &at_a, SOON).unwrap();
+    va.ops().peer_request(&at_a, &at_b, SOON).must();
+    vb.ops().peer_request(&at_b, &at_a, SOON).must();
     assert_eq!(va.ops().peer_wait(), Err(Error::InvalidReliabilityLevel));
     assert_eq!(vb.ops().peer_wait(), Err(Error::InvalidReliabilityLevel));
 }
@@ -163,11 +163,11 @@ fn a_peer_alone_times_out_or_is_cancelled() {
     let (fabric, a, b) = two(1);
     let (at_a, at_b) = addresses(&a, &b);
     let vi = a.vi(Reliability::ReliableDelivery);
-    vi.ops().peer_request(&at_a, &at_b, Some(ms(30))).unwrap();
+    vi.ops().peer_request(&at_a, &at_b, Some(ms(30))).must();
     assert_eq!(vi.ops().peer_wait(), Err(Error::Timeout));
     assert_eq!(fabric.elapsed(), ms(30));
-    vi.ops().peer_request(&at_a, &at_b, None).unwrap();
-    vi.disconnect().unwrap();
+    vi.ops().peer_request(&at_a, &at_b, None).must();
+    vi.disconnect().must();
     assert_eq!(vi.state(), Ok(ViState::Idle));
     assert_eq!(vi.ops().peer_done(), Err(Error::InvalidState));
 }
@@ -180,7 +180,7 @@ fn an_export_is_good_for_one_import() {
         b.vi(Reliability::ReliableDelivery),
         b.vi(Reliability::ReliableDelivery),
     );
-    let blob = va.export().unwrap().blob;
+    let blob = va.export().must().blob;
     let other = b.vi(Reliability::ReliableReception);
     assert_eq!(
         other.import(&blob, vec![]),
@@ -195,7 +195,7 @@ fn an_export_is_good_for_one_import() {
             "{at}"
         );
     }
-    vb.import(&blob, vec![]).unwrap();
+    vb.import(&blob, vec![]).must();
     assert_eq!(vc.import(&blob, vec![]), Err(Error::InvalidParameter));
     let region = b.region(64);
     post_recv(&vb, &region, 0..64, 0);
@@ -207,8 +207,8 @@ fn an_export_is_good_for_one_import() {
 fn an_export_that_was_withdrawn_cannot_be_imported() {
     let (_fabric, a, b) = two(1);
     let va = a.vi(Reliability::ReliableDelivery);
-    let blob = va.export().unwrap().blob;
-    va.disconnect().unwrap();
+    let blob = va.export().must().blob;
+    va.disconnect().must();
     let vb = b.vi(Reliability::ReliableDelivery);
     assert_eq!(vb.import(&blob, vec![]), Err(Error::InvalidParameter));
 }

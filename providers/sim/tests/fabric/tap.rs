@@ -19,14 +19,14 @@ struct TappedPair {
 fn tapped(level: Reliability) -> TappedPair {
     let fabric = Fabric::new(FabricConfig::default());
     let (trace, faults) = (Trace::new(1000), Faults::new());
-    let device = fabric.host().adapter().unwrap();
+    let device = fabric.host().adapter().must();
     let a = Site::with(Tapped::new(
         Tapped::new(device, trace.clone()),
         faults.clone(),
     ));
     let b = Site::new(&fabric.host());
     let (va, vb) = (a.vi(level), b.vi(level));
-    vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+    vb.import(&va.export().must().blob, vec![]).must();
     TappedPair {
         va,
         vb,
@@ -80,7 +80,7 @@ fn corruption_above_the_checksum_shows() {
             Direction::Sent => (&pair.va, &pair.vb, &ours, &theirs),
             Direction::Received => (&pair.vb, &pair.va, &theirs, &ours),
         };
-        source.memory().write(0, b"payload").unwrap();
+        source.memory().write(0, b"payload").must();
         post_recv(to, target, 0..64, 0);
         post_send(from, source, 0..7, 1);
         received(to);
@@ -121,7 +121,7 @@ fn a_disconnect_breaks_both_ends() {
         pair.faults.plan(direction, 0, Act::Disconnect);
         post_recv(&pair.vb, &to, 0..64, 0);
         post_send(&pair.va, &from, 0..8, 1);
-        let outcome = pair.va.send_wait(SOON).unwrap();
+        let outcome = pair.va.send_wait(SOON).must();
         assert!(outcome.status.fault().is_some(), "{direction:?}");
         pair.fabric.sleep(ms(1));
         assert_eq!(pair.va.state(), Ok(ViState::Error), "{direction:?}");

@@ -17,7 +17,7 @@ fn time_stands_still_while_anybody_computes() {
         let fabric = fabric.clone();
         move || {
             fabric.sleep(ms(5));
-            go.send(()).unwrap();
+            go.send(()).must();
             fabric.elapsed()
         }
     });
@@ -29,7 +29,7 @@ fn time_stands_still_while_anybody_computes() {
     fabric.sleep(ms(7));
     assert_eq!(gone.recv(), Ok(()));
     assert_eq!(fabric.elapsed(), ms(7));
-    assert_eq!(sleeper.join().unwrap(), ms(5));
+    assert_eq!(sleeper.join().must(), ms(5));
 }
 
 #[test]
@@ -41,12 +41,12 @@ fn sleepers_wake_in_the_order_of_their_deadlines() {
             let (fabric, tell) = (fabric.clone(), tell.clone());
             fabric.clone().spawn(move || {
                 fabric.sleep(ms(at));
-                tell.send((at, fabric.elapsed())).unwrap();
+                tell.send((at, fabric.elapsed())).must();
             })
         })
         .into();
     for thread in threads {
-        thread.join().unwrap();
+        thread.join().must();
     }
     drop(tell);
     let expected = [10, 20, 30, 40].map(|at| (at, ms(at)));
@@ -75,7 +75,7 @@ fn polling_alone_gets_there() {
         post_recv(&pair.vb, &to, 0..64, 0);
         post_send(&pair.va, &from, 0..8, 9);
         let came = loop {
-            if let Some(completion) = pair.vb.recv_done().unwrap().completion() {
+            if let Some(completion) = pair.vb.recv_done().must().completion() {
                 break completion;
             }
         };
@@ -95,9 +95,9 @@ fn polling_one_end_is_enough_for_the_other() {
     let (from, to) = (pair.a.region(4096), pair.b.region(4096));
     for n in 0..20 {
         let write = Descriptor::rdma_write(to.remote(0)).segment(&from, 0..4096);
-        pair.va.post_send(&write, n).unwrap();
+        pair.va.post_send(&write, n).must();
         let began = Instant::now();
-        while pair.va.send_done().unwrap().completion().is_none() {
+        while pair.va.send_done().must().completion().is_none() {
             assert!(
                 began.elapsed() < Duration::from_secs(20),
                 "nobody serves the target"
@@ -112,17 +112,17 @@ fn two_threads_that_poll_do_not_wait_for_each_other() {
     let (a, b) = (Site::new(&fabric.host()), Site::new(&fabric.host()));
     let level = Reliability::ReliableReception;
     let (va, vb) = (a.vi(level), b.vi(level));
-    vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+    vb.import(&va.export().must().blob, vec![]).must();
     let rounds = 200;
     let echo = fabric.spawn(move || {
         let region = b.region(64);
         for n in 0..rounds {
             post_recv(&vb, &region, 0..64, n);
-            while vb.recv_done().unwrap().completion().is_none() {}
+            while vb.recv_done().must().completion().is_none() {}
             post_send(&vb, &region, 0..8, n as u32);
-            while vb.send_done().unwrap().completion().is_none() {}
+            while vb.send_done().must().completion().is_none() {}
         }
-        vb.disconnect().unwrap();
+        vb.disconnect().must();
     });
     let region = a.region(64);
     for n in 0..rounds {
@@ -130,24 +130,24 @@ fn two_threads_that_poll_do_not_wait_for_each_other() {
         // Its receive may not be posted yet.
         fabric.sleep(us(30));
         post_send(&va, &region, 0..8, n as u32);
-        while va.recv_done().unwrap().completion().is_none() {}
-        while va.send_done().unwrap().completion().is_none() {}
+        while va.recv_done().must().completion().is_none() {}
+        while va.send_done().must().completion().is_none() {}
     }
-    echo.join().unwrap();
+    echo.join().must();
 }
 
 #[test]
 fn a_completion_queue_waits_for_many() {
     let fabric = Fabric::new(FabricConfig::default());
     let (a, b) = (Site::new(&fabric.host()), Site::new(&fabric.host()));
-    let cq = b.nic.create_cq(64).unwrap();
+    let cq = b.nic.create_cq(64).must();
     let region = b.region(64);
     let pairs: Vec<_> = (0..10)
         .map(|n| {
             let va = a.vi(Reliability::ReliableDelivery);
             let config = ViConfig::new(&b.tag).accept_rdma_write().recv_cq(&cq);
-            let vb = b.nic.create_vi(&config).unwrap();
-            vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+            let vb = b.nic.create_vi(&config).must();
+            vb.import(&va.export().must().blob, vec![]).must();
             post_recv(&vb, &region, 0..64, n);
             (va, vb)
         })
@@ -157,9 +157,9 @@ fn a_completion_queue_waits_for_many() {
     let from = a.region(64);
     for (va, vb) in pairs.iter().rev() {
         post_send(va, &from, 0..8, 1);
-        let entry = cq.wait(SOON).unwrap();
+        let entry = cq.wait(SOON).must();
         assert_eq!(entry.vi, vb.id());
-        assert!(vb.recv_done().unwrap().completion().is_some());
+        assert!(vb.recv_done().must().completion().is_some());
     }
     let took = fabric.elapsed() - began;
     assert!((us(100)..us(110)).contains(&took), "{took:?}");
@@ -170,16 +170,16 @@ fn free_time_needs_no_counting() {
     for level in Reliability::ALL {
         let fabric = Fabric::new(free());
         let (a, b) = (Site::new(&fabric.host()), Site::new(&fabric.host()));
-        let from = a.nic.address(b"client").unwrap();
-        let to = b.nic.address(b"server").unwrap();
+        let from = a.nic.address(b"client").must();
+        let to = b.nic.address(b"server").must();
         let server = thread::spawn(move || {
             let vi = b.vi(level);
             let region = b.region(64);
             for n in 0..100 {
                 post_recv(&vi, &region, 0..64, n);
             }
-            b.nic.connect_wait(&to, SOON).unwrap().accept(&vi).unwrap();
-            let came: Vec<_> = (0..100).map(|_| received(&vi).immediate.unwrap()).collect();
+            b.nic.connect_wait(&to, SOON).must().accept(&vi).must();
+            let came: Vec<_> = (0..100).map(|_| received(&vi).immediate.must()).collect();
             came
         });
         let vi = a.vi(level);
@@ -191,7 +191,7 @@ fn free_time_needs_no_counting() {
             post_send(&vi, &region, 0..8, n);
             sent(&vi);
         }
-        assert_eq!(server.join().unwrap(), Vec::from_iter(0..100), "{level}");
+        assert_eq!(server.join().must(), Vec::from_iter(0..100), "{level}");
     }
 }
 
@@ -209,9 +209,9 @@ fn free_time_does_not_end_a_wait_early() {
 fn in_free_time_nobody_has_to_look() {
     let pair = Pair::new(free(), Reliability::ReliableDelivery);
     let (from, to) = (pair.a.region(64), pair.b.region(64));
-    from.memory().write(0, b"landed").unwrap();
+    from.memory().write(0, b"landed").must();
     let write = Descriptor::rdma_write(to.remote(0)).segment(&from, 0..6);
-    pair.va.post_send(&write, 1).unwrap();
+    pair.va.post_send(&write, 1).must();
     let began = Instant::now();
     // The target only looks at its memory.
     while bytes(&to, 0, 6) != b"landed" {
@@ -229,10 +229,10 @@ fn the_driver_of_the_process_opens_and_closes() {
         a.vi(Reliability::ReliableReception),
         b.vi(Reliability::ReliableReception),
     );
-    vb.import(&va.export().unwrap().blob, vec![]).unwrap();
+    vb.import(&va.export().must().blob, vec![]).must();
     let (from, to) = (a.region(64), b.region(64));
     let write = Descriptor::rdma_write(to.remote(0)).segment(&from, 0..64);
-    va.post_send(&write, 1).unwrap();
+    va.post_send(&write, 1).must();
     sent(&va);
     assert!(threads() > 0);
 }
