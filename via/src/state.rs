@@ -90,7 +90,11 @@ mod tests {
             .map(|state| {
                 let row: Vec<String> = EVENTS
                     .iter()
-                    .map(|&event| state.after(event).map_or("-".into(), |s| s.to_string()))
+                    .map(|&event| {
+                        state
+                            .after(event)
+                            .map_or_else(|| "-".to_owned(), |s| s.to_string())
+                    })
                     .collect();
                 format!("{state}: {}", row.join(" "))
             })

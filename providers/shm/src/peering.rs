@@ -60,7 +60,7 @@ pub(crate) struct Offer {
 
 enum State {
     Open,
-    Settled(Result<Established<ShmLink>, Error>),
+    Settled(Result<Box<Established<ShmLink>>, Error>),
     Over,
 }
 
@@ -97,7 +97,7 @@ impl Offer {
         let mut state = self.state();
         loop {
             match std::mem::replace(&mut *state, State::Over) {
-                State::Settled(outcome) => return Some(outcome),
+                State::Settled(outcome) => return Some(outcome.map(|established| *established)),
                 State::Over => return Some(Err(Error::InvalidState)),
                 State::Open => *state = State::Open,
             }
@@ -123,18 +123,15 @@ impl Offer {
         }
     }
 
-    /// Settles an open offer; hands the outcome back if it was not.
-    fn settle(
-        &self,
-        outcome: Result<Established<ShmLink>, Error>,
-    ) -> Result<(), Result<Established<ShmLink>, Error>> {
+    /// Settles an offer that is open; `false` if it was not, and the connection goes.
+    fn settle(&self, outcome: Result<Established<ShmLink>, Error>) -> bool {
         let mut state = self.state();
-        if !matches!(*state, State::Open) {
-            return Err(outcome);
+        let open = matches!(*state, State::Open);
+        if open {
+            *state = State::Settled(outcome.map(Box::new));
+            self.changed.notify_all();
         }
-        *state = State::Settled(outcome);
-        self.changed.notify_all();
-        Ok(())
+        open
     }
 
     fn is_open(&self) -> bool {
@@ -312,7 +309,7 @@ impl Offers {
             }),
         };
         // The caller gave up while we answered: the offer stands.
-        if !matches!(outcome, Err(Error::Timeout)) && offer.settle(outcome).is_ok() {
+        if !matches!(outcome, Err(Error::Timeout)) && offer.settle(outcome) {
             self.withdraw(agent, offer);
         }
     }
@@ -327,7 +324,7 @@ impl Offers {
             Err(error) => Err(error),
         };
         self.unwatch(agent, id, conn);
-        if offer.settle(outcome).is_ok() {
+        if offer.settle(outcome) {
             self.withdraw(agent, offer);
         }
     }
@@ -385,10 +382,10 @@ impl Offers {
             Ok((one, two)) => (Ok(one), Ok(two)),
             Err(error) => (Err(error), Err(error)),
         };
-        if waiting.settle(one).is_ok() {
+        if waiting.settle(one) {
             self.withdraw(agent, waiting);
             let settled = new.settle(two);
-            debug_assert!(settled.is_ok(), "nobody else knows of it yet");
+            debug_assert!(settled, "nobody else knows of it yet");
         }
     }
 }

@@ -196,10 +196,10 @@ impl<D: Device> SoftVi<D> {
             }
             if let Some(cq) = self.cq(queue) {
                 cq.push(CqEntry { vi: self.id, queue });
-            } else if let Some(handler) = core.notify[queue as usize].pop_front() {
-                if let Some(completion) = core.queue_mut(queue).take() {
-                    self.nic.dispatcher.done(self.id, handler, completion);
-                }
+            } else if let Some(handler) = core.notify[queue as usize].pop_front()
+                && let Some(completion) = core.queue_mut(queue).take()
+            {
+                self.nic.dispatcher.done(self.id, handler, completion);
             }
         }
         if settled && core.sleepers > 0 {

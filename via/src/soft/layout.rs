@@ -38,7 +38,7 @@ impl<D: Device> SoftVi<D> {
                 .then_some(control.immediate),
             remote: None,
             len: 0,
-            fault: fault.or((!in_limit).then_some(Fault::Format)),
+            fault: if in_limit { fault } else { Some(Fault::Format) },
         };
         let mut segments = Segments::default();
         if in_limit {
