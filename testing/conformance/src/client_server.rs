@@ -383,9 +383,10 @@ pub(crate) fn s077_request_needs_an_idle_vi(lab: &dyn Lab) {
     each_level(lab, |level| {
         let pair = Pair::new(lab, level);
         let to = pair.b.fresh_address();
-        refused(pair.va.connect(&to, &to, SOON), Error::InvalidState);
+        let from = pair.a.fresh_address();
+        refused(pair.va.connect(&from, &to, SOON), Error::InvalidState);
         refused(
-            pair.va.ops().peer_request(&to, &to, SOON),
+            pair.va.ops().peer_request(&from, &to, SOON),
             Error::InvalidState,
         );
         pair.assert_connected();

@@ -168,7 +168,8 @@ pub(crate) fn s100_disconnect_ends_a_pending_call(lab: &dyn Lab) {
             );
         }
 
-        va.ops().peer_request(&to, &to, None).must();
+        let from = a.fresh_address();
+        va.ops().peer_request(&from, &to, None).must();
         let (waited, ()) = beside(
             lab,
             || va.ops().peer_wait(),
@@ -193,7 +194,7 @@ pub(crate) fn s101_sends_before_connecting_are_flushed(lab: &dyn Lab) {
         };
         send(1);
         let to = b.fresh_address();
-        va.ops().peer_request(&to, &to, SOON).must();
+        va.ops().peer_request(&a.fresh_address(), &to, SOON).must();
         assert_eq!(va.state(), Ok(ViState::ConnectPending));
         send(2);
         assert_eq!(va.state(), Ok(ViState::ConnectPending));
