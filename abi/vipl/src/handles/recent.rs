@@ -37,32 +37,30 @@ impl<T: Object> Recent<T> {
         }
     }
 
-    #[inline]
-    fn find(&mut self, handle: Handle<T>) -> Result<&T, Error> {
-        let place = &mut self.entries[handle.index() % ENTRIES];
-        let current = place.as_ref().is_some_and(|entry| {
-            entry.handle == handle && entry.slot.holds(handle) && handle.is_ours()
-        });
-        if !current {
-            *place = None;
-            *place = Some(Entry::find(handle)?);
-        }
-        match place {
-            Some(entry) if !entry.object.has_failed() => Ok(&entry.object),
-            _ => Err(Error::Resource),
-        }
+    /// The object, if it is remembered and nothing has happened to it.
+    #[inline(always)]
+    fn find(&self, handle: Handle<T>) -> Option<&T> {
+        let entry = self.entries[handle.index() % ENTRIES].as_ref()?;
+        let current = entry.handle == handle
+            && entry.slot.holds(handle)
+            && handle.is_ours()
+            && !entry.object.has_failed();
+        current.then_some(&entry.object)
     }
-}
 
-impl<T: Object> Entry<T> {
     #[cold]
-    fn find(handle: Handle<T>) -> Result<Self, Error> {
+    #[inline(never)]
+    fn learn(&mut self, handle: Handle<T>) -> Result<&T, Error> {
+        let place = &mut self.entries[handle.index() % ENTRIES];
+        *place = None;
         let slot = T::table().slot(handle).ok_or(Error::InvalidParameter)?;
-        Ok(Self {
+        let object = handle.get()?;
+        let entry = Entry {
             handle,
             slot,
-            object: handle.get()?,
-        })
+            object,
+        };
+        Ok(&place.insert(entry).object)
     }
 }
 
@@ -71,12 +69,15 @@ impl<T: Remembered> Handle<T> {
     ///
     /// # Errors
     /// As [`Handle::get`], and those of `call`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn with<R>(self, call: impl FnOnce(&T) -> Result<R, Error>) -> Result<R, Error> {
         let mut call = Some(call);
         let done = T::recent().try_with(|recent| {
             let mut recent = recent.try_borrow_mut().ok()?;
-            match recent.find(self) {
+            if let Some(object) = recent.find(self) {
+                return call.take().map(|call| call(object));
+            }
+            match recent.learn(self) {
                 Ok(object) => call.take().map(|call| call(object)),
                 Err(error) => Some(Err(error)),
             }

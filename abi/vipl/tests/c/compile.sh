@@ -69,7 +69,7 @@ echo "ok: vipl.map, vipl.h and abi_symbols.c name the same $(wc -l <"$work/map")
 [ -n "$out" ] || { echo "usage: compile.sh [DIR OUT]"; exit 2; }
 mkdir -p "$out"
 library=$(cd "$library" && pwd)
-for source in "$here"/abi_*.c "$here"/legacy_*.c "$vipl"/samples/*/*.c; do
+for source in "$here"/abi_*.c "$here"/legacy_*.c "$here"/speed.c "$vipl"/samples/*/*.c; do
     program=$out/$(basename "$source" .c)
     # shellcheck disable=SC2086
     gcc -std=c99 -O2 -g $c_warn -I"$vipl/include" -o "$program" "$source" -L"$library" -lvipl -Wl,-rpath,"$library" -pthread -ldl
