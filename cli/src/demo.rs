@@ -13,7 +13,7 @@ use crate::netpipe::table::{micros, new_table, right, significant};
 /// Two processes exchange messages over a VI, a Unix socket and TCP, side by side
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Take two seconds instead of ten
+    /// Take a second or two instead of five
     #[arg(long)]
     quick: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             cells.push(Cell::open(&mut pair, line, transport, placement)?);
         }
     }
-    let run = Duration::from_millis(if options.quick { 10 } else { 60 });
+    let run = Duration::from_millis(if options.quick { 10 } else { 30 });
     for cell in &mut cells {
         cell.job = pair.fit(
             cell.connection,

@@ -1,4 +1,4 @@
-//! A Virtual Interface as a [`Pipe`]: NetPIPE-VIA's protocol module.
+//! A Virtual Interface as a [`Pipe`](super::pipe::Pipe): NetPIPE-VIA's protocol module.
 //!
 //! Descriptors of one size, the VI's maximum transfer size, are posted before the connection is made and again as soon as
 //! each has been used. Longer messages are cut into fragments. A sender has as many credits as the receiver has descriptors;
