@@ -22,6 +22,7 @@ mod memory;
 mod name_service;
 mod nic;
 mod notify;
+pub mod oracle;
 mod peer;
 mod process;
 mod queues;
@@ -35,5 +36,5 @@ mod stream;
 mod vi;
 
 pub use crate::lab::Lab;
-pub use crate::run::{run, watch};
+pub use crate::run::{is_long, run, watch};
 pub use crate::statements::Statement;

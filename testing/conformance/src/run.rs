@@ -56,6 +56,12 @@ pub fn watch(body: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Whether tests shall take minutes rather than seconds (`SOVIA_LONG=1`).
+#[must_use]
+pub fn is_long() -> bool {
+    std::env::var_os("SOVIA_LONG").is_some_and(|value| value == "1")
+}
+
 /// Statements about what the whole process holds: nothing else runs beside them.
 const ALONE: [u16; 4] = [20, 34, 53, 207];
 static HOUSE: RwLock<()> = RwLock::new(());
