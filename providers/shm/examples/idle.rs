@@ -22,7 +22,9 @@ fn idle() {
     let nic = Nic::open(&shm::DRIVER).expect("opens");
     let tag = nic.create_ptag().expect("a tag");
     let memory = Memory::private(4096).expect("memory");
-    let buffer = nic.register(memory, &tag, Access::Local).expect("registers");
+    let buffer = nic
+        .register(memory, &tag, Access::Local)
+        .expect("registers");
     let before = pss();
     let make = || nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
     let pairs: Vec<(Vi, Vi)> = (0..PAIRS)
@@ -112,5 +114,9 @@ fn pss() -> u64 {
 fn cpu_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("readable");
     let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
-    fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    fields
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().expect("a number"))
+        .sum()
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 use sys::mem::Memory;
@@ -42,7 +42,7 @@ impl Driver for ShmDriver {
         let device = ShmDevice {
             attributes: attributes(),
             agent,
-            _place: place,
+            place: Mutex::new(Some(place)),
         };
         SoftNic::open(device, options)
     }
@@ -67,7 +67,8 @@ impl Drop for Place {
 pub(crate) struct ShmDevice {
     attributes: NicAttributes,
     agent: Agent,
-    _place: Place,
+    /// Given back when the NIC closes, whoever still holds on to its objects.
+    place: Mutex<Option<Place>>,
 }
 
 impl Device for ShmDevice {
@@ -103,6 +104,10 @@ impl Device for ShmDevice {
 
     fn stop(&self) {
         self.agent.stop();
+        self.place
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 
     fn stirred(&self, vi: ViId) {
@@ -183,9 +188,9 @@ fn attributes() -> NicAttributes {
         local_address: name::host_address(),
         thread_safe: true,
         max_discriminator_len: via::DISCRIMINATOR_MAX as u16,
-        max_register_bytes: 1 << 40,
+        max_register_bytes: 1 << 36,
         max_register_regions: 65536,
-        max_register_block_bytes: 1 << 36,
+        max_register_block_bytes: 1 << 32,
         max_vi: 16384,
         max_descriptors_per_queue: 4096,
         max_segments_per_desc: 252,

@@ -149,6 +149,11 @@ impl<D: Device> SoftCq<D> {
 
     /// Makes sure that a completion on any VI wakes a sleeper. Returns the entry, if one came.
     fn arm(&self) -> Option<CqEntry> {
+        self.arm_vis();
+        self.entries().queue.pop_front()
+    }
+
+    fn arm_vis(&self) {
         let hot: Vec<_> = {
             let hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
             hot.iter().map(|hot| Arc::clone(&hot.vi)).collect()
@@ -157,7 +162,6 @@ impl<D: Device> SoftCq<D> {
             let mut core = vi.lock();
             vi.arm_for_agent(&mut core);
         }
-        self.entries().queue.pop_front()
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -242,7 +246,12 @@ impl<D: Device> CqOps for SoftCq<D> {
                 drop(entries);
                 self.nic.dispatcher.entry(self.id, handler, entry);
             }
-            None => entries.handlers.push_back(handler),
+            None => {
+                entries.handlers.push_back(handler);
+                drop(entries);
+                // Whoever asks to be called does not stay to poll.
+                self.arm_vis();
+            }
         }
         Ok(())
     }

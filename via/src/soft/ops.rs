@@ -230,7 +230,11 @@ impl<D: Device> ViOps for SoftVi<D> {
         self.progress(&mut core);
         match core.queue_mut(queue).take() {
             Some(completion) => self.nic.dispatcher.done(self.id, handler, completion),
-            None => core.notify[queue as usize].push_back(handler),
+            None => {
+                core.notify[queue as usize].push_back(handler);
+                // Whoever asks to be called does not stay to poll.
+                self.arm_for_agent(&mut core);
+            }
         }
         Ok(())
     }

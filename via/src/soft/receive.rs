@@ -350,18 +350,20 @@ impl<D: Device> SoftVi<D> {
         if unsent || !core.awaits_acks() {
             return Err(Garbage);
         }
-        for index in 0..core.send.next() {
+        let first = core.send.first_open().unwrap_or(core.send.next());
+        for index in first..core.send.next() {
             let Some(posted) = core.send.get(index) else {
                 break;
             };
-            let placed = posted.outcome.is_none()
-                && posted.request.op != Op::RdmaRead
-                && posted.seq != 0
-                && seq.wrapping_sub(posted.seq) <= u32::MAX / 2;
-            if placed {
-                let (op, len) = (sent_op(posted.request.op), posted.request.len);
-                core.send.end(index, Outcome::done(op, len, None));
+            if posted.outcome.is_some() || posted.request.op == Op::RdmaRead {
+                continue;
             }
+            let later = posted.seq == 0 || seq.wrapping_sub(posted.seq) > u32::MAX / 2;
+            if later {
+                break;
+            }
+            let (op, len) = (sent_op(posted.request.op), posted.request.len);
+            core.send.end(index, Outcome::done(op, len, None));
         }
         self.settle(core, Queue::Send);
         Ok(())
