@@ -10,7 +10,7 @@ use via::provider::Driver;
 mod shm;
 mod sim;
 
-pub use self::shm::ShmLab;
+pub use self::shm::{ShmForger, ShmLab};
 pub use self::sim::SimLab;
 
 /// A provider under test. Each statement gets a fresh one.

@@ -15,6 +15,8 @@ mod buffer;
 mod client_server;
 mod completion_queue;
 mod disconnect;
+pub mod fuzz;
+pub mod hostile;
 mod kit;
 pub mod lab;
 mod layout;

@@ -203,27 +203,32 @@ pub(crate) fn s207_nothing_is_left_over(lab: &dyn Lab) {
     let before = Holdings::now();
     (100..1100).for_each(cycle);
     let after = Holdings::now();
-    println!("{before:?} before, {after:?} after 1000 cycles");
-    assert!(after.descriptors <= before.descriptors + OTHERS);
-    assert!(after.threads <= before.threads + OTHERS);
-    assert!(after.bytes <= before.bytes + BYTES);
+    after.assert_no_more_than(&before);
 }
 
 /// What this process holds.
 #[derive(Debug)]
-struct Holdings {
+pub(crate) struct Holdings {
     descriptors: usize,
     threads: usize,
     bytes: u64,
 }
 
 impl Holdings {
-    fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             descriptors: sys::fds::open_count().must(),
             threads: sys::fds::thread_count().must(),
             bytes: sys::fds::footprint(None).must().resident,
         }
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_no_more_than(&self, before: &Self) {
+        println!("{before:?} before, {self:?} after");
+        assert!(self.descriptors <= before.descriptors + OTHERS);
+        assert!(self.threads <= before.threads + OTHERS);
+        assert!(self.bytes <= before.bytes + BYTES);
     }
 }
 

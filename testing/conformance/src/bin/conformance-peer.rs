@@ -3,8 +3,10 @@
 
 use std::error::Error;
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use conformance::hostile;
 use via::{Access, Descriptor, Memory, Nic, Reliability, ViConfig};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,6 +31,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             wait(ms, |timeout| {
                 nic.connect_wait(&nobody, Some(timeout)).map(drop)
             })
+        }
+        ["garbage", control, steps] => {
+            hostile::write_garbage(control, steps.parse()?);
+            Ok(())
+        }
+        ["pester", door] => pester(door),
+        ["churn", name, connects] => {
+            hostile::connect_over_and_over(&nic, name, connects.parse()?);
+            Ok(())
         }
         _ => Err("unknown role".into()),
     }
@@ -72,6 +83,17 @@ fn wait(
         other => say(&format!("{other:?} after {:?}", began.elapsed()))?,
     }
     until_told()
+}
+
+/// Says nonsense until told to end.
+fn pester(door: &str) -> Result<(), Box<dyn Error>> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| hostile::pester(door, &over));
+        let told = until_told();
+        over.store(true, Ordering::Release);
+        told
+    })
 }
 
 fn say(line: &str) -> std::io::Result<()> {

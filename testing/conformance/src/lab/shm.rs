@@ -1,14 +1,16 @@
 //! The NIC over shared memory.
 
 use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use proto::frame::HEAD_WORDS;
-use proto::setup::Message;
-use sys::net::Conn;
+use proto::setup::{MESSAGE_MAX, Message};
+use sys::net::{Conn, Received};
 use sys::ring::{Cell, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait, split};
-use via::provider::Driver;
+use via::provider::{Driver, Export};
 use via::{Memory, Vi};
 
 use super::{Forger, Host, Lab};
@@ -43,7 +45,9 @@ impl Lab for ShmLab {
     }
 
     fn forge(&self, victim: &Vi) -> Option<Box<dyn Forger>> {
-        Some(Box::new(ShmForger::new(victim)))
+        Some(Box::new(ShmForger::new(
+            victim.export().expect("an idle VI"),
+        )))
     }
 
     fn excused(&self, number: u16) -> Option<&'static str> {
@@ -57,32 +61,75 @@ impl Lab for ShmLab {
 }
 
 /// The other end of an exported VI, in the hands of someone who keeps to no rule.
-struct ShmForger {
+pub struct ShmForger {
     /// The whole segment.
     memory: Memory,
+    segment: OwnedFd,
     producer: Producer,
     control: Control,
     conn: Conn,
 }
 
 impl ShmForger {
-    fn new(victim: &Vi) -> Self {
-        let export = victim.export().expect("an idle VI");
+    /// Takes the other end of `export`.
+    ///
+    /// # Panics
+    /// When an honest peer could not take it either.
+    #[must_use]
+    pub fn new(export: Export) -> Self {
         let Ok(Message::Accept { data_len, .. }) = Message::decode(&export.blob) else {
             panic!("an export that nobody could import");
         };
-        let [segment, conn] = export.fds.try_into().expect("segment and socket");
-        let file = File::from(segment.try_clone().expect("a descriptor"));
+        let [fd, conn] = export.fds.try_into().expect("segment and socket");
+        let file = File::from(fd.try_clone().expect("a descriptor"));
         let len = file.metadata().expect("a memfd").len();
         let len = usize::try_from(len).expect("a size of memory");
         let memory = Memory::import(file.into(), len).expect("a sealed memfd");
-        let segment = Segment::import(segment, data_len as usize).expect("a segment");
+        let kept = fd.try_clone().expect("a descriptor");
+        let segment = Segment::import(fd, data_len as usize).expect("a segment");
         let (producer, _, control) = split(segment, Side::B);
         Self {
             memory,
+            segment: kept,
             producer,
             control,
             conn: Conn::try_from(conn).expect("a socket"),
+        }
+    }
+
+    /// The words beside the rings.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The segment, to be sent where none belongs.
+    #[must_use]
+    pub fn segment(&self) -> BorrowedFd<'_> {
+        self.segment.as_fd()
+    }
+
+    /// Sends bytes through the socket, if there is room and somebody there.
+    pub fn say(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        let _unheard = self.conn.send(bytes, fds);
+    }
+
+    /// The next message through the socket, with the first descriptor that came along; `None` when it is closed.
+    #[must_use]
+    pub fn hear(&self, patience: Duration) -> Option<(Message, Option<OwnedFd>)> {
+        let end = Instant::now() + patience;
+        let mut bytes = [0; MESSAGE_MAX];
+        loop {
+            match self.conn.drain(&mut bytes).ok()?.then {
+                Received::Packet { len, fds, .. } => {
+                    let message = Message::decode(&bytes[..len]).ok()?;
+                    return Some((message, fds.into_iter().next()));
+                }
+                Received::Nothing if Instant::now() < end => {
+                    self.conn.wait_readable(Some(end)).ok()?;
+                }
+                Received::Nothing | Received::Closed => return None,
+            }
         }
     }
 }

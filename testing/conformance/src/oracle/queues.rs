@@ -203,8 +203,13 @@ impl<'l> Model<'l> {
                 }
             }
             Some(fault) => {
-                assert_eq!(fault, Fault::Flushed, "{queue:?} while nothing was wrong");
-                assert!(!up, "flushed while connected");
+                assert!(!up, "{queue:?} failed while connected: {fault:?}");
+                // The end may come in the middle of a message, whose receive then was the next.
+                let cut = queue == Queue::Recv
+                    && !side.flushed[queue as usize]
+                    && side.done[queue as usize] < side.messages.len();
+                let possible = fault == Fault::Flushed || cut && fault == Fault::Partial;
+                assert!(possible, "{queue:?}: {fault:?}");
                 side.flushed[queue as usize] = true;
             }
         }

@@ -1,0 +1,550 @@
+//! What a peer can write, as functions of bytes: they must not panic, hang or grow.
+//!
+//! `tests/fuzz.rs` replays the files of `corpus/TARGET` and random changes to them; `fuzz/` gives the
+//! same functions to a fuzzer.
+
+use std::sync::LazyLock;
+
+use proto::frame::{HEAD_WORDS, Head, Kind as FrameKind, Refusal};
+use proto::setup::{Address, Ask, Attributes, DISCRIMINATOR_MAX, MESSAGE_MAX, Message};
+use via::{Access, Descriptor, Done, Nic, Queue, Reliability, Vi};
+
+use crate::Lab;
+use crate::buffer::{Buffer, Kind};
+use crate::kit::{Log, Must, Site};
+use crate::lab::{Forger, Host, ShmForger, ShmLab};
+
+/// A function of bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// The folder of its corpus.
+    pub name: &'static str,
+    /// The function.
+    pub run: fn(&[u8]),
+    /// How often it can run in a second.
+    pub a_second: u32,
+    seeds: fn() -> Vec<(String, Vec<u8>)>,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 3] = [
+        Self {
+            name: "frame",
+            run: fuzz_frame,
+            a_second: 1_000_000,
+            seeds: frame_seeds,
+        },
+        Self {
+            name: "setup",
+            run: fuzz_setup,
+            a_second: 1_000_000,
+            seeds: setup_seeds,
+        },
+        Self {
+            name: "link",
+            run: fuzz_link,
+            a_second: 3_000,
+            seeds: link_seeds,
+        },
+    ];
+
+    /// What its corpus began with: a name and bytes each.
+    #[must_use]
+    pub fn seeds(&self) -> Vec<(String, Vec<u8>)> {
+        (self.seeds)()
+    }
+}
+
+/// The head of a frame.
+///
+/// # Panics
+/// When a head that was understood is not what it was understood as.
+pub fn fuzz_frame(bytes: &[u8]) {
+    let mut words = [0; HEAD_WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    if let Ok(head) = Head::decode(&words) {
+        assert_eq!(Head::decode(&head.encode()), Ok(head));
+        let _last = head.is_last();
+    }
+}
+
+/// A setup message.
+///
+/// # Panics
+/// When a message that was understood is not what it was understood as.
+pub fn fuzz_setup(bytes: &[u8]) {
+    if let Ok(message) = Message::decode(bytes) {
+        let mut again = [0; MESSAGE_MAX];
+        assert_eq!(Message::decode(message.encode(&mut again)), Ok(message));
+    }
+}
+
+/// Operations of a hostile peer on the segment and the socket of a live VI, and of its owner.
+///
+/// # Panics
+/// When they harm more than the connection.
+pub fn fuzz_link(bytes: &[u8]) {
+    let mut input = Input(bytes);
+    let level = Reliability::ALL[usize::from(input.byte()) % 3];
+    let ground = Ground::new(level);
+    let export = ground.vi.export().must();
+    let mut forger = ShmForger::new(export);
+    while !input.0.is_empty() {
+        act(&mut input, &mut forger, &ground);
+    }
+    ground.end();
+}
+
+fn act(input: &mut Input<'_>, forger: &mut ShmForger, ground: &Ground) {
+    match input.byte() % 12 {
+        0 => {
+            let at = input.word() as usize;
+            let len = input.byte();
+            forger.scribble(at, input.take(len.into()));
+        }
+        1 => {
+            let words = [(); HEAD_WORDS].map(|()| input.word());
+            let len = input.byte();
+            forger.send(&words, input.take(len.into()));
+        }
+        2 => {
+            let head = input.head(ground);
+            forger.send(&head.encode(), &vec![0x66; head.len.min(4096) as usize]);
+        }
+        3 => forger.ring(),
+        4 => {
+            let len = usize::from(input.byte()) % MESSAGE_MAX;
+            let message = input.take(len);
+            if !message.is_empty() {
+                forger.say(message, &[]);
+            }
+        }
+        5 => {
+            let message = Message::MapRequest {
+                handle: ground.handle(input.byte()),
+            };
+            forger.say(message.encode(&mut [0; MESSAGE_MAX]), &[]);
+        }
+        6 => {
+            let message = Message::MapReply {
+                handle: input.byte().into(),
+                slot: input.byte().into(),
+                value: input.byte().into(),
+                addr: input.word().into(),
+                len: input.word().into(),
+                write: true,
+                read: false,
+            };
+            let fds = [forger.segment()];
+            let with = usize::from(input.byte() % 2);
+            forger.say(message.encode(&mut [0; MESSAGE_MAX]), &fds[..with]);
+        }
+        7 => forger.control().set_state(input.word()),
+        8 => {
+            if let Some(grant) = forger.control().peer_grant(input.byte().into()) {
+                let _value = grant.enter();
+            }
+        }
+        9 => ground.receive(),
+        10 => ground.send(),
+        _ => ground.write(input.byte(), input.byte()),
+    }
+}
+
+/// A live VI, and what is beside it.
+struct Ground {
+    vi: Vi,
+    target: Buffer,
+    source: Buffer,
+    open: Buffer,
+    secret: Buffer,
+}
+
+impl Ground {
+    fn new(level: Reliability) -> Self {
+        let site = &*SITE;
+        let config = site.config(level).accept_rdma_write();
+        let ground = Self {
+            vi: site.nic.create_vi(&config).must(),
+            target: Buffer::new(site, 256),
+            source: Buffer::new(site, 256),
+            open: Buffer::with(site, 256, Kind::Shared, Access::Write),
+            secret: Buffer::new(site, 256),
+        };
+        (0..4).for_each(|_| ground.post_recv());
+        ground
+    }
+
+    fn post_recv(&self) {
+        let receive = self.target.recv(0..self.target.len());
+        self.vi.post_recv(&receive, 0).must();
+    }
+
+    fn receive(&self) {
+        if let Done::Completed(_) = self.vi.recv_done().must() {
+            self.post_recv();
+        }
+    }
+
+    fn send(&self) {
+        while let Done::Completed(_) = self.vi.send_done().must() {}
+        // A peer that takes nothing fills the queue: that is its right.
+        let _full = self.vi.post_send(&self.source.send(0..200), 1);
+    }
+
+    /// An RDMA write to a region that the peer may have named.
+    fn write(&self, handle: u8, at: u8) {
+        let remote = via::RemoteSegment {
+            addr: at.into(),
+            handle: via::MemHandle(handle.into()),
+        };
+        let write = Descriptor::rdma_write(remote).raw_segment(self.source.segment(0..256));
+        while let Done::Completed(_) = self.vi.send_done().must() {}
+        let _full = self.vi.post_send(&write, 2);
+    }
+
+    /// Handles that there are, and one that there is not.
+    fn handle(&self, which: u8) -> u32 {
+        let handles = [&self.open, &self.secret, &self.target].map(|buffer| buffer.handle().0);
+        let which = usize::from(which) % (handles.len() + 1);
+        handles.get(which).copied().unwrap_or_default()
+    }
+
+    fn end(self) {
+        self.vi.disconnect().must();
+        for queue in [Queue::Send, Queue::Recv] {
+            while let Done::Completed(_) = self.vi.ops().done(queue).must() {}
+            assert_eq!(self.vi.ops().is_empty(queue), Ok(true));
+        }
+        self.target.assert_untouched_but(0..self.target.len());
+        self.source.assert_untouched();
+        self.secret.assert_untouched();
+    }
+}
+
+/// Bytes to be taken off from the front; then zeros.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize) -> &'a [u8] {
+        let (front, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        front
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or_default()
+    }
+
+    fn word(&mut self) -> u32 {
+        let mut word = [0; 4];
+        let bytes = self.take(4);
+        word[..bytes.len()].copy_from_slice(bytes);
+        u32::from_le_bytes(word)
+    }
+
+    /// A well-formed head, whose every field is the peer's choice.
+    fn head(&mut self, ground: &Ground) -> Head {
+        let kinds = KINDS[usize::from(self.byte()) % KINDS.len()];
+        let [len, more, offset] = [(); 3].map(|()| u32::from(self.byte()));
+        Head {
+            len,
+            msg_len: len + more,
+            offset,
+            handle: ground.handle(self.byte()),
+            addr: ground
+                .open
+                .addr(0)
+                .wrapping_add_signed(i64::from(self.byte().cast_signed())),
+            ..Head::bare(kinds, self.byte().into())
+        }
+    }
+}
+
+fn frame_seeds() -> Vec<(String, Vec<u8>)> {
+    let honest = |kind| Head {
+        len: 64,
+        msg_len: 64,
+        ..Head::bare(kind, 1)
+    };
+    let mut seeds: Vec<_> = KINDS
+        .iter()
+        .map(|&kind| (format!("honest_{kind:?}"), honest(kind)))
+        .chain([
+            (
+                "wraps".into(),
+                Head {
+                    offset: u32::MAX,
+                    ..honest(FrameKind::Send)
+                },
+            ),
+            (
+                "long".into(),
+                Head {
+                    len: u32::MAX,
+                    ..honest(FrameKind::RdmaWrite)
+                },
+            ),
+        ])
+        .map(|(name, head)| (name, head.encode()))
+        .collect();
+    seeds.push(("ones".into(), [u32::MAX; HEAD_WORDS]));
+    seeds
+        .into_iter()
+        .map(|(name, words)| (name, words.into_iter().flat_map(u32::to_le_bytes).collect()))
+        .collect()
+}
+
+fn setup_seeds() -> Vec<(String, Vec<u8>)> {
+    let address = |len| Address {
+        host: [2, 1, 2, 3, 4, 5],
+        discriminator_len: len,
+        discriminator: [b'd'; DISCRIMINATOR_MAX],
+    };
+    let attributes = Attributes {
+        reliability: 2,
+        enable_rdma_write: true,
+        enable_rdma_read: false,
+        max_transfer_size: 65536,
+        qos: 0,
+    };
+    let ask = Ask {
+        local: address(3),
+        remote: address(DISCRIMINATOR_MAX as u8),
+        attributes,
+    };
+    let reply = Message::MapReply {
+        handle: 7,
+        slot: 1,
+        value: 9,
+        addr: 4096,
+        len: 8192,
+        write: true,
+        read: false,
+    };
+    let accept = Message::Accept {
+        attributes,
+        data_len: 512 << 10,
+    };
+    let messages = [
+        ("request", Message::Request(ask)),
+        ("peer_request", Message::PeerRequest(ask)),
+        ("accept", accept),
+        ("reject", Message::Reject),
+        ("no_match", Message::NoMatch),
+        ("mismatch", Message::Mismatch(6)),
+        ("map_request", Message::MapRequest { handle: 7 }),
+        ("map_reply", reply),
+    ];
+    let mut seeds: Vec<_> = messages
+        .iter()
+        .map(|(name, message)| {
+            (
+                (*name).into(),
+                message.encode(&mut [0; MESSAGE_MAX]).to_vec(),
+            )
+        })
+        .collect();
+    let mut cut: Vec<u8> = seeds[0].1.clone();
+    cut.pop();
+    seeds.push(("request_cut_short".into(), cut));
+    let mut other: Vec<u8> = seeds[3].1.clone();
+    if let Some(version) = other.get_mut(4) {
+        *version ^= 0x80;
+    }
+    seeds.push(("reject_of_another_version".into(), other));
+    seeds
+}
+
+fn link_seeds() -> Vec<(String, Vec<u8>)> {
+    let frame = |kind: u8, len, more, offset, handle, at, seq| {
+        [2, kind, len, more, offset, handle, at, seq]
+    };
+    let (ring, receive, send) = ([3], [9], [10]);
+    let mut seeds: Vec<(&str, Vec<u8>)> = vec![
+        (
+            "message",
+            [&frame(0, 64, 0, 0, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "message_in_two",
+            [
+                &frame(0, 64, 64, 0, 0, 0, 1)[..],
+                &frame(0, 64, 64, 64, 0, 0, 1),
+                &ring,
+                &receive,
+            ]
+            .concat(),
+        ),
+        (
+            "second_part_first",
+            [&frame(0, 64, 64, 64, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "parts_of_two",
+            [
+                &frame(0, 64, 64, 0, 0, 0, 1)[..],
+                &frame(0, 64, 0, 0, 0, 0, 2),
+                &ring,
+                &receive,
+            ]
+            .concat(),
+        ),
+        (
+            "same_twice",
+            [
+                &frame(0, 64, 0, 0, 0, 0, 1)[..],
+                &frame(0, 64, 0, 0, 0, 0, 1),
+                &ring,
+                &receive,
+            ]
+            .concat(),
+        ),
+        (
+            "empty",
+            [&frame(0, 0, 0, 0, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "write_where_it_may",
+            [&frame(1, 64, 0, 0, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "write_before_the_begin",
+            [&frame(1, 64, 0, 0, 0, 0xff, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "write_where_it_may_not",
+            [&frame(1, 64, 0, 0, 1, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "write_nowhere",
+            [&frame(1, 64, 0, 0, 3, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "read",
+            [&frame(2, 0, 64, 0, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "answer_to_nothing",
+            [&frame(3, 64, 0, 0, 0, 0, 1)[..], &ring, &receive].concat(),
+        ),
+        (
+            "ack_of_nothing",
+            [&frame(4, 0, 0, 0, 0, 0, 9)[..], &ring, &receive].concat(),
+        ),
+        (
+            "ack_ahead",
+            [&send[..], &frame(4, 0, 0, 0, 0, 0, 9), &ring, &send].concat(),
+        ),
+        (
+            "refusal",
+            [
+                &send[..],
+                &frame(5, 0, 0, Refusal::Protection as u8, 0, 0, 1),
+                &ring,
+                &send,
+            ]
+            .concat(),
+        ),
+        (
+            "goodbye_and_more",
+            [
+                &frame(6, 0, 0, 0, 0, 0, 1)[..],
+                &frame(0, 64, 0, 0, 0, 0, 1),
+                &ring,
+                &receive,
+            ]
+            .concat(),
+        ),
+        (
+            "raw_ones",
+            [&[1][..], &[0xff; 40], &[16], &[0xff; 16], &ring, &receive].concat(),
+        ),
+        (
+            "first_cell_overwritten",
+            [
+                &[0, 0x00, 0x10, 0, 0, 64][..],
+                &[1; 64],
+                &ring,
+                &receive,
+                &send,
+            ]
+            .concat(),
+        ),
+        (
+            "words_overwritten",
+            [
+                &[0, 0, 0, 0, 0, 255][..],
+                &[0xff; 255],
+                &ring,
+                &receive,
+                &send,
+            ]
+            .concat(),
+        ),
+        ("not_a_message", [&[4, 16][..], &[0x5a; 16], &ring].concat()),
+        (
+            "asks_for_each_region",
+            [5, 0, 5, 1, 5, 2, 5, 3, 3, 9].to_vec(),
+        ),
+        (
+            "offers_its_segment",
+            [
+                6, 7, 0, 1, 0, 0, 0, 0, 0, 16, 0, 0, 1, 3, 11, 7, 0, 11, 7, 0, 9,
+            ]
+            .to_vec(),
+        ),
+        (
+            "offers_nothing",
+            [
+                6, 7, 200, 0, 0, 0, 0, 0, 255, 255, 255, 255, 0, 3, 11, 7, 0, 9,
+            ]
+            .to_vec(),
+        ),
+        ("says_goodbye", [10, 7, 1, 0, 0, 0, 3, 9, 10].to_vec()),
+        (
+            "refuses_by_word",
+            [10, 7, 0x11, 0xff, 0xff, 0xff, 3, 10, 9].to_vec(),
+        ),
+        ("enters_and_stays", [5, 0, 3, 8, 0, 9].to_vec()),
+    ];
+    // Of one seed, each level.
+    let whole = seeds[0].1.clone();
+    seeds.push(("message_unreliably", whole));
+    let level = |name: &str| u8::from(name != "message_unreliably") * 2;
+    seeds
+        .into_iter()
+        .map(|(name, operations)| {
+            let mut bytes = vec![level(name)];
+            bytes.extend(operations);
+            (name.to_owned(), bytes)
+        })
+        .collect()
+}
+
+const KINDS: [FrameKind; 7] = [
+    FrameKind::Send,
+    FrameKind::RdmaWrite,
+    FrameKind::ReadRequest,
+    FrameKind::ReadResponse,
+    FrameKind::Ack,
+    FrameKind::Refused,
+    FrameKind::Disconnect,
+];
+
+/// One NIC for all runs; nobody keeps its errors.
+static SITE: LazyLock<Site<'static>> = LazyLock::new(|| {
+    let lab: &'static dyn Lab = &*LAB;
+    let nic = Nic::open(lab.driver(Host::B)).must();
+    nic.on_error(|_| {}).must();
+    Site {
+        lab,
+        tag: nic.create_ptag().must(),
+        nic,
+        errors: Log::default(),
+    }
+});
+static LAB: LazyLock<ShmLab> = LazyLock::new(|| ShmLab::new(""));
