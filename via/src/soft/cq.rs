@@ -97,6 +97,10 @@ impl<D: Device> SoftCq<D> {
     /// Looks at `vi` from now on. Not with its lock held.
     pub(super) fn heat(&self, vi: &Arc<SoftVi<D>>) {
         let mut hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever destroys it forgets it next: kept, it would keep this queue for ever.
+        if vi.lock().destroyed {
+            return;
+        }
         match hot.iter_mut().find(|hot| hot.vi.id == vi.id) {
             Some(hot) => hot.fruitless = 0,
             None => hot.push(Hot {
