@@ -167,6 +167,7 @@ impl Default for Segments {
 }
 
 impl Segments {
+    #[inline]
     pub(crate) fn push(&mut self, segment: Segment) {
         match self.near.get_mut(usize::from(self.near_len)) {
             Some(place) => {

@@ -12,12 +12,16 @@ use crate::descriptor::Segments;
 use crate::{DescriptorAt, Fault, MemHandle, Op, Queue, RemoteSegment, Segment};
 
 impl<D: Device> SoftVi<D> {
+    /// Takes over the descriptor at `at`: what it asks for; its segments go to `segments`, which is empty before.
+    /// `None` if this VI may not use what lies there.
+    #[inline]
     pub(super) fn parse(
         &self,
         core: &mut Core<D>,
         queue: Queue,
         at: DescriptorAt,
-    ) -> Option<(Request, Segments)> {
+        segments: &mut Segments,
+    ) -> Option<Request> {
         let region = core.regions.get(&self.nic.registry, at.handle)?;
         let tag = core.attributes.ptag;
         if !at.addr.is_multiple_of(DESCRIPTOR_ALIGNMENT) || !region.memory.writable() {
@@ -40,7 +44,6 @@ impl<D: Device> SoftVi<D> {
             len: 0,
             fault: if in_limit { fault } else { Some(Fault::Format) },
         };
-        let mut segments = Segments::default();
         if in_limit {
             let len = CONTROL_LEN as u32 + u32::from(control.segments) * SEGMENT_LEN as u32;
             region.reach(at.addr, len, tag)?;
@@ -67,7 +70,7 @@ impl<D: Device> SoftVi<D> {
             request.fault = Some(Fault::Length);
         }
         clear(&region.memory, offset)?;
-        Some((request, segments))
+        Some(request)
     }
 
     /// Writes into the descriptor before it that this one follows.
@@ -143,6 +146,7 @@ fn clear(memory: &Memory, offset: usize) -> Option<()> {
 }
 
 /// Writes an outcome into the descriptor at `at`, its status last. Fails when its memory is gone.
+#[inline]
 pub(super) fn write_outcome(
     regions: &mut RegionCache,
     registry: &Registry,

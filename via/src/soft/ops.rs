@@ -7,6 +7,7 @@ use super::core::Attempt;
 use super::link::{Device, Goodbye, Link, Pending};
 use super::queue::{Plain, Request, Ticket};
 use super::vi::SoftVi;
+use crate::descriptor::Segments;
 use crate::provider::{DoneHandler, Export, Timeout, ViId, ViOps};
 use crate::{
     AsyncError, Descriptor, DescriptorAt, Done, Error, ErrorCode, Fault, NetAddress, Op, Queue,
@@ -153,7 +154,9 @@ impl<D: Device> ViOps for SoftVi<D> {
     fn post_at(&self, queue: Queue, at: DescriptorAt) -> Result<(), Error> {
         let mut core = self.enter()?;
         self.attend(&mut core);
-        let Some((request, segments)) = self.parse(&mut core, queue, at) else {
+        // Filled where it stays: moving what has just been written piece by piece costs more than writing it.
+        let mut segments = Segments::default();
+        let Some(request) = self.parse(&mut core, queue, at, &mut segments) else {
             self.report(AsyncError {
                 descriptor: Some(at.addr),
                 ..AsyncError::of_vi(ErrorCode::PostDesc, self.id)
@@ -165,7 +168,7 @@ impl<D: Device> ViOps for SoftVi<D> {
         };
         self.chain(&mut core, queue, at);
         let plain = Plain {
-            ticket: request.ticket,
+            ticket: Ticket::At(at),
             immediate: request.immediate,
             len: request.len,
         };
