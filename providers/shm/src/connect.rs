@@ -1,8 +1,9 @@
 //! Connection requests, and their answers.
 
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proto::setup::{self, MESSAGE_MAX, Message};
 use sys::net::{Conn, Received, Sent};
@@ -32,9 +33,7 @@ pub(crate) struct Client {
 
 impl Request {
     pub(crate) fn to_waiter(ask: &Ask) -> Result<Self, Error> {
-        let conn = (0..name::SLOTS)
-            .find_map(|slot| Conn::connect(&name::listener(&ask.remote, slot)).ok())
-            .ok_or(Error::NoMatch)?;
+        let conn = dial(BUSY_MAX, |slot| name::listener(&ask.remote, slot))?;
         let mut bytes = [0; MESSAGE_MAX];
         let message = Message::Request(to_wire(ask));
         match conn.send(message.encode(&mut bytes), &[]) {
@@ -184,6 +183,26 @@ impl Drop for ShmIncoming {
     }
 }
 
+/// Connects to the first of the names that somebody listens at, trying for so long while all lines
+/// are taken.
+pub(crate) fn dial(patience: Duration, name: impl Fn(usize) -> Vec<u8>) -> Result<Conn, Error> {
+    let end = Instant::now() + patience;
+    loop {
+        let mut busy = false;
+        for slot in 0..name::SLOTS {
+            match Conn::connect(&name(slot)) {
+                Ok(conn) => return Ok(conn),
+                Err(error) => busy |= error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        // Too many call at once, maybe out of malice: whoever listens is about to answer them.
+        if !busy || Instant::now() > end {
+            return Err(Error::NoMatch);
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Sends a message that needs no answer: an asker who is gone does not miss it.
 pub(crate) fn say(conn: &Conn, message: &Message) {
     let mut bytes = [0; MESSAGE_MAX];
@@ -250,5 +269,8 @@ pub(crate) fn mismatch(code: u8) -> Error {
     .find(|&error| error as u32 == u32::from(code))
     .unwrap_or(Error::NotReachable)
 }
+
+/// How long a caller tries while all lines are taken.
+pub(crate) const BUSY_MAX: Duration = Duration::from_millis(200);
 
 static SPINNER: LazyLock<Spinner> = LazyLock::new(|| Spinner::new(Limits::SOCKET));

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Listener, Received};
 use sys::poll::Interest;
+use sys::sync::{AtomicU32, Ordering};
 use via::soft::{Ask, Established};
 use via::{Error, NetAddress, ViAttributes};
 
 use crate::agent::{AgentShared, Member};
-use crate::connect::{accept, address_from_wire, answer, from_wire, say, to_wire};
+use crate::connect::{BUSY_MAX, accept, address_from_wire, answer, dial, from_wire, say, to_wire};
 use crate::link::ShmLink;
 use crate::name;
 
@@ -55,6 +56,8 @@ pub(crate) struct Offer {
     ask: Ask,
     agent: std::sync::Weak<AgentShared>,
     state: Mutex<State>,
+    /// How often its call was made again.
+    calls: AtomicU32,
     changed: Condvar,
 }
 
@@ -70,6 +73,7 @@ pub(crate) fn offer(agent: &Arc<AgentShared>, ask: &Ask) -> Result<Arc<Offer>, E
         ask: *ask,
         agent: Arc::downgrade(agent),
         state: Mutex::new(State::Open),
+        calls: AtomicU32::new(0),
         changed: Condvar::new(),
     });
     let offers = &agent.offers;
@@ -82,7 +86,7 @@ pub(crate) fn offer(agent: &Arc<AgentShared>, ask: &Ask) -> Result<Arc<Offer>, E
     }
     let listening = offers.wait(agent, &offer);
     let calling = (ask.local != ask.remote || listening.is_err())
-        && offers.call(agent, &offer, &mirrored(ask)).is_ok();
+        && offers.call(agent, &offer, &mirrored(ask), BUSY_MAX).is_ok();
     match listening {
         Err(error) if !calling => Err(error),
         _ => Ok(offer),
@@ -203,10 +207,9 @@ impl Offers {
         agent: &AgentShared,
         offer: &Arc<Offer>,
         mirrored: &(NetAddress, NetAddress),
+        patience: Duration,
     ) -> Result<(), Error> {
-        let conn = (0..name::SLOTS)
-            .find_map(|slot| Conn::connect(&name::offer(&mirrored.0, &mirrored.1, slot)).ok())
-            .ok_or(Error::NoMatch)?;
+        let conn = dial(patience, |slot| name::offer(&mirrored.0, &mirrored.1, slot))?;
         say(&conn, &Message::PeerRequest(to_wire(&offer.ask)));
         let conn = Arc::new(conn);
         self.watch(
@@ -214,15 +217,20 @@ impl Offers {
             Place::Call(Arc::clone(offer), Arc::clone(&conn)),
             &conn,
         )
+        .map(drop)
     }
 
-    fn watch(&self, agent: &AgentShared, place: Place, conn: &Conn) -> Result<(), Error> {
+    fn watch(&self, agent: &AgentShared, place: Place, conn: &Conn) -> Result<u32, Error> {
         let token = agent.next_token();
         self.table().members.insert(token, place);
-        agent
+        let added = agent
             .poller
-            .add(conn, Member::Offer.token(token), Interest::Read)
-            .map_err(|_| Error::Resource)
+            .add(conn, Member::Offer.token(token), Interest::Read);
+        if added.is_err() {
+            self.table().members.remove(&token);
+            return Err(Error::Resource);
+        }
+        Ok(token)
     }
 
     fn unwatch(&self, agent: &AgentShared, id: u32, conn: &Conn) {
@@ -232,7 +240,8 @@ impl Offers {
     }
 
     fn greet(&self, agent: &AgentShared, pair: &(NetAddress, NetAddress)) {
-        loop {
+        // Not all at once, if they are many: others want to be looked after too.
+        for _ in 0..CALLS_A_TIME {
             let conn = {
                 let table = self.table();
                 let Some(point) = table.points.get(pair) else {
@@ -240,15 +249,36 @@ impl Offers {
                 };
                 point.listener.accept()
             };
+            self.hang_up_on_silent(agent, pair);
             let Ok(Some(conn)) = conn else {
                 return;
             };
             let conn = Arc::new(conn);
             let place = Place::Caller(*pair, Arc::clone(&conn));
             // Out of room for one more member: it is hung up.
-            if self.watch(agent, place, &conn).is_err() {
+            let Ok(id) = self.watch(agent, place, &conn) else {
                 return;
-            }
+            };
+            // It has most likely said what it wants.
+            self.attend_caller(agent, id, pair, &conn);
+        }
+    }
+
+    /// Makes room for one more caller: the one that has been silent for longest goes.
+    fn hang_up_on_silent(&self, agent: &AgentShared, pair: &(NetAddress, NetAddress)) {
+        let mut table = self.table();
+        let callers = table.members.iter().filter_map(|(&id, place)| match place {
+            Place::Caller(to, conn) if to == pair => Some((id, Arc::clone(conn))),
+            _ => None,
+        });
+        let callers: Vec<_> = callers.collect();
+        if callers.len() >= SILENT_MAX
+            && let Some((id, conn)) = callers.into_iter().min_by_key(|&(id, _)| id)
+        {
+            table.members.remove(&id);
+            drop(table);
+            let removed = agent.poller.remove(&*conn);
+            debug_assert!(removed.is_ok(), "added before");
         }
     }
 
@@ -319,13 +349,28 @@ impl Offers {
         let outcome = match answer(conn) {
             Ok(None) => return,
             Ok(Some(established)) => Ok(established),
-            // Nobody was there after all: the offer stands.
-            Err(Error::NoMatch) => return self.unwatch(agent, id, conn),
+            Err(Error::NoMatch) => {
+                self.unwatch(agent, id, conn);
+                return self.call_again(agent, offer);
+            }
             Err(error) => Err(error),
         };
         self.unwatch(agent, id, conn);
         if offer.settle(outcome) {
             self.withdraw(agent, offer);
+        }
+    }
+
+    /// Nobody was there after all: the offer stands. It may have been somebody who left while his
+    /// successor called us, and was hung up on because our call counts.
+    fn call_again(&self, agent: &AgentShared, offer: &Arc<Offer>) {
+        let counts = offer.ask.local < offer.ask.remote;
+        if counts
+            && offer.is_open()
+            && offer.calls.fetch_add(1, Ordering::Relaxed) < CALLS_AGAIN_MAX
+        {
+            // If nobody is there now either, whoever comes will call.
+            let _nobody = self.call(agent, offer, &mirrored(&offer.ask), Duration::ZERO);
         }
     }
 
@@ -410,3 +455,10 @@ fn pair(ask: &Ask) -> (NetAddress, NetAddress) {
 fn mirrored(ask: &Ask) -> (NetAddress, NetAddress) {
     (ask.remote, ask.local)
 }
+
+/// Calls that are taken before the agent looks at anything else.
+const CALLS_A_TIME: usize = 64;
+/// How often an offer's call is made again: who hangs up for ever is no peer.
+const CALLS_AGAIN_MAX: u32 = 8;
+/// Callers of a point that may have said nothing yet.
+const SILENT_MAX: usize = 64;
