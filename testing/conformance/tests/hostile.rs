@@ -15,7 +15,7 @@ fn alone(test: impl FnOnce(&ShmLab) + Send + 'static) {
 
 #[test]
 fn garbage_in_all_that_it_reaches() {
-    let (connections, steps) = if is_long() { (600, 2000) } else { (60, 300) };
+    let (connections, steps) = if is_long() { (2000, 3000) } else { (300, 1000) };
     alone(move |lab| hostile::withstand_garbage(lab, connections, steps));
 }
 
