@@ -25,12 +25,12 @@ mod tests;
 pub struct Cell(pub [u32; WORDS]);
 
 impl Cell {
-    /// The cell's first 8 bytes, tag in the low half, and the other 56.
+    /// The first word, and the others in pairs.
     #[inline]
-    fn pack(self, tag: u32) -> (u64, [u64; 7]) {
+    fn pairs(self) -> (u32, [u64; 7]) {
         let [first, rest @ ..] = self.0;
         let body = std::array::from_fn(|i| join(rest[2 * i], rest[2 * i + 1]));
-        (join(tag, first), body)
+        (first, body)
     }
 
     #[inline]

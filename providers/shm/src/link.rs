@@ -26,6 +26,7 @@ const AT_WORD: usize = HEAD_WORDS;
 const INLINE_WORD: usize = HEAD_WORDS + 1;
 /// Payload that fits in the cell.
 const INLINE_MAX: usize = (WORDS - INLINE_WORD) * 4;
+const _: () = assert!(AT_WORD == 10 && INLINE_MAX == 16, "as `commit` packs them");
 
 pub(crate) struct ShmLink {
     producer: Producer,
@@ -159,15 +160,19 @@ impl Link for ShmLink {
 
     #[inline]
     fn commit(&mut self, head: &Head) {
-        let mut words = [0; WORDS];
-        words[..HEAD_WORDS].copy_from_slice(&head.encode());
-        words[AT_WORD] = self.reserved.at;
-        for (word, bytes) in words[INLINE_WORD..]
-            .iter_mut()
-            .zip(self.reserved.inline.as_chunks::<4>().0)
-        {
-            *word = u32::from_ne_bytes(*bytes);
-        }
+        let [first, a, b, c, d, e, f, g, h, i] = head.encode();
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let (inline, _) = self.reserved.inline.as_chunks::<8>();
+        let payload = |n: usize| inline.get(n).map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let body = [
+            pair(a, b),
+            pair(c, d),
+            pair(e, f),
+            pair(g, h),
+            pair(i, self.reserved.at),
+            payload(0),
+            payload(1),
+        ];
         if head.seq != 0
             && !matches!(
                 head.kind,
@@ -176,7 +181,7 @@ impl Link for ShmLink {
         {
             self.last_seq = head.seq;
         }
-        self.producer.publish(Cell(words));
+        self.producer.publish_pairs(first, body);
     }
 
     #[inline]

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::{
     mem::{Memory, OutOfRange, StoreChoice},
-    ring::{CELLS_MAX, Cell, Cells, tag},
+    ring::{CELLS_MAX, Cell, Cells, join, tag},
     segment::Direction,
 };
 
@@ -82,6 +82,14 @@ impl<S: Cells> Producer<S> {
     /// Without a reservation there is nothing to publish, and nothing happens.
     #[inline]
     pub fn publish(&mut self, cell: Cell) {
+        let (first, body) = cell.pairs();
+        self.publish_pairs(first, body);
+    }
+
+    /// As [`Producer::publish`], with the cell's other 14 words in pairs, the first in the low half: who has them in registers
+    /// need not store words that are then loaded in pairs, for which the load would wait.
+    #[inline]
+    pub fn publish_pairs(&mut self, first: u32, body: [u64; 7]) {
         let Some(piece) = self.reserved.take() else {
             debug_assert!(false, "published without a reservation");
             return;
@@ -89,7 +97,7 @@ impl<S: Cells> Producer<S> {
         let index = self.produced % S::COUNT;
         self.head = piece.end;
         self.ends[index as usize] = piece.end;
-        let (head, body) = cell.pack(tag(self.produced, S::COUNT));
+        let head = join(tag(self.produced, S::COUNT), first);
         self.cells.publish(index, head, body);
         self.produced = self.produced.wrapping_add(1);
     }

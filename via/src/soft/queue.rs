@@ -122,9 +122,11 @@ impl WorkQueue {
 
     /// Adds a descriptor that has left as message `seq` while it was posted, and with the outcome, if
     /// that is known. Everything before it has been begun.
-    #[inline]
-    pub(super) fn push_begun(&mut self, plain: Plain, seq: u32, outcome: Option<Outcome>) {
+    /// Returns whether it has ended and its turn has come.
+    #[inline(always)]
+    pub(super) fn push_begun(&mut self, plain: Plain, seq: u32, outcome: Option<Outcome>) -> bool {
         debug_assert_eq!(self.next, self.posted.len());
+        let turn = self.ready == self.posted.len();
         self.posted.push_back(Posted {
             request: Request {
                 ticket: plain.ticket,
@@ -141,6 +143,13 @@ impl WorkQueue {
             segments: 0,
         });
         self.next += 1;
+        turn && outcome.is_some()
+    }
+
+    /// Counts the next ended descriptor as ready: nobody is to be told of it.
+    #[inline]
+    pub(super) fn skip_ready(&mut self) {
+        self.ready += 1;
     }
 
     pub(super) fn last(&self) -> Option<&Posted> {

@@ -3,7 +3,7 @@
 use super::core::{Core, Leaving, Response, sent_op};
 use super::link::{Device, Link};
 use super::memory::Reach;
-use super::queue::{Cursor, Outcome, Plain, WorkQueue};
+use super::queue::{Cursor, Outcome, Plain, Ticket, WorkQueue};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
 use crate::{CompletedOp, Fault, Op, Queue, Segment};
@@ -48,7 +48,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// Sends a message that fits in one frame and need not wait, straight from its descriptor.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_now(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
         let Some(link) = &mut core.link else {
             return false;
@@ -83,8 +83,12 @@ impl<D: Device> SoftVi<D> {
         core.outbound.seq = seq;
         let outcome = Outcome::done(CompletedOp::Send, len, None);
         let done = (!core.awaits_acks()).then_some(outcome);
-        core.send.push_begun(plain, seq, done);
-        if done.is_some() {
+        let ready = core.send.push_begun(plain, seq, done);
+        let unheard = ready && core.sleepers == 0 && self.cq(Queue::Send).is_none();
+        let unheard = unheard && core.notify[Queue::Send as usize].is_empty();
+        if unheard && matches!(plain.ticket, Ticket::Named(_)) {
+            core.send.skip_ready();
+        } else if done.is_some() {
             self.settle(core, Queue::Send);
         }
         true
