@@ -42,8 +42,10 @@ pub(crate) struct Owner {
 /// Who wants to be woken.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Bell {
-    /// A thread that sleeps on the VI.
+    /// Threads that sleep on the VI, or are about to, or did lately.
     pub(crate) caller: bool,
+    /// How many do.
+    pub(crate) asleep: usize,
     /// The agent, or a sleeper on the completion queue.
     pub(crate) agent: bool,
     /// Counts how often it has rung, for the caller.
@@ -347,6 +349,11 @@ impl End {
     /// Whether anything is there to be looked at.
     pub(crate) fn is_ready(&self) -> bool {
         !self.inbox.is_empty() || self.ended.is_some()
+    }
+
+    /// Whether somebody still has to look at it.
+    pub(crate) fn has_unseen(&self) -> bool {
+        self.bell.news || self.is_ready()
     }
 
     /// A body has arrived; whether it is news.

@@ -224,7 +224,7 @@ impl Core {
 
     /// Sees to it that errands are run although this thread cannot.
     fn call_agent(self: &Arc<Self>, state: &mut State) {
-        if !state.errands.are_idle() {
+        if !state.errands.are_planned() {
             return;
         }
         if state.agent.thread.is_none() {
@@ -240,8 +240,13 @@ impl Core {
     fn run_agent(&self, generation: u64) {
         let mut state = self.lock();
         while state.agent.generation == generation {
+            let later = state.tend_due();
             if state.errands.are_idle() {
                 state = self.run_errands(state);
+            } else if let Some(due) = later {
+                let left = due.saturating_duration_since(Instant::now());
+                let woken = self.called.wait_timeout(state, left);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
             } else {
                 let woken = self.called.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);

@@ -193,11 +193,17 @@ impl Drop for Endpoint {
 
 impl Waiter for Bell {
     fn sleep(&self, ticket: u32, deadline: Option<Instant>) {
+        self.core.act(|state| {
+            if let Some(end) = state.end(self.key) {
+                end.bell.asleep += 1;
+            }
+        });
         // What has ended is found by looking again.
         let _rung_or_late = self.core.wait(deadline, |state| {
             let end = state.end(self.key);
             end.is_none_or(|end| end.bell.rung != ticket).then_some(())
         });
+        self.core.act(|state| state.awake(self.key));
     }
 
     fn wake(&self) {

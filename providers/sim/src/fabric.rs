@@ -13,6 +13,7 @@ use crate::config::{FabricConfig, Noise};
 use crate::core::Core;
 use crate::fault::Act;
 use crate::medium::{Counters, EndKey, Event, HostNo};
+use crate::state::State;
 use crate::trace::Trace;
 
 /// A network of simulated hosts. Clones are the same network.
@@ -35,11 +36,13 @@ pub struct Host {
 #[must_use]
 pub struct Participant {
     core: Arc<Core>,
+    no: u64,
 }
 
 /// A thread begun by [`Fabric::spawn`].
 pub struct Spawned<T> {
-    fabric: Fabric,
+    core: Arc<Core>,
+    no: u64,
     thread: thread::JoinHandle<T>,
 }
 
@@ -89,25 +92,26 @@ impl Fabric {
     /// Counts one more thread: gated time stands still while it computes. To be called before the
     /// thread begins, the guard to be dropped when it ends.
     pub fn take_part(&self) -> Participant {
-        self.core.act(|state| state.gate.join());
         Participant {
             core: Arc::clone(&self.core),
+            no: self.core.act(|state| state.join()),
         }
     }
 
     /// Begins a thread that takes part.
     pub fn spawn<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> Spawned<T> {
         let part = self.take_part();
+        let no = part.no;
         let thread = thread::spawn(move || {
             let _part = part;
             run()
         });
-        let fabric = self.clone();
-        Spawned { fabric, thread }
+        let core = Arc::clone(&self.core);
+        Spawned { core, no, thread }
     }
 
     /// Runs what may block outside the fabric: the calling thread, which takes part, does not
-    /// count meanwhile.
+    /// count meanwhile. When all others wait, time goes on without it.
     pub fn outside<T>(&self, run: impl FnOnce() -> T) -> T {
         self.core.act(|state| state.gate.leave());
         let _back = Rejoin(&self.core);
@@ -198,17 +202,19 @@ impl Driver for Host {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        self.core.act(|state| state.gate.leave());
+        self.core.act(|state| state.leave(self.no));
     }
 }
 
 impl<T> Spawned<T> {
-    /// Waits for its end; the calling thread, which takes part, does not count meanwhile.
+    /// Waits in the fabric for its end.
     ///
     /// # Errors
     /// What it panicked with.
     pub fn join(self) -> thread::Result<T> {
-        self.fabric.outside(|| self.thread.join())
+        let gone = |state: &mut State| (!state.takes_part(self.no)).then_some(());
+        let _gone = self.core.wait(None, gone);
+        self.thread.join()
     }
 }
 

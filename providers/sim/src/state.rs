@@ -1,9 +1,9 @@
 //! Everything on a fabric, and what each event does to it. Guarded by one lock.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use via::Reliability;
 use via::provider::ViId;
@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) meetings: Meetings,
     pub(crate) errands: Errands,
     pub(crate) agent: Agent,
+    /// The threads that take part beyond the first ones.
+    parts: BTreeSet<u64>,
     conns_made: u64,
     made: u64,
 }
@@ -51,6 +53,8 @@ pub(crate) struct Sleepers {
 #[derive(Default)]
 pub(crate) struct Errands {
     queue: VecDeque<EndKey>,
+    /// In free time: when to see whether there is one; oldest first.
+    later: VecDeque<(Instant, EndKey)>,
     /// A thread is at it.
     pub(crate) running: bool,
 }
@@ -79,9 +83,27 @@ impl State {
             meetings: Meetings::default(),
             errands: Errands::default(),
             agent: Agent::default(),
+            parts: BTreeSet::new(),
             conns_made: 0,
             made: 0,
         }
+    }
+
+    /// One more thread takes part.
+    pub(crate) fn join(&mut self) -> u64 {
+        let no = self.number();
+        self.parts.insert(no);
+        self.gate.join();
+        no
+    }
+
+    pub(crate) fn leave(&mut self, part: u64) {
+        self.parts.remove(&part);
+        self.gate.leave();
+    }
+
+    pub(crate) fn takes_part(&self, part: u64) -> bool {
+        self.parts.contains(&part)
     }
 
     /// A number that nothing else on the fabric has.
@@ -146,7 +168,9 @@ impl State {
         if end.bell.caller {
             end.bell.rung += 1;
             self.gate.stir();
-            return;
+            if end.bell.asleep > 0 {
+                return;
+            }
         }
         let Some((_, vi)) = end.owner.vi else {
             // Whoever it will belong to is told then.
@@ -160,17 +184,58 @@ impl State {
                 }
                 self.gate.stir();
             }
-            _ if end.bell.agent || self.medium.config.time == Time::Free => {
+            _ if end.bell.agent => self.errands.add(key),
+            // Its owner polls, or did until lately.
+            _ => self.tend_later(key),
+        }
+    }
+
+    /// A thread has stopped sleeping at `key`, perhaps for another reason than what waits there.
+    pub(crate) fn awake(&mut self, key: EndKey) {
+        let Some(end) = self.end(key) else {
+            return;
+        };
+        end.bell.asleep = end.bell.asleep.saturating_sub(1);
+        if end.bell.asleep == 0 && end.has_unseen() {
+            self.tend_later(key);
+        }
+    }
+
+    /// Has somebody see to it, some time later, if nobody has looked at `key` by then.
+    fn tend_later(&mut self, key: EndKey) {
+        let free = self.medium.config.time == Time::Free;
+        let Some(end) = self.end(key).filter(|end| !end.bell.tended) else {
+            return;
+        };
+        end.bell.tended = true;
+        if free {
+            let due = Instant::now() + TEND_AFTER_FREE;
+            self.errands.later.push_back((due, key));
+        } else {
+            let due = self.medium.now + TEND_AFTER;
+            self.medium.at(due, Event::Tend { of: key });
+        }
+    }
+
+    fn tend(&mut self, key: EndKey) {
+        if let Some(end) = self.end(key) {
+            end.bell.tended = false;
+            if end.bell.asleep == 0 && end.has_unseen() && end.owner.vi.is_some() {
                 self.errands.add(key);
             }
-            // Its owner polls, or did until lately.
-            _ if end.bell.tended => {}
-            _ => {
-                end.bell.tended = true;
-                let due = self.medium.now + TEND_AFTER;
-                self.medium.at(due, Event::Tend { of: key });
-            }
         }
+    }
+
+    /// In free time: makes errands of what is due, and tells when more will be.
+    pub(crate) fn tend_due(&mut self) -> Option<Instant> {
+        while let Some(&(due, key)) = self.errands.later.front() {
+            if due > Instant::now() {
+                return Some(due);
+            }
+            self.errands.later.pop_front();
+            self.tend(key);
+        }
+        None
     }
 
     /// Goes on to whatever comes next: an event, or a time that somebody waits for. `false` when
@@ -206,15 +271,7 @@ impl State {
             Event::Ended { to, why } => {
                 self.on_conn(to, |conn, _| conn.handle_end(to.side, why));
             }
-            Event::Tend { of } => {
-                if let Some(end) = self.end(of) {
-                    end.bell.tended = false;
-                    let unseen = end.bell.news && !end.bell.caller;
-                    if unseen && end.owner.vi.is_some() {
-                        self.errands.add(of);
-                    }
-                }
-            }
+            Event::Tend { of } => self.tend(of),
             Event::Request(no) => self.request_arrives(no),
             Event::Offer(no) => self.offer_arrives(no),
             Event::Answer(no, answer) => self.answer_arrives(no, answer),
@@ -273,6 +330,11 @@ impl Errands {
     pub(crate) fn are_idle(&self) -> bool {
         !self.running && !self.queue.is_empty()
     }
+
+    /// Whether there is something for an agent, now or later.
+    pub(crate) fn are_planned(&self) -> bool {
+        self.are_idle() || !self.later.is_empty()
+    }
 }
 
 impl Sleepers {
@@ -292,4 +354,5 @@ impl Sleepers {
 
 /// How long news may wait for an owner who polls before somebody sees whether he still does.
 const TEND_AFTER: Duration = Duration::from_micros(20);
+const TEND_AFTER_FREE: Duration = Duration::from_micros(200);
 const KNOWN_MAX: usize = 256;

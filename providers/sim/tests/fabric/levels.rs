@@ -1,6 +1,6 @@
 //! Messages at all three levels, on quiet and on noisy networks.
 
-use via::{Descriptor, Fault, Reliability, ViState};
+use via::{Descriptor, Fault, Region, Reliability, Vi, ViState};
 
 use crate::kit::*;
 
@@ -175,5 +175,35 @@ fn a_missing_receive_breaks_reliable_connections_only() {
         }
         let expected = (level == Reliability::ReliableReception).then_some(Fault::RemoteDescriptor);
         assert_eq!(outcome, expected, "{level}");
+    }
+}
+
+#[test]
+fn both_directions_at_full_load_make_progress() {
+    for level in Reliability::ALL {
+        let pair = Pair::new(Default::default(), level);
+        let most = pair.a.nic.attributes().max_descriptors_per_queue;
+        let (here, there) = (pair.a.region(700), pair.b.region(700));
+        for token in 0..most.into() {
+            post_recv(&pair.va, &here, 0..700, token);
+            post_recv(&pair.vb, &there, 0..700, token);
+        }
+        let drive = |vi: &Vi, region: &Region| {
+            for token in 0..most {
+                post_send(vi, region, 0..700, token);
+            }
+            for _ in 0..most {
+                sent(vi);
+            }
+        };
+        std::thread::scope(|scope| {
+            let part = pair.fabric.take_part();
+            let other = scope.spawn(|| {
+                let _part = part;
+                drive(&pair.vb, &there);
+            });
+            drive(&pair.va, &here);
+            pair.fabric.outside(|| other.join().must());
+        });
     }
 }
