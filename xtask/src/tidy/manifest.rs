@@ -245,6 +245,10 @@ const LAYERS: &[Layer] = &[
         uses: &["proto", "sys", "via", "providers/", "sockets", "abi/"],
     },
     Layer {
+        folder: "testing/conformance/fuzz",
+        uses: &["testing/"],
+    },
+    Layer {
         folder: "testing/",
         uses: &[
             "proto",
