@@ -40,8 +40,10 @@ fn idle() {
         exchange(a, b, &buffer);
     }
     report("after a message each way", before);
+    // tidy: sleep because the agent is given time to fall asleep
     thread::sleep(Duration::from_millis(200));
     let (start, used) = (Instant::now(), cpu_ticks());
+    // tidy: sleep because the cost of doing nothing is what is measured
     thread::sleep(Duration::from_secs(5));
     let busy = cpu_ticks() - used;
     println!(

@@ -350,8 +350,9 @@ impl<D: Device> SoftVi<D> {
         if unsent || !core.awaits_acks() {
             return Err(Garbage);
         }
-        let first = core.send.first_open().unwrap_or(core.send.next());
-        for index in first..core.send.next() {
+        let next = core.send.next();
+        let first = core.send.first_open().unwrap_or(next);
+        for index in first..next {
             let Some(posted) = core.send.get(index) else {
                 break;
             };
