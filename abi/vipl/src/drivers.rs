@@ -28,7 +28,7 @@ pub(crate) fn find(device: &str) -> Result<(&'static dyn Driver, OpenOptions), E
 
 const STRICT: &str = "SOVIA_VIPL_STRICT";
 
-static DRIVERS: [&dyn Driver; 1] = [&shm::DRIVER];
+static DRIVERS: [&dyn Driver; 2] = [&shm::DRIVER, &sim::DRIVER];
 
 #[cfg(test)]
 mod tests {
@@ -40,15 +40,16 @@ mod tests {
 
     #[test]
     fn names() {
-        let name = DRIVERS[0].name();
-        assert_eq!(options(name), Some(false));
-        assert_eq!(options(&format!("{name},strict")), Some(true));
-        assert_eq!(options(&format!("{name},strict,strict")), Some(true));
+        for name in ["shm", "sim"] {
+            assert_eq!(options(name), Some(false));
+            assert_eq!(options(&format!("{name},strict")), Some(true));
+            assert_eq!(options(&format!("{name},strict,strict")), Some(true));
+        }
         for bad in ["", ",", "strict", "no_such_nic", " shm", "SHM"] {
             assert_eq!(options(bad), None, "{bad}");
         }
         for tail in [",", ",strict,", ", strict", ",no_such_word"] {
-            assert_eq!(options(&format!("{name}{tail}")), None, "{tail}");
+            assert_eq!(options(&format!("shm{tail}")), None, "{tail}");
         }
     }
 }
