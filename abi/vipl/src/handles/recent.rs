@@ -1,6 +1,7 @@
 //! The objects that a thread used last: found again without a lock and without touching a count.
 
 use std::cell::RefCell;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
@@ -71,23 +72,21 @@ impl<T: Remembered> Handle<T> {
     /// As [`Handle::get`], and those of `call`.
     #[inline(always)]
     pub(crate) fn with<R>(self, call: impl FnOnce(&T) -> Result<R, Error>) -> Result<R, Error> {
-        let mut call = Some(call);
-        let done = T::recent().try_with(|recent| {
-            let mut recent = recent.try_borrow_mut().ok()?;
-            if let Some(object) = recent.find(self) {
-                return call.take().map(|call| call(object));
-            }
-            match recent.learn(self) {
-                Ok(object) => call.take().map(|call| call(object)),
-                Err(error) => Some(Err(error)),
-            }
+        // By a pointer, because a closure around `call` is too large to be kept inline.
+        let recent = T::recent().try_with(|recent| NonNull::from(recent));
+        let recent = recent.as_ref().ok().and_then(|recent| {
+            // SAFETY: it is this thread's own, and stays until the thread's destructors run, which is after this call.
+            unsafe { recent.as_ref() }.try_borrow_mut().ok()
         });
-        match (done, call) {
-            (Ok(Some(result)), _) => result,
+        let Some(mut recent) = recent else {
             // The thread is ending, or a handler of signals came between.
-            (_, Some(call)) => call(&*self.get()?),
-            (_, None) => Err(Error::Resource),
-        }
+            return call(&*self.get()?);
+        };
+        let object = match recent.find(self) {
+            Some(object) => object,
+            None => recent.learn(self)?,
+        };
+        call(object)
     }
 
     /// Takes the object out of its table, and out of what this thread remembers.
