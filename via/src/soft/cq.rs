@@ -116,6 +116,11 @@ impl<D: Device> SoftCq<D> {
         hot.retain(|hot| hot.vi.id != vi);
     }
 
+    /// Whether somebody is to be called with the next entry.
+    pub(super) fn has_handlers(&self) -> bool {
+        !self.entries().handlers.is_empty()
+    }
+
     pub(super) fn end_life(&self) {
         let mut entries = self.entries();
         entries.destroyed = true;

@@ -85,15 +85,23 @@ impl<D: Device> SoftVi<D> {
         if !self.attended.load(Ordering::Relaxed) {
             self.attended.store(true, Ordering::Relaxed);
         }
-        if std::mem::take(&mut core.armed)
+        if core.armed
+            && !self.has_handlers(core)
             && let Some(link) = &mut core.link
         {
+            core.armed = false;
             // A caller that sleeps keeps its request: a bell has no other way to tell them apart.
             if core.sleepers == 0 {
                 link.disarm();
             }
             self.nic.device.stirred(self.id);
         }
+    }
+
+    /// Whether somebody is to be called with the next completion: the owner is elsewhere then, whatever else it does here.
+    fn has_handlers(&self, core: &Core<D>) -> bool {
+        core.notify.iter().any(|handlers| !handlers.is_empty())
+            || self.bound_cqs().any(|cq| cq.has_handlers())
     }
 
     /// Arms the link for the agent, or for a sleeper on a completion queue, and looks once more.
