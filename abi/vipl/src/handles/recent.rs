@@ -20,7 +20,7 @@ pub(crate) type RecentCell<T> = RefCell<Recent<T>>;
 
 /// A few objects, each where its handle's index says.
 ///
-/// They are kept alive until another takes their place, the thread looks for them in vain, or it ends.
+/// They are kept alive until another takes their place, the thread has to look for any other after they were removed, or it ends.
 pub(crate) struct Recent<T: 'static> {
     entries: [Option<Entry<T>>; ENTRIES],
 }
@@ -52,6 +52,11 @@ impl<T: Object> Recent<T> {
     #[cold]
     #[inline(never)]
     fn learn(&mut self, handle: Handle<T>) -> Result<&T, Error> {
+        for entry in &mut self.entries {
+            if entry.as_ref().is_some_and(|it| !it.slot.holds(it.handle)) {
+                *entry = None;
+            }
+        }
         let place = &mut self.entries[handle.index() % ENTRIES];
         *place = None;
         let slot = T::table().slot(handle).ok_or(Error::InvalidParameter)?;

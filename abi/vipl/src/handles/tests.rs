@@ -168,6 +168,21 @@ fn removing_lets_go() {
 }
 
 #[test]
+fn removed_elsewhere_and_forgotten_with_the_next() {
+    let (handle, other) = (insert(5), insert(6));
+    let things = [handle, other].map(|handle| handle.get().expect("it is there"));
+    assert_eq!(look(handle), [Some(5); 2]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| handle.remove());
+    });
+    assert_eq!(Arc::strong_count(&things[0]), 2);
+    assert_eq!(look(other), [Some(6); 2]);
+    assert_eq!(Arc::strong_count(&things[0]), 1);
+    other.remove();
+    assert_eq!(Arc::strong_count(&things[1]), 1);
+}
+
+#[test]
 fn removed_in_the_middle_of_a_call() {
     let handle = insert(4);
     let seen = handle.with(|thing| {
