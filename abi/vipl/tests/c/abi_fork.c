@@ -1,4 +1,7 @@
-/* abi_fork - statement 205: after fork the child's calls with old handles are refused and the parent's VI keeps working. */
+/*
+ * abi_fork - statement 205: after fork the child's calls with old handles are refused and the parent's VI keeps working; the child
+ * may open the device for itself.
+ */
 #include "calls.h"
 
 static void transfer(struct verdict *verdict, VIP_VI_HANDLE from, VIP_VI_HANDLE to, struct memory *memory, VIP_UINT8 value)
@@ -17,9 +20,28 @@ static void transfer(struct verdict *verdict, VIP_VI_HANDLE from, VIP_VI_HANDLE 
     check(verdict, *in == value, "%u arrived instead of %u", *in, value);
 }
 
+/* Two VIs of the child's, connected to each other. */
+static void child_of_its_own(struct verdict *verdict, const char *device)
+{
+    struct nic    nic;
+    struct memory memory;
+    VIP_VI_HANDLE vis[2];
+
+    nic_open(&nic, device);
+    memory_get(&nic, &memory, 4096, VIP_FALSE);
+    vis[0] = vi_create(&nic, NULL, NULL, VIP_FALSE);
+    vis[1] = vi_create(&nic, NULL, NULL, VIP_FALSE);
+    connect_pair(&nic, vis[0], vis[1], 'o');
+    transfer(verdict, vis[0], vis[1], &memory, 4);
+    vi_close(vis[0]);
+    vi_close(vis[1]);
+    memory_put(&nic, &memory);
+    nic_close(&nic);
+}
+
 /* Ends by exit, so that whatever the library does at exit happens in the child too. */
-__attribute__((noreturn)) static void child(const struct calls *calls, const VIP_VI_HANDLE *vis, VIP_CQ_HANDLE cq,
-                                            VIP_CONN_HANDLE connection)
+__attribute__((noreturn)) static void child(const struct calls *calls, const char *device, const VIP_VI_HANDLE *vis,
+                                            VIP_CQ_HANDLE cq, VIP_CONN_HANDLE connection)
 {
     limit_time();
     calls_with_nic(calls, calls->nic->handle, "the parent's NIC");
@@ -27,6 +49,8 @@ __attribute__((noreturn)) static void child(const struct calls *calls, const VIP
     calls_with_vi(calls, vis[1], "the parent's other VI");
     calls_with_cq(calls, cq, "the parent's CQ");
     calls_with_connection(calls, connection, "the parent's connection");
+    child_of_its_own(calls->verdict, device);
+    calls_with_vi(calls, vis[0], "the parent's VI, again");
     exit(calls->verdict->failures > 0);
 }
 
@@ -71,7 +95,7 @@ int main(void)
     pid = fork();
     NEED(pid >= 0);
     if (pid == 0)
-        child(&calls, vis, cq, connection);
+        child(&calls, device, vis, cq, connection);
     NEED(waitpid(pid, &status, 0) == pid);
     check(&verdict, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %#x", (unsigned)status);
 
