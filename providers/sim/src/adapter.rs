@@ -16,7 +16,7 @@ use via::{
 use crate::connect::{Call, Offer};
 use crate::core::Core;
 use crate::endpoint::Endpoint;
-use crate::medium::HostNo;
+use crate::event::HostNo;
 use crate::state::{Nic, Sleepers};
 
 /// An open NIC of a fabric.
@@ -201,7 +201,9 @@ impl Device for Adapter {
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        self.stop();
+        if !self.core.is_inherited() {
+            self.stop();
+        }
     }
 }
 
@@ -238,7 +240,9 @@ impl CqWaiter for CqBell {
 
 impl Drop for CqBell {
     fn drop(&mut self) {
-        self.core.act(|state| state.cqs.remove(&self.no));
+        if !self.core.is_inherited() {
+            self.core.act(|state| state.cqs.remove(&self.no));
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use via::{Error, NetAddress, ViAttributes};
 use crate::adapter::NicNo;
 use crate::core::Core;
 use crate::endpoint::Endpoint;
-use crate::medium::HostNo;
+use crate::event::HostNo;
 use crate::meet::{Answer, RequestNo};
 
 /// A request that this side made.
@@ -54,7 +54,9 @@ impl Pending for Offer {
 
 impl Drop for Offer {
     fn drop(&mut self) {
-        self.core.act(|state| state.forget(self.no));
+        if !self.core.is_inherited() {
+            self.core.act(|state| state.forget(self.no));
+        }
     }
 }
 

@@ -10,13 +10,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use crate::config::{FabricConfig, Time};
+use crate::event::EndKey;
 use crate::gate::{Polled, WaitNo};
-use crate::medium::{EndKey, Medium};
+use crate::medium::Medium;
 use crate::state::State;
 
 pub(crate) struct Core {
     pub(crate) config: FabricConfig,
     epoch: Instant,
+    fork_generation: u32,
     state: Mutex<State>,
     /// Something may have become possible.
     changed: Condvar,
@@ -37,6 +39,7 @@ impl Core {
         Arc::new(Self {
             config,
             epoch: Instant::now(),
+            fork_generation: sys::fork::generation(),
             state: Mutex::new(State::new(Medium::new(config))),
             changed: Condvar::new(),
             called: Condvar::new(),
@@ -49,6 +52,12 @@ impl Core {
             Time::Gated { .. } => self.epoch + self.lock().medium.now,
             Time::Free => Instant::now(),
         }
+    }
+
+    /// Whether this is a copy in a forked child. Its lock may be held by a thread that is not here,
+    /// so what is dropped there must not touch it.
+    pub(crate) fn is_inherited(&self) -> bool {
+        sys::fork::generation() != self.fork_generation
     }
 
     /// Changes the state.

@@ -8,7 +8,7 @@ use sys::mem::{Memory, OutOfRange};
 use via::soft::{Garbage, Goodbye, Link, Sleeper, Waiter};
 
 use crate::core::Core;
-use crate::medium::EndKey;
+use crate::event::EndKey;
 use crate::packet::{Body, Frame};
 
 /// One end of a connection on a fabric.
@@ -187,7 +187,9 @@ impl Link for Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.core.act(|state| state.drop_link(self.key));
+        if !self.core.is_inherited() {
+            self.core.act(|state| state.drop_link(self.key));
+        }
     }
 }
 

@@ -11,8 +11,9 @@ use via::soft::SoftNic;
 use crate::adapter::Adapter;
 use crate::config::{FabricConfig, Noise};
 use crate::core::Core;
+use crate::event::{EndKey, Event, HostNo};
 use crate::fault::Act;
-use crate::medium::{Counters, EndKey, Event, HostNo};
+use crate::medium::Counters;
 use crate::state::State;
 use crate::trace::Trace;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use crate::medium::EndKey;
+use crate::event::EndKey;
 
 /// Knows who waits, and so whether anybody could still do something at the present time.
 ///

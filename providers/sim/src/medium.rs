@@ -1,82 +1,18 @@
-//! What lies between hosts: time, the queue of events, and all that goes wrong on the way.
+//! What lies between hosts: time, and all that goes wrong on the way.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use via::soft::Goodbye;
 
 use crate::config::{FabricConfig, Noise};
+use crate::event::{Agenda, EndKey, Event, HostNo};
+use crate::fate::{Fate, Lot};
 use crate::fault::Act;
-use crate::meet::{Answer, RequestNo};
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::trace::Trace;
-
-/// A host of the fabric, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostNo(pub(crate) u16);
-
-impl HostNo {
-    pub(crate) fn address(self) -> [u8; 6] {
-        let [high, low] = self.0.to_be_bytes();
-        [0x02, b's', b'i', b'm', high, low]
-    }
-
-    pub(crate) fn of_address(address: [u8; 6]) -> Option<Self> {
-        let no = Self(u16::from_be_bytes([address[4], address[5]]));
-        (no.address() == address).then_some(no)
-    }
-}
-
-impl fmt::Display for HostNo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "host{}", self.0)
-    }
-}
-
-/// One end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct EndKey {
-    pub(crate) conn: u64,
-    /// 0 or 1.
-    pub(crate) side: usize,
-}
-
-impl EndKey {
-    pub(crate) fn other(self) -> Self {
-        Self {
-            side: 1 - self.side,
-            ..self
-        }
-    }
-}
-
-/// What happens at a certain time.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// A packet arrives; a `copy` if it did before.
-    Arrives {
-        to: EndKey,
-        bytes: Vec<u8>,
-        copy: bool,
-    },
-    /// A datagram that would have arrived by now has been lost.
-    Spent { of: EndKey },
-    /// A retransmission timer fires, unless it has been put off.
-    Timer { of: EndKey },
-    /// Somebody has to see whether the end is looked after.
-    Tend { of: EndKey },
-    /// The connection is over for this end.
-    Ended { to: EndKey, why: Goodbye },
-    /// A connection request arrives.
-    Request(RequestNo),
-    /// A peer's request arrives.
-    Offer(RequestNo),
-    /// The answer to a request arrives.
-    Answer(RequestNo, Answer),
-}
 
 /// Which way a packet goes.
 #[derive(Debug, Clone, Copy)]
@@ -124,8 +60,7 @@ pub(crate) struct Medium {
     pub(crate) noise: Noise,
     pub(crate) trace: Trace,
     pub(crate) counters: Counters,
-    events: BinaryHeap<Reverse<Entry>>,
-    events_made: u64,
+    agenda: Agenda,
     hosts: Vec<bool>,
     cuts: BTreeSet<[HostNo; 2]>,
     strikes: Vec<Strike>,
@@ -143,24 +78,6 @@ struct Strike {
     act: Act,
 }
 
-#[derive(Debug)]
-struct Entry {
-    due: Duration,
-    no: u64,
-    event: Event,
-}
-
-/// What becomes of one packet.
-enum Fate {
-    Lost(&'static str),
-    Arrives {
-        twice: bool,
-        corrupt_bit: Option<u64>,
-        late: Duration,
-    },
-    Disconnects,
-}
-
 impl Medium {
     pub(crate) fn new(config: FabricConfig) -> Self {
         Self {
@@ -169,8 +86,7 @@ impl Medium {
             noise: config.noise,
             trace: Trace::new(config.trace_max),
             counters: Counters::default(),
-            events: BinaryHeap::new(),
-            events_made: 0,
+            agenda: Agenda::default(),
             hosts: Vec::new(),
             cuts: BTreeSet::new(),
             strikes: Vec::new(),
@@ -231,23 +147,18 @@ impl Medium {
     }
 
     pub(crate) fn at(&mut self, due: Duration, event: Event) {
-        self.events_made += 1;
-        self.events.push(Reverse(Entry {
-            due,
-            no: self.events_made,
-            event,
-        }));
+        self.agenda.at(due, event);
     }
 
     pub(crate) fn next_due(&self) -> Option<Duration> {
-        self.events.peek().map(|Reverse(entry)| entry.due)
+        self.agenda.next_due()
     }
 
     /// Goes on to the next event.
     pub(crate) fn next(&mut self) -> Option<Event> {
-        let Reverse(entry) = self.events.pop()?;
-        self.now = self.now.max(entry.due);
-        Some(entry.event)
+        let (due, event) = self.agenda.next()?;
+        self.now = self.now.max(due);
+        Some(event)
     }
 
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
@@ -345,18 +256,7 @@ impl Medium {
     }
 
     fn fate(&mut self, path: &mut Path, hosts: [HostNo; 2], len: u64) -> Fate {
-        // Every packet draws the same numbers, so that one knob does not move what others decide.
-        let random = &mut path.random;
-        let lost = random.chance(self.noise.loss_ppm);
-        let corrupt = random.chance(self.noise.corrupt_ppm);
-        let twice = random.chance(self.noise.duplicate_ppm);
-        let late = random.chance(self.noise.reorder_ppm);
-        let bit = random.below(len * 8);
-        let lateness = Duration::from_nanos(
-            self.config.latency.as_nanos() as u64
-                + random.below(2 * self.config.latency.as_nanos() as u64 + 1)
-                + 1,
-        );
+        let lot = Lot::draw(&mut path.random, self.noise, &self.config, len);
         let sent = self.traffic.entry(hosts).or_insert(0);
         let no = *sent;
         *sent += 1;
@@ -366,90 +266,11 @@ impl Medium {
         if self.cuts.contains(&hosts) {
             return Fate::Lost("cut");
         }
-        let on_time = Fate::Arrives {
-            twice: false,
-            corrupt_bit: None,
-            late: Duration::ZERO,
-        };
-        let planned = self
-            .strikes
-            .iter()
-            .position(|strike| strike.hosts == hosts && strike.nth == no);
-        if let Some(index) = planned {
-            return match self.strikes.swap_remove(index).act {
-                Act::Drop => Fate::Lost("dropped"),
-                Act::Disconnect => Fate::Disconnects,
-                Act::Corrupt => Fate::Arrives {
-                    twice: false,
-                    corrupt_bit: Some(bit),
-                    late: Duration::ZERO,
-                },
-                Act::Delay(late) => Fate::Arrives {
-                    twice: false,
-                    corrupt_bit: None,
-                    late,
-                },
-            };
+        let planned = |strike: &Strike| strike.hosts == hosts && strike.nth == no;
+        match self.strikes.iter().position(planned) {
+            Some(index) => lot.by_plan(self.strikes.swap_remove(index).act),
+            None => lot.by_chance(),
         }
-        match (lost, corrupt) {
-            (true, _) => Fate::Lost("lost"),
-            (false, true) => Fate::Arrives {
-                twice: false,
-                corrupt_bit: Some(bit),
-                late: Duration::ZERO,
-            },
-            (false, false) if twice || late => Fate::Arrives {
-                twice,
-                corrupt_bit: None,
-                late: if late { lateness } else { Duration::ZERO },
-            },
-            (false, false) => on_time,
-        }
-    }
-}
-
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(how) => write!(f, ": {how}"),
-            Self::Disconnects => f.write_str(": disconnects"),
-            Self::Arrives {
-                twice,
-                corrupt_bit,
-                late,
-            } => {
-                if *twice {
-                    f.write_str(": twice")?;
-                }
-                if let Some(bit) = corrupt_bit {
-                    write!(f, ": bit {bit} changed")?;
-                }
-                if !late.is_zero() {
-                    write!(f, ": {late:?} late")?;
-                }
-                Ok(())
-            }
-        }
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.no == other.no
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due, self.no).cmp(&(other.due, other.no))
     }
 }
 

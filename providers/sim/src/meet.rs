@@ -6,7 +6,8 @@ use via::soft::{Ask, Goodbye};
 use via::{Error, NetAddress, ViAttributes};
 
 use crate::adapter::NicNo;
-use crate::medium::{EndKey, Event, HostNo, Passage};
+use crate::event::{EndKey, Event, HostNo};
+use crate::medium::Passage;
 use crate::state::State;
 
 /// A connection request, of a client or a peer.

@@ -1,6 +1,8 @@
 //! Planned faults of the network, dead hosts, and media that give up.
 
+use proto::frame::HEAD_WORDS;
 use sim::{Act, Noise};
+use via::soft::{Device, Link};
 use via::{Fault, Reliability, ViState};
 
 use crate::kit::*;
@@ -148,4 +150,25 @@ fn a_goodbye_is_repeated_until_it_is_heard() {
             }
         }
     }
+}
+
+#[test]
+fn a_peer_that_sends_garbage_harms_its_own_connection_only() {
+    let pair = Pair::new(Default::default(), Reliability::ReliableDelivery);
+    let victim = pair.a.vi(Reliability::ReliableDelivery);
+    let region = pair.a.region(64);
+    post_recv(&victim, &region, 0..64, 0);
+    let attributes = victim.ops().attributes().must();
+    let peer = pair.hosts[1].adapter().must();
+    let export = victim.export().must();
+    let mut link = peer.import(&attributes, &export.blob, vec![]).must().link;
+    assert!(link.reserve(0));
+    link.commit_raw(&[0xffff_ffff; HEAD_WORDS]);
+    pair.fabric.sleep(ms(1));
+    assert_eq!(victim.state(), Ok(ViState::Error));
+    assert!(link.ended().is_some());
+    let to = pair.b.region(64);
+    post_recv(&pair.vb, &to, 0..64, 0);
+    post_send(&pair.va, &region, 0..8, 4);
+    assert_eq!(received(&pair.vb).immediate, Some(4));
 }

@@ -1,5 +1,6 @@
 //! The simulated network, through the engine.
 
+mod chance;
 mod determinism;
 mod faults;
 mod kit;

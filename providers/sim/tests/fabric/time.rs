@@ -166,6 +166,21 @@ fn a_completion_queue_waits_for_many() {
 }
 
 #[test]
+fn a_line_takes_its_time() {
+    let config = FabricConfig {
+        bandwidth_bps: Some(8_000_000),
+        ..FabricConfig::default()
+    };
+    let pair = Pair::new(config, Reliability::ReliableDelivery);
+    let (from, to) = (pair.a.region(30_000), pair.b.region(30_000));
+    post_recv(&pair.vb, &to, 0..30_000, 0);
+    post_send(&pair.va, &from, 0..30_000, 1);
+    received(&pair.vb);
+    // A byte each microsecond, twenty frames with 62 bytes around each.
+    assert_eq!(pair.fabric.elapsed(), us(30_000 + 20 * 62 + 10));
+}
+
+#[test]
 fn free_time_needs_no_counting() {
     for level in Reliability::ALL {
         let fabric = Fabric::new(free());
