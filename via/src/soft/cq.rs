@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sys::sync::{AtomicU32, Ordering};
-use sys::wait::{Limits, Spinner};
+use sys::wait::Spinner;
 
 use super::link::{CqWaiter, Device};
 use super::nic::Shared;
@@ -50,7 +50,6 @@ impl<D: Device> SoftCq<D> {
         let waiter = nic.device.cq_waiter().map_err(|_| Error::Resource)?;
         Ok(Self {
             id,
-            nic,
             entries: Mutex::new(Entries {
                 capacity,
                 ..Entries::default()
@@ -58,7 +57,8 @@ impl<D: Device> SoftCq<D> {
             hot: Mutex::default(),
             waiter,
             sleepers: AtomicU32::new(0),
-            spinner: Spinner::new(Limits::MEMORY),
+            spinner: Spinner::new(nic.spin_limits()),
+            nic,
         })
     }
 

@@ -1,37 +1,39 @@
 //! Sleeping on a VI that has no link.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::io;
+use std::sync::OnceLock;
+use std::time::Instant;
 
-use super::link::Device;
+use super::link::{CqWaiter, Device};
 
-/// Where threads sleep on a VI that has no link.
-#[derive(Default)]
-pub(super) struct IdleBell {
-    word: Mutex<u32>,
-    rung: Condvar,
-}
+/// Where threads sleep on a VI that has no link: on a completion queue's bell without VIs, made
+/// when it is first needed.
+pub(super) struct IdleBell<D: Device>(OnceLock<D::CqWaiter>);
 
-impl IdleBell {
-    pub(super) fn ticket(&self) -> u32 {
-        *self.word.lock().unwrap_or_else(PoisonError::into_inner)
+impl<D: Device> IdleBell<D> {
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
     }
 
-    pub(super) fn sleep<D: Device>(&self, ticket: u32, deadline: Option<Instant>, device: &D) {
-        let word = self.word.lock().unwrap_or_else(PoisonError::into_inner);
-        if *word != ticket {
-            return;
+    /// Makes sure that a wake-up from now on is not lost. Called with the VI's lock held, as
+    /// [`IdleBell::wake`] is.
+    pub(super) fn arm(&self, device: &D) -> io::Result<()> {
+        if self.0.get().is_none() {
+            let bell = device.cq_waiter()?;
+            debug_assert!(self.0.set(bell).is_ok(), "the VI's lock is held");
         }
-        let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
-            deadline.saturating_duration_since(device.now())
-        });
-        // Woken, timed out or neither: the caller looks again.
-        drop(self.rung.wait_timeout(word, left));
+        Ok(())
+    }
+
+    pub(super) fn sleep(&self, deadline: Option<Instant>) {
+        if let Some(bell) = self.0.get() {
+            bell.sleep(deadline, &mut Vec::new());
+        }
     }
 
     pub(super) fn wake(&self) {
-        let mut word = self.word.lock().unwrap_or_else(PoisonError::into_inner);
-        *word = word.wrapping_add(1);
-        self.rung.notify_all();
+        if let Some(bell) = self.0.get() {
+            bell.wake();
+        }
     }
 }

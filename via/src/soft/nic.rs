@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use sys::mem::Memory;
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::wait::Limits;
 
 use super::core::Attempt;
 use super::cq::SoftCq;
@@ -14,6 +15,7 @@ use super::dispatch::Dispatcher;
 use super::link::{Attention, Device, Goodbye, Link, Pending, Service};
 use super::memory::Registry;
 use super::vi::SoftVi;
+use crate::WaitOn;
 use crate::provider::{
     ConnOps, CqId, CqOps, ErrorHandler, NicOps, OpenOptions, PtagId, Timeout, ViId, ViOps,
 };
@@ -90,6 +92,14 @@ impl<D: Device> Shared<D> {
 
     fn is_forked(&self) -> bool {
         sys::fork::generation() != self.fork_generation
+    }
+
+    /// How long to poll before sleeping; real time means nothing where time is virtual.
+    pub(super) fn spin_limits(&self) -> Limits {
+        match self.device.capabilities().wait {
+            WaitOn::VirtualTime => Limits::NONE,
+            WaitOn::FutexAndFd | WaitOn::Fd => Limits::MEMORY,
+        }
     }
 
     pub(super) fn deadline(&self, timeout: Timeout) -> Option<Instant> {

@@ -87,7 +87,10 @@ impl<D: Device> SoftVi<D> {
             .link
             .as_mut()
             .map(|link| (link.arm(Sleeper::Caller), link.waiter()));
-        let ticket = self.idle.ticket();
+        if link.is_none() {
+            let armed = self.idle.arm(&self.nic.device);
+            armed.map_err(|_| Error::Resource)?;
+        }
         let done = self.take(&mut core, queue);
         if done != Done::NotDone {
             disarm(&mut core);
@@ -100,10 +103,14 @@ impl<D: Device> SoftVi<D> {
         drop(core);
         match &link {
             Some((ticket, waiter)) => waiter.sleep(*ticket, deadline),
-            None => self.idle.sleep(ticket, deadline, &self.nic.device),
+            None => self.idle.sleep(deadline),
         }
         let mut core = self.lock();
         core.sleepers -= 1;
+        // One wake-up without a link may have been meant for several.
+        if link.is_none() && core.sleepers > 0 && core.link.is_some() {
+            self.idle.wake();
+        }
         disarm(&mut core);
         drop(core);
         self.nic.device.stirred(self.id);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sys::lock::{Guard, Lock};
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
-use sys::wait::{Limits, Spinner};
+use sys::wait::Spinner;
 
 use super::core::Core;
 use super::cq::SoftCq;
@@ -26,7 +26,7 @@ pub(super) struct SoftVi<D: Device> {
     /// Counts connection requests, so that a cancelled one is told apart from its successor.
     pub(super) attempts: AtomicU32,
     /// Where threads sleep while there is no link.
-    pub(super) idle: IdleBell,
+    pub(super) idle: IdleBell<D>,
 }
 
 impl<D: Device> SoftVi<D> {
@@ -38,13 +38,13 @@ impl<D: Device> SoftVi<D> {
     ) -> Self {
         Self {
             id,
-            nic,
             cqs,
             core: Lock::new(Core::new(attributes)),
-            spinner: Spinner::new(Limits::MEMORY),
+            spinner: Spinner::new(nic.spin_limits()),
             attended: AtomicBool::new(false),
             attempts: AtomicU32::new(0),
-            idle: IdleBell::default(),
+            idle: IdleBell::new(),
+            nic,
         }
     }
 
