@@ -73,6 +73,7 @@ pub struct Descriptor<'r> {
 }
 
 impl<'r> Descriptor<'r> {
+    #[inline]
     fn new(op: Op, remote: Option<RemoteSegment>) -> Self {
         Self {
             op,
@@ -87,24 +88,28 @@ impl<'r> Descriptor<'r> {
 
     /// A message for the peer's next receive descriptor.
     #[must_use]
+    #[inline]
     pub fn send() -> Self {
         Self::new(Op::SendRecv, None)
     }
 
     /// Room for one message.
     #[must_use]
+    #[inline]
     pub fn recv() -> Self {
         Self::new(Op::SendRecv, None)
     }
 
     /// Puts the segments, one after the other, at `remote`.
     #[must_use]
+    #[inline]
     pub fn rdma_write(remote: RemoteSegment) -> Self {
         Self::new(Op::RdmaWrite, Some(remote))
     }
 
     /// Fills the segments, one after the other, from `remote`.
     #[must_use]
+    #[inline]
     pub fn rdma_read(remote: RemoteSegment) -> Self {
         Self::new(Op::RdmaRead, Some(remote))
     }
@@ -112,6 +117,7 @@ impl<'r> Descriptor<'r> {
     /// Adds `range` (bytes from the start) of `region`. A range beyond the region's end is not
     /// refused here: the NIC checks it, byte by byte, when it processes the descriptor.
     #[must_use]
+    #[inline]
     pub fn segment(self, region: &'r Region, range: std::ops::Range<u32>) -> Self {
         self.raw_segment(Segment {
             addr: region.addr() + u64::from(range.start),
@@ -122,6 +128,7 @@ impl<'r> Descriptor<'r> {
 
     /// Adds a piece given by address and handle.
     #[must_use]
+    #[inline]
     pub fn raw_segment(mut self, segment: Segment) -> Self {
         self.len = self.len.saturating_add(segment.len);
         self.segments.push(segment);
@@ -130,6 +137,7 @@ impl<'r> Descriptor<'r> {
 
     /// Sends 32 bits along, which the receiver finds in its completion.
     #[must_use]
+    #[inline]
     pub fn immediate(mut self, value: u32) -> Self {
         self.immediate = Some(value);
         self
@@ -137,6 +145,7 @@ impl<'r> Descriptor<'r> {
 
     /// Holds this descriptor back until all earlier RDMA reads of the queue have finished.
     #[must_use]
+    #[inline]
     pub fn fence(mut self) -> Self {
         self.fence = true;
         self
@@ -152,6 +161,7 @@ pub(crate) struct Segments {
 }
 
 impl Default for Segments {
+    #[inline]
     fn default() -> Self {
         let none = Segment {
             addr: 0,
@@ -167,6 +177,7 @@ impl Default for Segments {
 }
 
 impl Segments {
+    #[inline]
     #[inline]
     pub(crate) fn push(&mut self, segment: Segment) {
         match self.near.get_mut(usize::from(self.near_len)) {
@@ -349,6 +360,7 @@ pub enum Done {
 impl Done {
     /// The completion, if there was one.
     #[must_use]
+    #[inline]
     pub fn completion(self) -> Option<Completion> {
         match self {
             Self::Completed(completion) => Some(completion),

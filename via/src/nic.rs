@@ -220,12 +220,14 @@ impl Region {
 
     /// Where the region begins.
     #[must_use]
+    #[inline]
     pub fn addr(&self) -> u64 {
         self.memory.addr()
     }
 
     /// Bytes.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.memory.len()
     }
@@ -238,6 +240,7 @@ impl Region {
 
     /// The handle that descriptors, and peers for RDMA, name it by.
     #[must_use]
+    #[inline]
     pub fn handle(&self) -> MemHandle {
         self.handle
     }

@@ -170,6 +170,7 @@ impl Vi {
     /// # Errors
     /// [`Error::Resource`] when the queue is full. What is wrong with the descriptor itself shows
     /// in its completion.
+    #[inline]
     pub fn post_send(&self, descriptor: &Descriptor<'_>, token: u64) -> Result<(), Error> {
         self.ops.post(Queue::Send, descriptor, token)
     }
@@ -178,6 +179,7 @@ impl Vi {
     ///
     /// # Errors
     /// As [`Vi::post_send`].
+    #[inline]
     pub fn post_recv(&self, descriptor: &Descriptor<'_>, token: u64) -> Result<(), Error> {
         self.ops.post(Queue::Recv, descriptor, token)
     }
@@ -186,6 +188,7 @@ impl Vi {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for a destroyed VI.
+    #[inline]
     pub fn send_done(&self) -> Result<Done, Error> {
         self.ops.done(Queue::Send)
     }
@@ -194,6 +197,7 @@ impl Vi {
     ///
     /// # Errors
     /// As [`Vi::send_done`].
+    #[inline]
     pub fn recv_done(&self) -> Result<Done, Error> {
         self.ops.done(Queue::Recv)
     }
