@@ -66,8 +66,10 @@ impl<D: Device> SoftCq<D> {
         &self.waiter
     }
 
-    pub(super) fn bind(&self) {
-        self.entries().bound += 1;
+    /// Counts a VI that reports to it. Errors: [`Error::InvalidParameter`] once it has been destroyed.
+    pub(super) fn bind(&self) -> Result<(), Error> {
+        self.enter()?.bound += 1;
+        Ok(())
     }
 
     pub(super) fn unbind(&self, vi: ViId) {
@@ -279,10 +281,12 @@ impl<D: Device> CqOps for SoftCq<D> {
     }
 
     fn destroy(&self) -> Result<(), Error> {
-        let entries = self.enter()?;
+        let mut entries = self.enter()?;
         if entries.bound > 0 {
             return Err(Error::Resource);
         }
+        // No VI is bound to it from here on.
+        entries.destroyed = true;
         drop(entries);
         self.end_life();
         self.nic.forget_cq(self.id);

@@ -156,6 +156,13 @@ impl<D: Device> Shared<D> {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// The objects, to add to. Closing takes out what is there, once: what came later would hold the NIC, and be held by it, for ever.
+    fn open_objects(&self) -> Result<MutexGuard<'_, Objects<D>>, Error> {
+        let objects = self.objects();
+        self.check()?;
+        Ok(objects)
+    }
+
     fn objects(&self) -> MutexGuard<'_, Objects<D>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -234,7 +241,7 @@ impl<D: Device> NicOps for SoftNic<D> {
     ) -> Result<Arc<dyn ViOps>, Error> {
         self.shared.check()?;
         self.shared.check_vi_attributes(&attributes)?;
-        let mut objects = self.shared.objects();
+        let mut objects = self.shared.open_objects()?;
         let cq = |id: Option<CqId>| match id {
             None => Ok(None),
             Some(id) => match objects.cqs.get(&id) {
@@ -249,8 +256,12 @@ impl<D: Device> NicOps for SoftNic<D> {
         self.shared.registry.use_ptag(attributes.ptag)?;
         let id = ViId(self.shared.next_id());
         let vi = Arc::new(SoftVi::new(id, Arc::clone(&self.shared), attributes, cqs));
-        for cq in vi.bound_cqs() {
-            cq.bind();
+        for (bound, cq) in vi.bound_cqs().enumerate() {
+            if let Err(error) = cq.bind() {
+                vi.bound_cqs().take(bound).for_each(|cq| cq.unbind(id));
+                self.shared.registry.unuse_ptag(attributes.ptag);
+                return Err(error);
+            }
         }
         objects.vis.insert(id, Arc::clone(&vi));
         Ok(vi)
@@ -261,7 +272,7 @@ impl<D: Device> NicOps for SoftNic<D> {
         if entries == 0 {
             return Err(Error::InvalidParameter);
         }
-        let mut objects = self.shared.objects();
+        let mut objects = self.shared.open_objects()?;
         let nic = self.attributes();
         if entries > nic.max_cq_entries || objects.cqs.len() >= nic.max_cq as usize {
             return Err(Error::Resource);
@@ -303,6 +314,10 @@ impl<D: Device> NicOps for SoftNic<D> {
         };
         for vi in vis {
             let mut core = vi.lock();
+            if core.destroyed {
+                // By its owner, who is about to say so.
+                continue;
+            }
             if let Attempt::Client {
                 pending: Some(pending),
                 ..
