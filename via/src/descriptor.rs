@@ -178,7 +178,6 @@ impl Default for Segments {
 
 impl Segments {
     #[inline]
-    #[inline]
     pub(crate) fn push(&mut self, segment: Segment) {
         match self.near.get_mut(usize::from(self.near_len)) {
             Some(place) => {
