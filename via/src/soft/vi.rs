@@ -81,12 +81,19 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// The owner is here: the agent need not be.
+    #[inline]
     pub(super) fn attend(&self, core: &mut Core<D>) {
         if !self.attended.load(Ordering::Relaxed) {
             self.attended.store(true, Ordering::Relaxed);
         }
-        if core.armed
-            && !self.has_handlers(core)
+        if core.armed {
+            self.relieve_agent(core);
+        }
+    }
+
+    #[cold]
+    fn relieve_agent(&self, core: &mut Core<D>) {
+        if !self.has_handlers(core)
             && let Some(link) = &mut core.link
         {
             core.armed = false;
