@@ -47,6 +47,10 @@ run() {
 
 unset SOVIA_VIPL_STRICT SOVIA_VIPL_HOSTS
 run abi_symbols "$work/bin/abi_symbols" "$target/release/libvipl.so"
+static=$(sed -n 's/^Libs.private: //p' "$target/release/vipl.pc")
+# shellcheck disable=SC2086
+cc -O2 -I"$vipl/include" -o "$work/bin/static" "$vipl/samples/crossword/crossword.c" "$target/release/libvipl.a" $static
+run "sample crossword, static" "$work/bin/static" --self
 for device in shm shm,strict sim; do
     for test in "$here"/abi_*.c "$here"/legacy_*.c; do
         test=$(basename "$test" .c)
