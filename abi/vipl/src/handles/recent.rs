@@ -57,8 +57,6 @@ impl<T: Object> Recent<T> {
                 *entry = None;
             }
         }
-        let place = &mut self.entries[handle.index() % ENTRIES];
-        *place = None;
         let slot = T::table().slot(handle).ok_or(Error::InvalidParameter)?;
         let object = handle.get()?;
         let entry = Entry {
@@ -66,6 +64,7 @@ impl<T: Object> Recent<T> {
             slot,
             object,
         };
+        let place = &mut self.entries[handle.index() % ENTRIES];
         Ok(&place.insert(entry).object)
     }
 }
