@@ -1,0 +1,1 @@
+//! `libsovia.so`: what an unmodified program finds in front of the C library.

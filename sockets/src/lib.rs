@@ -1,0 +1,2 @@
+//! Byte streams over Virtual Interfaces: the sockets layer under unmodified programs.
+#![forbid(unsafe_code)]
