@@ -22,9 +22,8 @@ use crate::sync::{
 pub use choice::{SAMPLE, StoreChoice};
 pub use copy::{STREAM_MIN, Store};
 
-pub(crate) use copy::prefetch_to_write;
-
-use mapping::Mapping;
+pub(crate) use copy::{copy, prefetch_to_write};
+pub(crate) use mapping::Mapping;
 
 mod choice;
 mod copy;
@@ -166,7 +165,7 @@ impl Memory {
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.range(offset, into.len())?;
         // SAFETY: `range` checked the source; the target is a slice.
-        unsafe { copy::copy(into.as_mut_ptr(), from, into.len(), Store::Plain) };
+        unsafe { copy(into.as_mut_ptr(), from, into.len(), Store::Plain) };
         Ok(())
     }
 
@@ -187,7 +186,7 @@ impl Memory {
     pub fn write_with(&self, offset: usize, from: &[u8], store: Store) -> Result<(), OutOfRange> {
         let to = self.range_mut(offset, from.len())?;
         // SAFETY: `range_mut` checked the target; the source is a slice.
-        unsafe { copy::copy(to, from.as_ptr(), from.len(), store) };
+        unsafe { copy(to, from.as_ptr(), from.len(), store) };
         Ok(())
     }
 
@@ -207,7 +206,7 @@ impl Memory {
         let source = from.range(from_offset, len)?;
         let target = to.range_mut(to_offset, len)?;
         // SAFETY: both ranges were checked.
-        unsafe { copy::copy(target, source, len, store) };
+        unsafe { copy(target, source, len, store) };
         Ok(())
     }
 
@@ -288,7 +287,7 @@ impl Memory {
         for (start, end) in memfd::extents(fd.as_fd(), mapping.len()) {
             // SAFETY: `extents` yields ranges below the length of both mappings, which do not overlap.
             unsafe {
-                copy::copy(
+                copy(
                     copied.start().add(start),
                     mapping.start().add(start),
                     end - start,

@@ -115,7 +115,7 @@ impl Side {
 
     /// This side's place in the layout; also that of the direction in which it sends.
     #[inline]
-    const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         match self {
             Self::A => 0,
             Self::B => 1,

@@ -21,6 +21,42 @@ pub mod mapped {
     pub use core::sync::atomic::{AtomicU32, AtomicU64};
 }
 
+/// Replaces `old` by `new`, atomically as far as this thread and its signal handlers are concerned, and released to other threads; one
+/// that only this thread may write at the time. False, and nothing done, if the word holds something else.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[inline]
+pub fn exchange_here(word: &mapped::AtomicU64, old: u64, new: u64) -> bool {
+    let done: u8;
+    // SAFETY: the reference makes the word valid, and an instruction is atomic towards signals of its own thread. Stores of this
+    // architecture are releases. Without the lock prefix it costs a fifth.
+    unsafe {
+        core::arch::asm!(
+            "cmpxchg qword ptr [{word}], {new}",
+            "sete {done}",
+            word = in(reg) word.as_ptr(),
+            new = in(reg) new,
+            done = lateout(reg_byte) done,
+            inout("rax") old => _,
+            options(nostack),
+        );
+    }
+    done != 0
+}
+
+/// Replaces `old` by `new`, atomically as far as this thread and its signal handlers are concerned, and released to other threads; one
+/// that only this thread may write at the time. False, and nothing done, if the word holds something else.
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+#[inline]
+pub fn exchange_here(word: &mapped::AtomicU64, old: u64, new: u64) -> bool {
+    word.compare_exchange(
+        old,
+        new,
+        core::sync::atomic::Ordering::Release,
+        core::sync::atomic::Ordering::Relaxed,
+    )
+    .is_ok()
+}
+
 /// A 32-bit word on which one can sleep. Protocols are written for any `Word`: they run on mapped ones and loom checks its own.
 pub trait Word {
     /// As [`AtomicU32::load`].

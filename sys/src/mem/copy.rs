@@ -30,7 +30,7 @@ impl Store {
 /// Both ranges must be mapped and `to` writable. The bytes may be written by others at the same time: they are then read
 /// as some mixture, which is why the callers never lend them out as references.
 #[inline]
-pub(super) unsafe fn copy(to: *mut u8, from: *const u8, len: usize, store: Store) {
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize, store: Store) {
     let apart = to.addr().abs_diff(from.addr()) >= len;
     // A streaming copy has a head, a tail and a fence to pay for; below this it cannot win.
     if store == Store::Streaming && apart && len >= 4 * LINE {

@@ -4,13 +4,13 @@ use std::{io, os::fd::BorrowedFd, ptr};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     start: *mut u8,
     len: usize,
 }
 
 impl Mapping {
-    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that anyone uses.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), len, READ_WRITE, MapFlags::PRIVATE) }?;
         Ok(Self {
@@ -19,7 +19,7 @@ impl Mapping {
         })
     }
 
-    pub(super) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+    pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
         // SAFETY: as in `anonymous`. That others may change the file is what `Memory` is made for.
         let start = unsafe { mmap(ptr::null_mut(), len, READ_WRITE, MapFlags::SHARED, fd, 0) }?;
         Ok(Self {
@@ -29,7 +29,7 @@ impl Mapping {
     }
 
     /// Maps `fd` in place of what is mapped now. To other threads the pages change at once, without a gap.
-    pub(super) fn replace(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub(crate) fn replace(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: MAP_FIXED covers exactly the pages that this value owns; users of the range hold pointers, not references.
         unsafe {
             mmap(
@@ -44,11 +44,11 @@ impl Mapping {
         Ok(())
     }
 
-    pub(super) fn start(&self) -> *mut u8 {
+    pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 }

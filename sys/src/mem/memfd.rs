@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-pub(super) fn create(len: usize) -> io::Result<OwnedFd> {
+pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
         // Linux before 6.3 does not know the flag.

@@ -1,0 +1,158 @@
+//! Descriptors that a program must not notice.
+//!
+//! A library inside somebody's program needs descriptors of its own. They must not take the low numbers that the program expects to get
+//! next, nor be closed by its "close everything I did not open". So they live at the top of the range, and the ones there are
+//! are known to [`is_hidden`].
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Resource, getrlimit};
+
+use crate::sync::{Ordering, mapped::AtomicU64};
+
+/// A descriptor of ours, at a high number, closed on exec unless told otherwise.
+///
+/// Closing it does not go through the C library: a library that stands in front of `close` would take it for the program's.
+#[derive(Debug)]
+pub struct Hidden(RawFd);
+
+impl Hidden {
+    /// Moves `fd` out of the program's way.
+    ///
+    /// # Errors
+    /// `EMFILE` if there is no number left at the top.
+    pub fn new(fd: OwnedFd) -> io::Result<Self> {
+        let low = Raw(fd.into_raw_fd());
+        // SAFETY: `low` owns the descriptor until the end of this function.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(low.0) };
+        let high = fcntl_dupfd_cloexec(borrowed, base())?.into_raw_fd();
+        mark(high, true);
+        Ok(Self(high))
+    }
+
+    /// Takes over a descriptor that is at a high number already, inherited over an exec.
+    pub fn adopt(fd: OwnedFd) -> Self {
+        let fd = fd.into_raw_fd();
+        mark(fd, true);
+        Self(fd)
+    }
+
+    /// Moves it elsewhere, because the program wants to put its own descriptor at this number.
+    ///
+    /// # Errors
+    /// `EMFILE` if there is no number left.
+    pub fn step_aside(&mut self) -> io::Result<()> {
+        // SAFETY: `self` owns the descriptor.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(self.0) };
+        let high = fcntl_dupfd_cloexec(borrowed, self.0 + 1)
+            .or_else(|_| fcntl_dupfd_cloexec(borrowed, base()))?;
+        let high = high.into_raw_fd();
+        mark(high, true);
+        drop(std::mem::replace(self, Self(high)));
+        Ok(())
+    }
+
+    /// Whether a program that this one turns into by `exec` inherits it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn inherit(&self, yes: bool) -> io::Result<()> {
+        let fd = self.as_fd();
+        let flags = fcntl_getfd(fd)?;
+        let wanted = if yes {
+            flags - FdFlags::CLOEXEC
+        } else {
+            flags | FdFlags::CLOEXEC
+        };
+        if wanted != flags {
+            fcntl_setfd(fd, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// The descriptor, for a call.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: `self` owns the descriptor as long as it lives.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+}
+
+impl AsRawFd for Hidden {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        mark(self.0, false);
+        drop(Raw(self.0));
+    }
+}
+
+/// Whether `fd` is one of ours, so that the program's calls must not touch it.
+#[inline]
+pub fn is_hidden(fd: RawFd) -> bool {
+    let Some((word, bit)) = place(fd) else {
+        return false;
+    };
+    BITS.get(word)
+        .is_some_and(|bits| bits.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// How many there are.
+pub fn count() -> usize {
+    BITS.iter()
+        .map(|bits| bits.load(Ordering::Relaxed).count_ones() as usize)
+        .sum()
+}
+
+/// The least number at which they live: the upper half of what the soft limit allowed at first use, up to a million.
+pub fn base() -> RawFd {
+    static BASE: OnceLock<RawFd> = OnceLock::new();
+    *BASE.get_or_init(|| {
+        let limit = getrlimit(Resource::Nofile)
+            .current
+            .unwrap_or(LIMIT_MAX)
+            .min(LIMIT_MAX);
+        RawFd::try_from(limit - limit / 2).unwrap_or(RawFd::MAX)
+    })
+}
+
+fn mark(fd: RawFd, hidden: bool) {
+    let Some((word, bit)) = place(fd) else {
+        return;
+    };
+    let Some(bits) = BITS.get(word) else {
+        return;
+    };
+    if hidden {
+        bits.fetch_or(bit, Ordering::Relaxed);
+    } else {
+        bits.fetch_and(!bit, Ordering::Relaxed);
+    }
+}
+
+fn place(fd: RawFd) -> Option<(usize, u64)> {
+    let fd = usize::try_from(fd).ok()?;
+    Some((fd / 64, 1 << (fd % 64)))
+}
+
+/// Closes without the C library.
+struct Raw(RawFd);
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: its maker gave the descriptor up to it.
+        unsafe { rustix::io::close(self.0) };
+    }
+}
+
+/// What the kernel allows by default (`fs.nr_open`).
+const LIMIT_MAX: u64 = 1 << 20;
+
+static BITS: [AtomicU64; (LIMIT_MAX / 64) as usize] =
+    [const { AtomicU64::new(0) }; (LIMIT_MAX / 64) as usize];

@@ -1,0 +1,238 @@
+//! The shared memory of a byte stream: two rings in one sealed memfd, and the words beside them.
+//!
+//! The receiver owns a ring and the sender's CPU writes into it, as a NIC would. All state is in the memory, cursors too, so that after a
+//! `fork` both processes have the same stream. Whoever acts at an end does so in a turn ([`crate::turn`]), and what is done in a turn
+//! ends in one atomic instruction on a cursor: who is killed before it has done nothing.
+//!
+//! Everything in the memory can be written by the peer. A cursor that can not be ends the stream with [`Corrupt`]; positions are
+//! masked, so the worst that a peer does is to spoil the bytes it sends.
+//!
+//! # Sleeping
+//!
+//! A receiver that finds nothing arms, looks once more, and sleeps on the TCP connection; a sender that has published looks whether the receiver is
+//! armed, and if so writes a byte there. Publishing, arming and both looks are sequentially consistent, so one of the two sees
+//! the other. A sender that finds no room does the same, with one saving: it sleeps only when the ring is more than three quarters full, so
+//! a receiver that frees room from a ring that was not a quarter full need not look.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::hidden::Hidden;
+use crate::mem::{Mapping, Store, copy, memfd};
+use crate::sync::{Ordering, mapped::AtomicU32};
+
+pub use crate::segment::Side;
+pub use layout::{LEN, RING, VERSION};
+
+use layout::{ControlPage, Direction, RINGS};
+
+mod layout;
+mod rx;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod tx;
+
+pub use rx::Rx;
+pub use tx::Tx;
+
+/// One end of a stream.
+pub struct Stream {
+    mapping: Mapping,
+    fd: Hidden,
+    side: Side,
+}
+
+impl Stream {
+    /// The memory of a new stream: a sealed memfd of [`LEN`] bytes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn memory() -> io::Result<OwnedFd> {
+        memfd::create(LEN)
+    }
+
+    /// Maps one side of a stream.
+    ///
+    /// # Errors
+    /// `InvalidData` if `fd` is not a sealed memfd of that size, else the kernel's.
+    pub fn map(fd: OwnedFd, side: Side) -> io::Result<Self> {
+        if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let fd = Hidden::new(fd)?;
+        let mapping = Mapping::shared(fd.as_fd(), LEN)?;
+        Ok(Self { mapping, fd, side })
+    }
+
+    /// The memory, to be passed to the peer or to a program that this one becomes.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Lets programs inherit the stream over `exec`, or not.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn inherit(&self, yes: bool) -> io::Result<()> {
+        self.fd.inherit(yes)
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The direction in which this end sends.
+    #[inline]
+    pub fn tx(&self) -> Tx<'_> {
+        Tx {
+            stream: self,
+            index: self.side.index(),
+        }
+    }
+
+    /// The direction in which this end receives.
+    #[inline]
+    pub fn rx(&self) -> Rx<'_> {
+        Rx {
+            stream: self,
+            index: self.side.peer().index(),
+        }
+    }
+
+    /// How far the two ends have come in agreeing to use the stream: [`OFFERED`], [`READY`], [`WITHDRAWN`].
+    pub fn state(&self) -> u32 {
+        self.control().state.0.load(Ordering::Acquire)
+    }
+
+    /// Moves on from [`OFFERED`]; false if the peer has decided otherwise meanwhile.
+    pub fn decide(&self, state: u32) -> bool {
+        let decided = self.control().state.0.compare_exchange(
+            OFFERED,
+            state,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        decided.is_ok()
+    }
+
+    /// How many processes have this end.
+    pub fn holders(&self) -> &AtomicU32 {
+        &self.control().ends[self.side.index()].0.holders
+    }
+
+    /// Set while more than one process may act at this end.
+    pub fn shared(&self) -> &AtomicU32 {
+        &self.control().ends[self.side.index()].0.shared
+    }
+
+    /// Says that nobody reads at this end any more.
+    pub fn set_deaf(&self) {
+        self.control().ends[self.side.index()]
+            .0
+            .deaf
+            .store(1, Ordering::SeqCst);
+    }
+
+    /// Whether nobody reads at the other end any more.
+    #[inline]
+    pub fn peer_deaf(&self) -> bool {
+        self.control().ends[self.side.peer().index()]
+            .0
+            .deaf
+            .load(Ordering::Acquire)
+            != 0
+    }
+
+    #[inline]
+    fn control(&self) -> &ControlPage {
+        // SAFETY: the mapping is longer than the page, page-aligned and outlives `self`; the page consists of atomics and padding,
+        // for which all bit patterns are valid and which others may change.
+        unsafe { &*self.mapping.start().cast() }
+    }
+
+    #[inline]
+    fn direction(&self, index: usize) -> &Direction {
+        &self.control().directions[index & 1]
+    }
+
+    /// Copies into the ring at byte count `at`, around its end if need be.
+    #[inline]
+    fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
+        let (first, second) = from.split_at(from.len().min(RING - place(at)));
+        for (at, part) in [(at, first), (at + first.len() as u64, second)] {
+            // SAFETY: `place` is below RING and `part` ends at or before the ring does; `from` is at most RING long (`Tx::write`).
+            unsafe {
+                copy(
+                    self.ring(index).add(place(at)),
+                    part.as_ptr(),
+                    part.len(),
+                    store,
+                )
+            };
+        }
+    }
+
+    /// Copies out of the ring.
+    #[inline]
+    fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
+        let split = into.len().min(RING - place(at));
+        let (first, second) = into.split_at_mut(split);
+        for (at, part) in [(at, first), (at + split as u64, second)] {
+            // SAFETY: as in `copy_in`.
+            unsafe {
+                copy(
+                    part.as_mut_ptr(),
+                    self.ring(index).add(place(at)),
+                    part.len(),
+                    Store::Plain,
+                )
+            };
+        }
+    }
+
+    #[inline]
+    fn ring(&self, index: usize) -> *mut u8 {
+        // SAFETY: both rings lie in the mapping, which is LEN long.
+        unsafe { self.mapping.start().add(RINGS + (index & 1) * RING) }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("side", &self.side)
+            .field("tx", &self.tx())
+            .field("rx", &self.rx())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where in its ring a byte lies that is `at` bytes after the start.
+#[inline]
+fn place(at: u64) -> usize {
+    // The mask makes whatever a peer says harmless; RING fits a u64.
+    (at & (RING as u64 - 1)) as usize
+}
+
+/// The peer wrote what it can not mean. The stream is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// The memory has been given to the peer.
+pub const OFFERED: u32 = 0;
+/// The peer has mapped it and will use it.
+pub const READY: u32 = 1;
+/// The end that gave it has given up.
+pub const WITHDRAWN: u32 = 2;
+
+/// The sender has shut its direction down.
+pub const FIN: u32 = 1;
+/// The sender's end is closed.
+pub const GONE: u32 = 2;
+
+/// In an `armed` word: somebody sleeps on the TCP connection.
+pub const SLEEPER: u32 = 1;
+/// In the sender's `armed` word for data: the receiver wants the direction back on TCP.
+pub const BACK: u32 = 2;

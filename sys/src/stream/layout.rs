@@ -1,0 +1,100 @@
+//! Where everything lies. Both sides are compiled from this file, so a change of it is a change of [`VERSION`].
+
+use crate::sync::mapped::{AtomicU32, AtomicU64};
+
+/// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
+#[repr(C)]
+pub(super) struct ControlPage {
+    pub(super) directions: [Direction; 2],
+    /// [`super::OFFERED`] and so on.
+    pub(super) state: Line<AtomicU32>,
+    pub(super) ends: [Line<End>; 2],
+}
+
+/// The words of one direction, by who writes them, so that each line has one writer and is read only by who needs it.
+#[repr(C)]
+pub(super) struct Direction {
+    pub(super) published: Line<Published>,
+    /// Bytes that the receiver has taken in all.
+    pub(super) head: Line<AtomicU64>,
+    /// Set by the receiver before it sleeps, cleared by the sender that wakes it.
+    pub(super) armed_data: Line<AtomicU32>,
+    /// Set by the sender before it sleeps, cleared by the receiver that wakes it.
+    pub(super) armed_room: Line<AtomicU32>,
+    pub(super) sender: Line<SenderWords>,
+    pub(super) receiver: Line<ReceiverWords>,
+    pub(super) switch: Line<SwitchWords>,
+}
+
+/// What the receiver polls.
+#[repr(C)]
+pub(super) struct Published {
+    /// Bytes written to the ring in all.
+    pub(super) tail: AtomicU64,
+    /// The count at which the ring last began at its start.
+    pub(super) base: AtomicU64,
+    /// What the sender of this direction has taken of the other one: saves its peer a look at `head`.
+    pub(super) ack: AtomicU64,
+    /// The sender will write no more ([`super::FIN`]), or is gone ([`super::GONE`]).
+    pub(super) fin: AtomicU32,
+}
+
+/// What the processes that share the sending end keep between them.
+#[repr(C)]
+pub(super) struct SenderWords {
+    pub(super) turn: AtomicU32,
+    pub(super) head_seen: AtomicU64,
+}
+
+/// What the processes that share the receiving end keep between them.
+#[repr(C)]
+pub(super) struct ReceiverWords {
+    pub(super) turn: AtomicU32,
+    /// Bytes of the TCP connection still to be dropped or taken: see `sockets::stream`.
+    pub(super) phase: AtomicU32,
+    /// The count in the ring before which out-of-band data was sent, plus 1.
+    pub(super) mark: AtomicU64,
+}
+
+/// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
+#[repr(C)]
+pub(super) struct SwitchWords {
+    /// By the receiver.
+    pub(super) consent: AtomicU32,
+    /// By the receiver: it wants this direction back on TCP.
+    pub(super) back_wanted: AtomicU32,
+    /// By the sender.
+    pub(super) to_ring: AtomicU64,
+    /// By the sender.
+    pub(super) to_tcp: AtomicU64,
+}
+
+/// One end, shared by the processes that have it.
+#[repr(C)]
+pub(super) struct End {
+    /// How many processes have it.
+    pub(super) holders: AtomicU32,
+    /// Nobody reads here any more: bytes written to this end will not be taken.
+    pub(super) deaf: AtomicU32,
+    /// More than one process may act at this end, so turns are taken between processes too.
+    pub(super) shared: AtomicU32,
+}
+
+/// Two lines, for the processor prefetches the neighbour.
+#[repr(C, align(128))]
+pub(super) struct Line<T>(pub(super) T);
+
+const _: () = {
+    assert!(size_of::<Direction>() == 7 * 128);
+    assert!(size_of::<ControlPage>() == 17 * 128 && size_of::<ControlPage>() <= RINGS);
+    assert!(RING.is_power_of_two());
+};
+
+/// Of this layout and of what the words mean.
+pub const VERSION: u32 = 1;
+/// Where the ring of direction 0 begins; that of direction 1 follows.
+pub(super) const RINGS: usize = 4096;
+/// Bytes of each ring.
+pub const RING: usize = 512 << 10;
+/// Bytes of a segment.
+pub const LEN: usize = RINGS + 2 * RING;

@@ -1,0 +1,56 @@
+use super::*;
+
+fn pair() -> (Stream, Stream) {
+    let memory = Stream::memory().expect("memfd");
+    let other = memory.try_clone().expect("dup");
+    (
+        Stream::map(memory, Side::A).expect("map"),
+        Stream::map(other, Side::B).expect("map"),
+    )
+}
+
+fn read(stream: &Stream, n: usize) -> Vec<u8> {
+    let rx = stream.rx();
+    let mut into = vec![0; n];
+    let head = rx.head();
+    let n = rx.peek(head, &mut into).expect("sound");
+    into.truncate(n);
+    assert!(rx.take(head, head + n as u64).0);
+    into
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (a, b) = pair();
+    let (n, bits) = a
+        .tx()
+        .write(false, || [&b"hello "[..], b"world"].into_iter())
+        .expect("sound");
+    assert_eq!((n, bits), (11, 0));
+    assert_eq!(read(&b, 100), b"hello world");
+    assert_eq!(b.rx().available(), Ok(0));
+    b.rx().arm();
+    assert_eq!(
+        a.tx().write(false, || [&b"x"[..]].into_iter()),
+        Ok((1, SLEEPER))
+    );
+    assert_eq!(a.tx().knock(), SLEEPER);
+    assert_eq!(a.tx().knock(), 0);
+}
+
+#[test]
+fn a_full_ring_takes_no_more_and_a_reader_wakes_the_sleeper() {
+    let (a, b) = pair();
+    let data = vec![7; RING + 5];
+    assert_eq!(
+        a.tx().write(false, || [&data[..]].into_iter()),
+        Ok((RING, 0))
+    );
+    assert_eq!(a.tx().write(false, || [&data[..]].into_iter()), Ok((0, 0)));
+    a.tx().arm();
+    let rx = b.rx();
+    assert_eq!(rx.take(0, 10), (true, true));
+    assert!(rx.knock());
+    assert_eq!(rx.take(0, 10), (false, false));
+    assert_eq!(a.tx().room(RING), Ok(10));
+}

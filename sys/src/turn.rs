@@ -1,0 +1,277 @@
+//! Taking turns at the two sides of something that may be taken away.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::hint::spin_loop;
+use std::ops::Deref;
+use std::thread;
+use std::time::Duration;
+
+use crate::sync::{AtomicUsize, Ordering};
+
+/// A value with two sides, at each of which one thread acts at a time; it appears and disappears while nobody acts at either.
+///
+/// Taking a turn costs one locked instruction and ending it a plain store, as with [`Lock`](crate::lock::Lock). Two things are different.
+/// A turn gives a shared reference, so the two sides work at the same time. And a thread that already has the turn gets it again: a signal
+/// handler may find its own thread in the middle of one, and must neither wait for it nor fail. What is done in a turn must
+/// therefore end in one atomic instruction, and be done again if that shows that a handler came between.
+pub struct Turns<T> {
+    takers: [Taker; 2],
+    value: UnsafeCell<Option<T>>,
+}
+
+/// On a line of its own, and its neighbour, which the processor prefetches.
+#[repr(align(128))]
+struct Taker(AtomicUsize);
+
+// SAFETY: the value goes to other threads by shared reference, and by value when it is taken out.
+unsafe impl<T: Send + Sync> Sync for Turns<T> {}
+// SAFETY: nothing in it is tied to a thread, as far as nothing in `T` is.
+unsafe impl<T: Send> Send for Turns<T> {}
+
+impl<T> Turns<T> {
+    /// Nothing to take turns at.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            takers: [Taker(AtomicUsize::new(0)), Taker(AtomicUsize::new(0))],
+            value: UnsafeCell::new(None),
+        }
+    }
+
+    /// Nothing to take turns at.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            takers: [Taker(AtomicUsize::new(0)), Taker(AtomicUsize::new(0))],
+            value: UnsafeCell::new(None),
+        }
+    }
+
+    /// Takes a turn at `side` (0 or 1), waiting for it; `None` if there is nothing there.
+    #[inline]
+    pub fn take(&self, side: usize) -> Option<Turn<'_, T>> {
+        let taker = &self.takers[side & 1].0;
+        let me = thread_id();
+        // Acquire pairs with the release at the end of the turn before.
+        let turn = match taker.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Turn {
+                turns: self,
+                taker: Some(taker),
+            },
+            Err(other) if other == me => Turn {
+                turns: self,
+                taker: None,
+            },
+            Err(_) => {
+                wait_for(taker, me);
+                Turn {
+                    turns: self,
+                    taker: Some(taker),
+                }
+            }
+        };
+        turn.value().is_some().then_some(turn)
+    }
+
+    /// Puts a value there when nobody has a turn. Returns what was there before.
+    ///
+    /// # Errors
+    /// Gives the new value back if the calling thread is in the middle of a turn.
+    pub fn replace(&self, value: Option<T>) -> Result<Option<T>, Option<T>> {
+        let Some(_both) = self.both() else {
+            return Err(value);
+        };
+        // SAFETY: both sides are taken by this thread, outside a turn of its own, so no reference to the value exists.
+        Ok(std::mem::replace(unsafe { &mut *self.value.get() }, value))
+    }
+
+    /// Takes both sides, so that nobody acts at either until the result is dropped; `None` if the calling thread is in a turn.
+    pub fn both(&self) -> Option<Both<'_>> {
+        let me = thread_id();
+        let [first, second] = self.takers.each_ref().map(|taker| &taker.0);
+        if [first, second]
+            .iter()
+            .any(|taker| taker.load(Ordering::Relaxed) == me)
+        {
+            return None;
+        }
+        // Always in this order, so that two who want both do not wait for each other; who has one turn never waits for the other side.
+        wait_for(first, me);
+        wait_for(second, me);
+        Some(Both([first, second]))
+    }
+
+    /// In the child of a fork: whatever other threads were doing, they are not here.
+    pub fn forget_turns(&self) {
+        for taker in &self.takers {
+            taker.0.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> fmt::Debug for Turns<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turns").finish_non_exhaustive()
+    }
+}
+
+/// A turn at one side, as long as it lives.
+pub struct Turn<'a, T> {
+    turns: &'a Turns<T>,
+    /// Whom to release: nobody if the thread had the turn already.
+    taker: Option<&'a AtomicUsize>,
+}
+
+impl<T> Turn<'_, T> {
+    /// Whether the thread was in a turn already: this is a signal handler that came in between.
+    #[inline]
+    pub fn nested(&self) -> bool {
+        self.taker.is_none()
+    }
+
+    #[inline]
+    fn value(&self) -> &Option<T> {
+        // SAFETY: this thread has a side, and the value changes only when nobody else has one (`replace`).
+        unsafe { &*self.turns.value.get() }
+    }
+}
+
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self.value() {
+            Some(value) => value,
+            None => unreachable!("`take` makes no turn at nothing"),
+        }
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(taker) = self.taker {
+            // Release pairs with the acquire in `take`.
+            taker.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Both turns, as long as it lives.
+#[derive(Debug)]
+pub struct Both<'a>([&'a AtomicUsize; 2]);
+
+impl Drop for Both<'_> {
+    fn drop(&mut self) {
+        for taker in self.0 {
+            taker.store(0, Ordering::Release);
+        }
+    }
+}
+
+#[cold]
+fn wait_for(taker: &AtomicUsize, me: usize) {
+    let mut tries = 0u32;
+    loop {
+        // Looking does not take the line away from the holder.
+        if taker.load(Ordering::Relaxed) == 0
+            && taker
+                .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        {
+            return;
+        }
+        tries = tries.saturating_add(1);
+        if tries < PAUSES {
+            spin_loop();
+        } else if tries < YIELDS {
+            thread::yield_now();
+        } else {
+            thread::sleep(NAP);
+        }
+    }
+}
+
+/// A number that no other thread of this process has while this one lives, never 0; it costs one instruction.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[inline]
+pub fn thread_id() -> usize {
+    let id: usize;
+    // SAFETY: the psABI has the thread control block begin with its own address, which `fs:0` reads.
+    unsafe {
+        core::arch::asm!("mov {}, fs:0", out(reg) id, options(nostack, readonly, preserves_flags))
+    };
+    id
+}
+
+/// A number that no other thread of this process has while this one lives, never 0; it costs one instruction.
+#[cfg(all(target_arch = "aarch64", not(loom)))]
+#[inline]
+pub fn thread_id() -> usize {
+    let id: usize;
+    // SAFETY: reads the thread pointer.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) id, options(nostack, nomem, preserves_flags))
+    };
+    id
+}
+
+/// A number that no other thread of this process has while this one lives, never 0.
+#[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub fn thread_id() -> usize {
+    std::thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here).addr())
+}
+
+const PAUSES: u32 = 64;
+const YIELDS: u32 = 4096;
+const NAP: Duration = Duration::from_micros(50);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_gets_its_own_turn_again_and_nobody_else_does() {
+        let turns = Turns::new();
+        assert!(turns.take(0).is_none());
+        turns.replace(Some(7)).expect("nobody has a turn");
+        let outer = turns.take(0).expect("a value");
+        assert_eq!(*turns.take(0).expect("nested"), 7);
+        assert_eq!(*turns.take(1).expect("the other side"), 7);
+        assert_eq!(turns.replace(None), Err(None));
+        thread::scope(|scope| {
+            let other = scope.spawn(|| turns.take(0).map(|turn| *turn));
+            drop(outer);
+            assert_eq!(other.join().expect("no panic"), Some(7));
+        });
+        assert_eq!(turns.replace(None), Ok(Some(7)));
+    }
+
+    #[test]
+    fn a_value_goes_only_between_turns() {
+        let turns = Turns::new();
+        turns
+            .replace(Some(Box::new(0u64)))
+            .expect("nobody has a turn");
+        thread::scope(|scope| {
+            for side in 0..2 {
+                let turns = &turns;
+                scope.spawn(move || while turns.take(side).is_some_and(|turn| **turn < 1000) {});
+            }
+            for n in 1..=1000 {
+                turns
+                    .replace(Some(Box::new(n)))
+                    .expect("no turn of this thread");
+            }
+        });
+    }
+}
