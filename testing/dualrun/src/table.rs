@@ -1,0 +1,45 @@
+//! What is particular about some programs, and the differences that are known. A program that is not named here has one
+//! connection, which is upgraded when it is warm and both ends are under sovia.
+
+use crate::ends::Combination;
+
+/// Whether a warm connection between two ends under sovia is upgraded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upgrade {
+    /// The library must say so, or the test would pass without having met the ring.
+    Expected,
+    /// It is not, and why.
+    StaysOnTcp(&'static str),
+    /// There is no TCP connection to warm, and why; it runs cold only.
+    NoConnection(&'static str),
+}
+
+/// What is particular about a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Particular {
+    /// `FAMILY/NAME`.
+    pub program: &'static str,
+    /// What becomes of its connection.
+    pub upgrade: Upgrade,
+    /// It goes on as a program without a dynamic linker.
+    pub static_twin: bool,
+}
+
+/// A difference that we know and accept. It is printed when it shows, and the test fails when it no longer does.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// `FAMILY/NAME`.
+    pub program: &'static str,
+    /// Where it shows; warm only, unless `cold` as well.
+    pub combination: Combination,
+    /// It shows on a connection that is not upgraded yet, too.
+    pub cold: bool,
+    /// Why it is so.
+    pub reason: &'static str,
+}
+
+/// Rows for the programs that need one.
+pub const PARTICULARS: &[Particular] = &[];
+
+/// Differences between the kernel and sovia.
+pub const KNOWN: &[Known] = &[];
