@@ -4,10 +4,14 @@
 //! types whose accessors cannot fail, and unknown code points are errors of the peer, never panics.
 //!
 //! - [`arq`]: reliable delivery over a medium that loses, doubles and reorders;
+//! - [`ddp`], [`mpa`], [`rdmap`]: iWARP, from its messages to the octets of a TCP stream;
 //! - [`frame`]: the pieces into which a software VI NIC cuts messages;
 //! - [`setup`]: what connection managers say to each other.
 #![forbid(unsafe_code)]
 
 pub mod arq;
+pub mod ddp;
 pub mod frame;
+pub mod mpa;
+pub mod rdmap;
 pub mod setup;

@@ -1,0 +1,44 @@
+//! MPA (RFC 5044, RFC 6581): records with a checksum over a stream of octets.
+//!
+//! TCP carries octets and knows no message. MPA first agrees, with one Request and one Reply, that
+//! from here on the stream carries *FPDUs*; a [`Handshake`] is either end of that. Then each
+//! direction is a chain of FPDUs:
+//!
+//! ```text
+//!  ULPDU_Length  ULPDU (one DDP segment)  pad to 4  CRC32C
+//!  2 octets      up to 64768 octets       0..3      4
+//! ```
+//!
+//! A [`Framer`] makes them around payload that stays where it is, a [`Deframer`] takes them apart
+//! in the buffer into which the socket was read. Either can run with *markers*: four octets
+//! at every 512th of the stream, which point back to where the FPDU around them begins. They let
+//! hardware find a beginning amid lost segments; a peer that asks for them gets them.
+//!
+//! Specifications: RFC 5044, RFC 6581 (revision 2), RFC 3720 B.4 (the checksum).
+
+mod crc;
+mod deframer;
+mod error;
+mod fpdu;
+mod framer;
+mod handshake;
+mod negotiation;
+mod ring;
+mod startup;
+mod ulpdu;
+
+pub use self::crc::Crc;
+pub use self::deframer::{Deframer, MarkerCheck, Ready};
+pub use self::error::MpaError;
+pub use self::fpdu::{
+    FPDU_LEN_MAX, MARKER_INTERVAL, ULPDU_LEN_MAX, ULPDU_LEN_MIN, fpdu_len, mulpdu, pad_len,
+};
+pub use self::framer::{Framer, Piece, Place, Source, SourceLost};
+pub use self::handshake::{
+    Handshake, HandshakeMisuse, Outcome, State, Trigger, transition, transitions,
+};
+pub use self::negotiation::{Depths, Options, PeerToPeer, Revision, Role, Terms};
+pub use self::startup::{
+    Enhanced, Flags, Kind, NOT_NEGOTIATED, PRIVATE_DATA_MAX, Rtr, RtrSet, Startup,
+};
+pub use self::ulpdu::{Pieces, Ulpdu};

@@ -1,0 +1,386 @@
+//! From ULPDUs to octets, without touching the payload.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::crc::Crc;
+use super::fpdu::{CRC_LEN, MARKER_INTERVAL, MARKER_LEN, pad_len};
+
+/// Where in the driver's memory something lies.
+///
+/// `handle` is the driver's name for a piece of memory, and nobody else looks into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Which memory.
+    pub handle: u64,
+    /// Octets from its beginning.
+    pub offset: u64,
+}
+
+impl Place {
+    /// The beginning of this memory.
+    #[must_use]
+    pub fn new(handle: u64) -> Self {
+        Self { handle, offset: 0 }
+    }
+
+    /// `octets` further on.
+    #[must_use]
+    pub fn advanced(self, octets: u64) -> Self {
+        Self {
+            offset: self.offset.wrapping_add(octets),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}+{}", self.handle, self.offset)
+    }
+}
+
+/// Memory that payload is sent from.
+pub trait Source {
+    /// Shows `len` octets from `place` on, in order and in as many runs as suits; for the CRC.
+    ///
+    /// # Errors
+    /// [`SourceLost`] when that is no memory to send from any more.
+    fn show(&self, place: Place, len: u32, see: impl FnMut(&[u8])) -> Result<(), SourceLost>;
+}
+
+/// The memory that payload was to be sent from has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the memory to send from has gone")]
+pub struct SourceLost;
+
+/// A run of the stream, for an `iovec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Octets of ours: lengths, headers, markers, pad and CRC.
+    Own(&'a [u8]),
+    /// Payload, in the driver's memory.
+    Payload {
+        /// Where it begins.
+        place: Place,
+        /// Its octets.
+        len: u32,
+    },
+}
+
+/// The sending direction: takes ULPDUs, hands out the stream as [`Piece`]s.
+///
+/// Its few octets of its own lie in one buffer; payload is only named. A driver maps
+/// [`pieces`](Self::pieces) to `iovec`s, writes what the socket takes, and says how much
+/// [that was](Self::handle_written).
+#[derive(Debug)]
+pub struct Framer {
+    markers: bool,
+    crc: bool,
+    own: Vec<u8>,
+    /// Where the first octet of `own` stands among all that ever were.
+    own_start: u64,
+    runs: VecDeque<Run>,
+    written: u64,
+    queued: u64,
+    /// Where the last FPDU ends that has been written completely.
+    complete: u64,
+    /// Where the others end.
+    ends: VecDeque<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Run {
+    Own { start: u64, len: u64 },
+    Payload { place: Place, len: u64 },
+}
+
+impl Run {
+    fn len(self) -> u64 {
+        match self {
+            Self::Own { len, .. } | Self::Payload { len, .. } => len,
+        }
+    }
+
+    fn without_first(self, n: u64) -> Self {
+        match self {
+            Self::Own { start, len } => Self::Own {
+                start: start + n,
+                len: len - n,
+            },
+            Self::Payload { place, len } => Self::Payload {
+                place: place.advanced(n),
+                len: len - n,
+            },
+        }
+    }
+
+    fn with_len(self, len: u64) -> Self {
+        match self {
+            Self::Own { start, .. } => Self::Own { start, len },
+            Self::Payload { place, .. } => Self::Payload { place, len },
+        }
+    }
+}
+
+impl Framer {
+    /// At the beginning of full operation: with `markers` if the peer asked for them, with `crc` if
+    /// either end did.
+    #[must_use]
+    pub fn new(markers: bool, crc: bool) -> Self {
+        Self {
+            markers,
+            crc,
+            own: Vec::new(),
+            own_start: 0,
+            runs: VecDeque::new(),
+            written: 0,
+            queued: 0,
+            complete: 0,
+            ends: VecDeque::new(),
+        }
+    }
+
+    /// At stream position `at` instead of 0; for tests of what a long life brings.
+    #[must_use]
+    pub fn starting_at(self, at: u64) -> Self {
+        Self {
+            written: at,
+            queued: at,
+            complete: at,
+            ..self
+        }
+    }
+
+    /// Appends an FPDU around the ULPDU that is `head` and behind it `payload`.
+    ///
+    /// At most 65535 octets in all, of which [`ULPDU_LEN_MAX`](super::ULPDU_LEN_MAX) is the caller's
+    /// to observe; longer ones are refused as lost.
+    ///
+    /// # Errors
+    /// [`SourceLost`] from the memory that the payload is in; then nothing has been appended.
+    pub fn frame(
+        &mut self,
+        head: &[u8],
+        payload: Option<(Place, u32)>,
+        memory: &impl Source,
+    ) -> Result<(), SourceLost> {
+        let payload_len = payload.map_or(0, |(_, len)| len);
+        let ulpdu_len = head.len() + payload_len as usize;
+        let length = u16::try_from(ulpdu_len).map_err(|_| SourceLost)?;
+        let before = self.queued;
+        let mut open = Open {
+            crc: self.crc.then(Crc::new),
+            start: None,
+        };
+        self.own_octets(&mut open, &length.to_be_bytes());
+        self.own_octets(&mut open, head);
+        if let Some((place, len)) = payload
+            && let Err(lost) = self.payload(&mut open, place, len, memory)
+        {
+            self.truncate(before);
+            return Err(lost);
+        }
+        let zeros = [0; 3];
+        self.own_octets(&mut open, zeros.get(..pad_len(ulpdu_len)).unwrap_or(&zeros));
+        self.marker_if_due(&mut open);
+        let crc = open.crc.map_or([0; CRC_LEN], |crc| crc.octets());
+        self.append_own(&crc);
+        self.ends.push_back(self.queued);
+        Ok(())
+    }
+
+    fn own_octets(&mut self, open: &mut Open, mut octets: &[u8]) {
+        while !octets.is_empty() {
+            self.marker_if_due(open);
+            let room = self.until_marker(octets.len() as u64) as usize;
+            let (run, rest) = octets.split_at_checked(room).unwrap_or((octets, &[]));
+            open.digest(run);
+            self.append_own(run);
+            octets = rest;
+        }
+    }
+
+    fn payload(
+        &mut self,
+        open: &mut Open,
+        place: Place,
+        len: u32,
+        memory: &impl Source,
+    ) -> Result<(), SourceLost> {
+        let mut done = 0;
+        while done < len {
+            self.marker_if_due(open);
+            let run = self.until_marker(u64::from(len - done)) as u32;
+            let place = place.advanced(u64::from(done));
+            if open.crc.is_some() {
+                memory.show(place, run, |octets| open.digest(octets))?;
+            }
+            self.runs.push_back(Run::Payload {
+                place,
+                len: u64::from(run),
+            });
+            self.queued += u64::from(run);
+            done += run;
+        }
+        Ok(())
+    }
+
+    fn marker_if_due(&mut self, open: &mut Open) {
+        if self.markers && self.queued.is_multiple_of(MARKER_INTERVAL) {
+            let back = open.start.map_or(0, |start| self.queued - start);
+            // An FPDU that spans more than 16 bits is refused by its length, before.
+            let marker = (back as u32).to_be_bytes();
+            open.digest(&marker);
+            self.append_own(&marker);
+        }
+        open.start.get_or_insert(self.queued);
+    }
+
+    fn until_marker(&self, most: u64) -> u64 {
+        if self.markers {
+            most.min(MARKER_INTERVAL - self.queued % MARKER_INTERVAL)
+        } else {
+            most
+        }
+    }
+
+    fn append_own(&mut self, octets: &[u8]) {
+        if octets.is_empty() {
+            return;
+        }
+        let len = octets.len() as u64;
+        if let Some(Run::Own { len: last, .. }) = self.runs.back_mut() {
+            *last += len;
+        } else {
+            let start = self.own_start + self.own.len() as u64;
+            self.runs.push_back(Run::Own { start, len });
+        }
+        self.own.extend_from_slice(octets);
+        self.queued += len;
+    }
+
+    /// What is to be written, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.runs.iter().map(|run| match *run {
+            Run::Own { start, len } => {
+                let from = (start - self.own_start) as usize;
+                let octets = self.own.get(from..from + len as usize);
+                Piece::Own(octets.unwrap_or_default())
+            }
+            Run::Payload { place, len } => Piece::Payload {
+                place,
+                len: len as u32,
+            },
+        })
+    }
+
+    /// The socket took the first `n` octets.
+    pub fn handle_written(&mut self, n: u64) {
+        let mut left = n.min(self.queued - self.written);
+        self.written += left;
+        while left > 0 {
+            let Some(run) = self.runs.front_mut() else {
+                break;
+            };
+            if run.len() > left {
+                *run = run.without_first(left);
+                break;
+            }
+            left -= run.len();
+            self.runs.pop_front();
+        }
+        while let Some(end) = self.ends.pop_front_if(|end| *end <= self.written) {
+            self.complete = end;
+        }
+        self.forget_own();
+    }
+
+    fn forget_own(&mut self) {
+        let first = self.runs.iter().find_map(|run| match *run {
+            Run::Own { start, .. } => Some(start),
+            Run::Payload { .. } => None,
+        });
+        let done = first.map_or(self.own.len(), |start| (start - self.own_start) as usize);
+        // Moving what is left costs less than what was written since.
+        if done == self.own.len() || done > self.own.len() / 2 {
+            self.own.drain(..done);
+            self.own_start += done as u64;
+        }
+    }
+
+    /// Forgets the FPDUs of which no octet has been written.
+    pub fn drop_unbegun(&mut self) {
+        let begun = self.written > self.complete;
+        let end = self.ends.front().filter(|_| begun);
+        self.truncate(end.copied().unwrap_or(self.written));
+    }
+
+    fn truncate(&mut self, end: u64) {
+        while self.queued > end {
+            let Some(run) = self.runs.pop_back() else {
+                break;
+            };
+            let excess = (self.queued - end).min(run.len());
+            self.queued -= excess;
+            if matches!(run, Run::Own { .. }) {
+                self.own.truncate(self.own.len() - excess as usize);
+            }
+            if run.len() > excess {
+                self.runs.push_back(run.with_len(run.len() - excess));
+            }
+        }
+        while self.ends.back().is_some_and(|last| *last > end) {
+            self.ends.pop_back();
+        }
+    }
+
+    /// Octets written since full operation began.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Octets that wait to be written.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.queued - self.written
+    }
+
+    /// Octets appended since full operation began: where the next FPDU begins, or its marker.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.queued
+    }
+
+    /// How many pieces wait.
+    #[must_use]
+    pub fn pieces_len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How many pieces an FPDU with this much payload takes at most.
+    #[must_use]
+    pub fn pieces_of(&self, payload_len: u32) -> usize {
+        if self.markers {
+            2 * (payload_len as usize / (MARKER_INTERVAL - MARKER_LEN) as usize + 2) + 2
+        } else {
+            3
+        }
+    }
+}
+
+/// An FPDU that is being made.
+struct Open {
+    crc: Option<Crc>,
+    /// Stream position of its ULPDU_Length, once known.
+    start: Option<u64>,
+}
+
+impl Open {
+    fn digest(&mut self, octets: &[u8]) {
+        if let Some(crc) = &mut self.crc {
+            crc.update(octets);
+        }
+    }
+}
