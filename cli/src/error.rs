@@ -34,6 +34,9 @@ pub(crate) enum Error {
     /// One of the two measuring processes failed; this is its own message.
     #[error("measuring process {side}: {message}")]
     Side { side: usize, message: String },
+    /// A program was not run, or could not be run under sovia.
+    #[error(transparent)]
+    Run(#[from] crate::run::Error),
     /// A plot could not be drawn.
     #[error("plot: {0}")]
     Plot(String),
@@ -42,10 +45,12 @@ pub(crate) enum Error {
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// 2 for misuse, as clap does for a command line that it rejects itself, and 1 for the rest.
+    /// 2 for misuse, as clap does for a command line that it rejects itself, what a shell says of a program that was not run, and
+    /// 1 for the rest.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Misuse(_) => ExitCode::from(2),
+            Self::Run(error) => error.exit_code(),
             _ => ExitCode::FAILURE,
         }
     }

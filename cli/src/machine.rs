@@ -66,7 +66,7 @@ impl fmt::Display for Conditions {
     }
 }
 
-fn near_or_far(handoff_ns: f64) -> &'static str {
+pub(crate) fn near_or_far(handoff_ns: f64) -> &'static str {
     if handoff_ns < host::NEAR_NS {
         "near"
     } else {
@@ -82,6 +82,15 @@ pub(crate) fn measure() -> Result<Machine> {
 /// Binds this process to one CPU.
 pub(crate) fn pin(cpu: usize) -> Result<()> {
     host::pin(cpu).context("sched_setaffinity")
+}
+
+/// Keeps this process to these CPUs.
+pub(crate) fn keep_to(cpus: &[usize]) -> Result<()> {
+    let mut mask = CpuSet::new();
+    for &cpu in cpus {
+        mask.set(cpu);
+    }
+    sched_setaffinity(None, &mask).context("sched_setaffinity")
 }
 
 /// The CPUs that this process may use, to come back to.

@@ -5,12 +5,18 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-mod again;
+use error::Error;
+
+mod bench;
 mod demo;
 mod error;
 mod machine;
 mod netpipe;
 mod nic;
+mod output;
+mod plain;
+mod process;
+mod run;
 mod vi;
 
 /// User-level sockets over Virtual Interfaces
@@ -23,17 +29,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::Options),
     Demo(demo::Options),
+    /// Measure, side by side
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Virtual Interfaces themselves
     #[command(subcommand)]
     Vi(Vi),
     /// One of netpipe's two measuring processes
     #[command(hide = true, name = netpipe::SIDE_COMMAND)]
     Side,
+    /// Programs to measure with
+    #[command(subcommand, hide = true, name = plain::COMMAND)]
+    Plain(plain::Program),
 }
 
 #[derive(Debug, Subcommand)]
 enum Vi {
+    Demo(vi::demo::Options),
     List(vi::list::Options),
     Netpipe(netpipe::Options),
     Ping(vi::ping::Options),
@@ -41,11 +55,15 @@ enum Vi {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Run(options) => run::main(&options).map_err(Error::from),
         Command::Demo(options) => demo::main(&options),
+        Command::Bench(bench) => bench::main(&bench),
+        Command::Vi(Vi::Demo(options)) => vi::demo::main(&options),
         Command::Vi(Vi::List(options)) => vi::list::main(&options),
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
         Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
         Command::Side => netpipe::side::serve(),
+        Command::Plain(program) => plain::main(&program),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,9 @@
 //! The NetPIPE method: messages of growing sizes between two processes, over each transport in turn in the same run.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Result};
+use crate::output::{STDOUT, check_writable, unwritable};
 use session::Session;
 
 pub(crate) mod options;
@@ -52,25 +51,3 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     }
     write!(stdout, "{report}").context("standard output")
 }
-
-/// Says now, and not after minutes of measuring, that a file cannot be written.
-fn check_writable(path: &Path) -> Result<()> {
-    if path.as_os_str() == STDOUT {
-        return Ok(());
-    }
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .map(drop)
-        .map_err(unwritable(path))
-}
-
-fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    move |source| Error::File {
-        path: path.display().to_string(),
-        source,
-    }
-}
-
-const STDOUT: &str = "-";

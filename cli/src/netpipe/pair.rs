@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::pipe::Shape;
 use super::plan::{Budget, Job, Transport};
 use super::side::{Answer, Order};
-use crate::again::Again;
 use crate::error::{Context, Error, Result};
+use crate::process::Process;
 
 /// Two measuring processes. Killed when dropped.
 pub(crate) struct Pair {
@@ -95,14 +95,14 @@ impl Pair {
 
 struct Side {
     index: usize,
-    _process: Again,
+    _process: Process,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Side {
     fn start(index: usize) -> Result<Self> {
-        let mut process = Again::start([super::SIDE_COMMAND], Stdio::piped(), Stdio::piped())?;
+        let mut process = Process::again([super::SIDE_COMMAND], Stdio::piped(), Stdio::piped())?;
         let (orders, answers) = process.pipes().expect("both were asked for");
         Ok(Self {
             index,

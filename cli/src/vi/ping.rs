@@ -6,9 +6,9 @@ use hdrhistogram::Histogram;
 use sys::host;
 use via::{Access, Completion, Descriptor, Done, Memory, Nic, Queue, Region, Vi, ViConfig};
 
-use crate::again::Again;
 use crate::error::{Context, Error, Result};
 use crate::nic::{self, ViContext};
+use crate::process::Process;
 
 /// Round trips of one message over a VI
 #[derive(Debug, clap::Args)]
@@ -70,7 +70,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             let mut server = vec!["vi", "ping", "--server", "--discriminator", &meeting];
             server.extend(["--nic", &options.nic]);
             server.extend(options.blocking.then_some("--blocking"));
-            let _server = Again::start(server, Stdio::null(), Stdio::null())?;
+            let _server = Process::again(server, Stdio::null(), Stdio::null())?;
             ping(&nic, &meeting, options)
         }
     }

@@ -2,7 +2,9 @@
 
 use std::process::{Command, Output};
 
+mod bench;
 mod netpipe;
+mod run;
 mod vi;
 
 fn command(arguments: &str) -> Command {

@@ -84,7 +84,7 @@ fn misuse_is_refused_with_status_2() {
 
 #[test]
 fn the_demo_compares_in_each_line() {
-    let stdout = stdout_of("demo --quick");
+    let stdout = stdout_of("vi demo --quick");
     for expected in [
         "polling",
         "asleep",

@@ -1,0 +1,125 @@
+//! What connections cost that nobody uses.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use super::line::{EPOLL, Line};
+use super::pair::{Method, Pair, Service};
+use super::place::{Cpus, Place};
+use super::report::{Figures, Measured};
+use super::session::{Budget, Contestant, in_turn};
+use super::unit::Unit;
+use crate::error::{Error, Result};
+
+/// A pair without and a pair with idle connections, each for each of the line's ends.
+pub(super) fn measure(
+    place: &Place,
+    line: &Line,
+    connections: usize,
+    budget: Budget,
+    progress: &ProgressBar,
+) -> Result<Vec<Measured>> {
+    let mut pairs = Vec::new();
+    for &ends in &line.ends {
+        for idle in [0, connections] {
+            let service = Service { idle, ..EPOLL };
+            let mut pair = Pair::start(place, service, ends, Cpus::Own, Method::Median)?;
+            pair.fit(budget)?;
+            pairs.push(pair);
+        }
+    }
+    let runs = in_turn(&mut pairs, progress, |pair| pair.run())?;
+    let micros = |at: usize| -> Vec<f64> { runs[at].iter().map(|ns| ns / 1e3).collect() };
+
+    let mut lines = [(); 4].map(|()| Vec::new());
+    for (way, (&ends, pairs)) in line.ends.iter().zip(pairs.chunks(2)).enumerate() {
+        let [without, with] = pairs else { continue };
+        let upgraded = with.upgrades() > connections;
+        let memory_kb = (memory_kb(with)? - memory_kb(without)?) / connections as f64;
+        let series = [
+            micros(2 * way),
+            micros(2 * way + 1),
+            vec![memory_kb],
+            vec![busy_percent(with)?],
+        ];
+        for (figures, runs) in lines.iter_mut().zip(series) {
+            figures.push(Figures {
+                ends,
+                runs,
+                upgraded,
+            });
+        }
+    }
+    let titles = [
+        ("64 B there and back, epoll, alone".to_owned(), line.unit),
+        (
+            format!("the same beside {connections} idle connections"),
+            line.unit,
+        ),
+        (
+            "memory of an idle connection, both ends".to_owned(),
+            Unit::Kilobytes,
+        ),
+        (
+            format!("CPU time of {connections} idle connections"),
+            Unit::Percent,
+        ),
+    ];
+    let measured = titles.into_iter().zip(lines);
+    Ok(measured
+        .map(|((title, unit), figures)| Measured::new(line, &title, unit, figures))
+        .collect())
+}
+
+/// Of both processes; what they share counts once.
+fn memory_kb(pair: &Pair) -> Result<f64> {
+    let mut kilobytes = 0.0;
+    for id in pair.ids() {
+        let text = read(format!("/proc/{id}/smaps_rollup"))?;
+        let field = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+        let field = field.and_then(|field| field.split_whitespace().next());
+        kilobytes += field
+            .and_then(|field| field.parse::<f64>().ok())
+            .unwrap_or(f64::NAN);
+    }
+    Ok(kilobytes)
+}
+
+/// Of one CPU, both processes together, while nobody wants anything of them.
+fn busy_percent(pair: &Pair) -> Result<f64> {
+    let start = Instant::now();
+    let before = busy(pair)?;
+    thread::sleep(IDLE);
+    let busy = busy(pair)?.saturating_sub(before);
+    Ok(100.0 * busy.as_secs_f64() / start.elapsed().as_secs_f64())
+}
+
+/// Time on a CPU so far.
+fn busy(pair: &Pair) -> Result<Duration> {
+    let mut ns = 0;
+    for id in pair.ids() {
+        let tasks = fs::read_dir(format!("/proc/{id}/task"));
+        for task in tasks.map_err(unreadable(format!("/proc/{id}/task")))? {
+            let Ok(task) = task else { continue };
+            let text = read(task.path().join("schedstat").display().to_string())?;
+            let first = text.split_whitespace().next();
+            ns += first
+                .and_then(|first| first.parse::<u64>().ok())
+                .unwrap_or_default();
+        }
+    }
+    Ok(Duration::from_nanos(ns))
+}
+
+fn read(path: String) -> Result<String> {
+    fs::read_to_string(&path).map_err(unreadable(path))
+}
+
+fn unreadable(path: String) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::File { path, source }
+}
+
+const IDLE: Duration = Duration::from_secs(1);

@@ -1,0 +1,181 @@
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::pair::ended;
+use super::place::{Cpus, End, Ends, Place, Trace};
+use super::session::{Budget, Contestant};
+use crate::error::{Context, Error, Result};
+use crate::process::Process;
+use crate::run::program::Program;
+
+/// What redis-benchmark is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(super) clients: u32,
+    /// Requests in flight on each connection.
+    pub(super) pipeline: u32,
+}
+
+/// Whether both programs are installed.
+pub(super) fn is_installed() -> bool {
+    ["redis-server", "redis-benchmark"]
+        .iter()
+        .all(|name| Program::find(OsStr::new(name)).is_ok())
+}
+
+/// A redis-server; each run is a redis-benchmark of its own.
+pub(super) struct Redis<'a> {
+    place: &'a Place,
+    ends: Ends,
+    load: Load,
+    _server: Process,
+    port: u16,
+    trace: Trace,
+    requests: u32,
+    run: Duration,
+}
+
+impl<'a> Redis<'a> {
+    pub(super) fn start(place: &'a Place, load: Load, ends: Ends) -> Result<Self> {
+        let trace = place.trace()?;
+        let mut attempts = 0;
+        let (server, port) = loop {
+            attempts += 1;
+            let port = free_port()?;
+            match serve(place, ends, &trace, port) {
+                Ok(server) => break (server, port),
+                // Somebody else may have taken the port meanwhile.
+                Err(error) if attempts == ATTEMPTS => return Err(error),
+                Err(_) => {}
+            }
+        };
+        Ok(Self {
+            place,
+            ends,
+            load,
+            _server: server,
+            port,
+            trace,
+            requests: REQUESTS_FIRST,
+            run: Duration::ZERO,
+        })
+    }
+
+    /// Requests per second.
+    fn measure(&self) -> Result<f64> {
+        let mut command = Command::new("redis-benchmark");
+        command
+            .args(["-h", "127.0.0.1", "-t", "get", "--csv"])
+            .args(["-p", &self.port.to_string()])
+            .args(["-c", &self.load.clients.to_string()])
+            .args(["-P", &self.load.pipeline.to_string()])
+            .args(["-n", &self.requests.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        let mut client =
+            self.place
+                .start(&mut command, End::Client, self.ends, Cpus::Own, &self.trace)?;
+        let mut text = String::new();
+        if let Some(mut stdout) = client.stdout() {
+            stdout
+                .read_to_string(&mut text)
+                .context("redis-benchmark's output")?;
+        }
+        let status = client.wait()?;
+        match requests_per_s(&text) {
+            Some(rate) if status.success() => Ok(rate),
+            _ => Err(Error::Protocol {
+                from: "redis-benchmark",
+                what: format!("{status}, {text:?}"),
+            }),
+        }
+    }
+}
+
+impl Contestant for Redis<'_> {
+    fn fit(&mut self, budget: Budget) -> Result<()> {
+        // It counts in milliseconds, so a run must have many.
+        self.run = budget.run.max(RUN_MIN);
+        loop {
+            let rate = self.measure()?;
+            let wanted = (rate * self.run.as_secs_f64()).clamp(1.0, f64::from(REQUESTS_MAX)) as u32;
+            if self.requests >= wanted / 4 {
+                self.requests = wanted;
+                return Ok(());
+            }
+            self.requests = wanted.min(self.requests.saturating_mul(16));
+        }
+    }
+
+    fn run(&mut self) -> Result<f64> {
+        Ok(1e9 / self.measure()?)
+    }
+
+    fn upgrades(&self) -> usize {
+        self.trace.upgrades()
+    }
+}
+
+fn serve(place: &Place, ends: Ends, trace: &Trace, port: u16) -> Result<Process> {
+    let folder = place.folder().join("redis");
+    fs::create_dir_all(&folder).context("a folder for redis-server")?;
+    let mut command = Command::new("redis-server");
+    command
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--save", "", "--appendonly", "no", "--dir"])
+        .arg(&folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut server = place.start(&mut command, End::Server, ends, Cpus::Own, trace)?;
+    let mut said = BufReader::new(server.stdout().ok_or_else(ended)?);
+    let mut line = String::new();
+    while said.read_line(&mut line).context("redis-server's output")? > 0 {
+        if line.contains("Ready to accept connections") {
+            return Ok(server);
+        }
+        line.clear();
+    }
+    Err(Error::Protocol {
+        from: "redis-server",
+        what: "it ended".into(),
+    })
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
+    Ok(listener.local_addr().context("getsockname")?.port())
+}
+
+/// From a line such as `"GET","18123.45","0.044",…`. Infinite if it took less than a millisecond.
+fn requests_per_s(csv: &str) -> Option<f64> {
+    let line = csv
+        .lines()
+        .find_map(|line| line.strip_prefix("\"GET\",\""))?;
+    let rate: f64 = line.split('"').next()?.parse().ok()?;
+    (rate > 0.0).then_some(rate)
+}
+
+const ATTEMPTS: u32 = 5;
+const REQUESTS_FIRST: u32 = 1_000;
+const REQUESTS_MAX: u32 = 50_000_000;
+const RUN_MIN: Duration = Duration::from_millis(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_read_from_old_and_new_output() {
+        let new = "\"test\",\"rps\",\"avg_latency_ms\"\n\"GET\",\"18123.45\",\"0.044\"\n";
+        assert_eq!(requests_per_s(new), Some(18123.45));
+        assert_eq!(requests_per_s("\"GET\",\"9000.00\"\n"), Some(9000.0));
+        assert_eq!(requests_per_s("\"GET\",\"inf\"\n"), Some(f64::INFINITY));
+        for other in ["", "\"GET\",\"", "\"GET\",\"nan\"", "\"SET\",\"1.0\""] {
+            assert_eq!(requests_per_s(other), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+
+use crate::error::{Context, Result};
+
+/// Another process; killed when dropped, because it may be spinning or asleep for ever.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts `command`.
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        command.spawn().map(Self).context("starting a process")
+    }
+
+    /// Starts this program once more. Standard error is ours.
+    pub(crate) fn again<'a>(
+        arguments: impl IntoIterator<Item = &'a str>,
+        stdin: Stdio,
+        stdout: Stdio,
+    ) -> Result<Self> {
+        Self::start(myself().args(arguments).stdin(stdin).stdout(stdout))
+    }
+
+    /// The pipes, where `Stdio::piped` was given.
+    pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        self.0.stdin.take().zip(self.0.stdout.take())
+    }
+
+    /// Its standard output, where `Stdio::piped` was given.
+    pub(crate) fn stdout(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
+        self.0.wait().context("waiting for a process")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Killing one that has been waited for does nothing.
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("sovia: process {}: {error}", self.0.id());
+        }
+    }
+}
+
+/// This program, to be started once more.
+pub(crate) fn myself() -> Command {
+    // Not by name: the file may have been replaced or removed since we were started.
+    Command::new("/proc/self/exe")
+}

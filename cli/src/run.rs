@@ -1,0 +1,88 @@
+//! `sovia run`: a program with `libsovia.so` in front of its C library.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use library::Library;
+use program::Program;
+
+pub(crate) mod library;
+pub(crate) mod program;
+
+/// Run a program with its TCP connections within this host over Virtual Interfaces
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// Do not warn of a program that cannot be accelerated
+    #[arg(long, short)]
+    quiet: bool,
+    /// The program, and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+const HELP: &str = "\
+The exit status is the program's; 127 if there is no such program, 126 if it cannot be run, 125 if libsovia.so is missing.
+SOVIA_PRELOAD names libsovia.so if it is not in its place beside sovia.
+
+Examples:
+  sovia run redis-server
+  sovia run redis-benchmark -t get";
+
+/// Why nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Library(#[from] library::Error),
+    #[error(transparent)]
+    Program(#[from] program::Error),
+    #[error("{}: {source}", program.display())]
+    Exec {
+        program: OsString,
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// As a shell says it; 125 for a failure of our own, as `env` and `timeout` do.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        let absent = match self {
+            Self::Library(_) => return ExitCode::from(125),
+            Self::Program(error) => error.is_absent(),
+            Self::Exec { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        };
+        ExitCode::from(if absent { 127 } else { 126 })
+    }
+}
+
+/// `sovia run`: returns only if the program could not be run.
+pub(crate) fn main(options: &Options) -> Result<(), Error> {
+    let Some((name, arguments)) = options.command.split_first() else {
+        return Ok(());
+    };
+    let library = Library::find()?;
+    let program = Program::find(name)?;
+    if !options.quiet
+        && let Some(obstacle) = program.obstacle()
+    {
+        eprintln!(
+            "sovia: {} will run, but not over Virtual Interfaces: {obstacle}",
+            name.display()
+        );
+    }
+    let source = Command::new(program.path())
+        .arg0(name)
+        .args(arguments)
+        .env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()))
+        .exec();
+    Err(Error::Exec {
+        program: name.clone(),
+        source,
+    })
+}
+
+/// What the dynamic linker reads.
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";

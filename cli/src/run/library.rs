@@ -1,0 +1,123 @@
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// `libsovia.so`, found.
+#[derive(Debug)]
+pub(crate) struct Library(PathBuf);
+
+/// There is no library to preload.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{OVERRIDE} names {}, which is not there", .0.display())]
+    Misnamed(PathBuf),
+    #[error("{NAME} is missing. Looked for it at:{}\n{OVERRIDE} can name another place", list(.0))]
+    Missing(Vec<PathBuf>),
+    #[error("{}: the dynamic linker takes no path with a space, a colon or a dollar sign", .0.display())]
+    Unspeakable(PathBuf),
+}
+
+impl Library {
+    /// Looks where `SOVIA_PRELOAD` says, or at the places where a build or an installation puts it.
+    pub(crate) fn find() -> Result<Self, Error> {
+        if let Some(named) = env::var_os(OVERRIDE).filter(|named| !named.is_empty()) {
+            let named = PathBuf::from(named);
+            return match named.canonicalize() {
+                Ok(path) if path.is_file() => Self::checked(path),
+                _ => Err(Error::Misnamed(named)),
+            };
+        }
+        let executable = env::current_exe().unwrap_or_default();
+        let folder = executable.parent().unwrap_or_else(|| Path::new("/"));
+        let places: Vec<_> = PLACES.iter().map(|place| folder.join(place)).collect();
+        let found = places.iter().filter_map(|place| place.canonicalize().ok());
+        match found.into_iter().find(|path| path.is_file()) {
+            Some(path) => Self::checked(path),
+            None => Err(Error::Missing(places)),
+        }
+    }
+
+    fn checked(path: PathBuf) -> Result<Self, Error> {
+        let separator = |byte: &u8| matches!(byte, b':' | b' ' | b'\t' | b'\n' | b'$');
+        if path.as_os_str().as_bytes().iter().any(separator) {
+            Err(Error::Unspeakable(path))
+        } else {
+            Ok(Self(path))
+        }
+    }
+
+    /// The value of `LD_PRELOAD` that loads this one before what it held. Once is enough.
+    pub(crate) fn before(&self, others: Option<&OsStr>) -> OsString {
+        let mut list = self.0.clone().into_os_string();
+        let others = others.map_or(&[][..], OsStrExt::as_bytes);
+        let rest = others
+            .split(|byte| matches!(byte, b':' | b' '))
+            .filter(|name| !name.is_empty() && *name != self.0.as_os_str().as_bytes());
+        for name in rest {
+            list.push(":");
+            list.push(OsStr::from_bytes(name));
+        }
+        list
+    }
+}
+
+fn list(places: &[PathBuf]) -> impl fmt::Display {
+    places
+        .iter()
+        .map(|place| format!("\n  {}", place.display()))
+        .collect::<String>()
+}
+
+const NAME: &str = "libsovia.so";
+const OVERRIDE: &str = "SOVIA_PRELOAD";
+
+/// Relative to the folder of the program. In a build folder of cargo `deps` is first: what lies beside the program there may be older.
+const PLACES: [&str; 4] = [
+    "deps/libsovia.so",
+    "libsovia.so",
+    "../lib/sovia/libsovia.so",
+    "../lib/libsovia.so",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn before(others: &str) -> String {
+        let library = Library::checked("/opt/libsovia.so".into()).expect("a plain path");
+        let list = library.before(Some(OsStr::new(others)));
+        list.into_string().expect("UTF-8")
+    }
+
+    #[test]
+    fn what_was_preloaded_stays() {
+        assert_eq!(before(""), "/opt/libsovia.so");
+        assert_eq!(
+            before("libjemalloc.so.2 /x/y.so"),
+            "/opt/libsovia.so:libjemalloc.so.2:/x/y.so"
+        );
+    }
+
+    #[test]
+    fn it_is_preloaded_once() {
+        assert_eq!(
+            before("a.so:/opt/libsovia.so:b.so"),
+            "/opt/libsovia.so:a.so:b.so"
+        );
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_said_is_refused() {
+        for path in ["/a b/libsovia.so", "/a:b/libsovia.so", "/$LIB/libsovia.so"] {
+            assert!(
+                matches!(
+                    Library::checked(path.into()),
+                    Err(Error::Unspeakable(at)) if at == Path::new(path)
+                ),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,225 @@
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, elf};
+use rustix::fs::{Access, access};
+use rustix::process::{getegid, geteuid};
+
+/// A program file, found as `execvp` finds it.
+#[derive(Debug)]
+pub(crate) struct Program(PathBuf);
+
+/// There is no program to run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{}: no such program", .0.display())]
+    Absent(OsString),
+    #[error("{}: may not be executed", .0.display())]
+    Forbidden(OsString),
+}
+
+impl Error {
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent(_))
+    }
+}
+
+/// Why the dynamic linker will not put `libsovia.so` in front of a program, or why that would be of no use.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// It gains capabilities from its file.
+    Capabilities,
+    /// It is for another processor.
+    Foreign,
+    /// Its calls go to the kernel without a C library between: the Go runtime's do.
+    Go,
+    /// Its C library is not GNU's; this is the dynamic linker it asks for.
+    OtherLibrary(PathBuf),
+    /// It runs with the rights of another user or group.
+    Setuid,
+    /// It has no dynamic linker.
+    Static,
+    /// It is a script, and what interprets it has the obstacle.
+    Interpreter(PathBuf, Box<Self>),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capabilities => f.write_str("its file has capabilities, so nothing is preloaded"),
+            Self::Foreign => f.write_str("it is for another processor than libsovia.so"),
+            Self::Go => f.write_str("it is a Go program, which calls the kernel directly"),
+            Self::OtherLibrary(linker) => write!(
+                f,
+                "its C library is not GNU's (its dynamic linker is {})",
+                linker.display()
+            ),
+            Self::Setuid => f.write_str("it is setuid or setgid, so nothing is preloaded"),
+            Self::Static => f.write_str("it is statically linked"),
+            Self::Interpreter(path, obstacle) => {
+                write!(f, "its interpreter is {}, and {obstacle}", path.display())
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Looks for `name` in `PATH`, or takes it as a path if there is a slash in it.
+    pub(crate) fn find(name: &OsStr) -> Result<Self, Error> {
+        if name.as_bytes().contains(&b'/') {
+            return match Candidate::at(Path::new(name)) {
+                Candidate::Absent => Err(Error::Absent(name.to_owned())),
+                Candidate::Forbidden => Err(Error::Forbidden(name.to_owned())),
+                Candidate::Program => Ok(Self(name.into())),
+            };
+        }
+        let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+        let mut error = Error::Absent(name.to_owned());
+        for folder in env::split_paths(&path).filter(|_| !name.is_empty()) {
+            // An empty entry is the current folder.
+            let file = Path::new(".").join(folder).join(name);
+            match Candidate::at(&file) {
+                Candidate::Absent => {}
+                Candidate::Forbidden => error = Error::Forbidden(name.to_owned()),
+                Candidate::Program => return Ok(Self(file)),
+            }
+        }
+        Err(error)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What keeps it from being accelerated. A file that cannot be read or understood has no obstacle that we know of.
+    pub(crate) fn obstacle(&self) -> Option<Obstacle> {
+        match shebang(&self.0) {
+            Ok(Some(interpreter)) => {
+                let obstacle = Self(interpreter.clone()).own_obstacle().ok()??;
+                Some(Obstacle::Interpreter(interpreter, Box::new(obstacle)))
+            }
+            _ => self.own_obstacle().ok()?,
+        }
+    }
+
+    fn own_obstacle(&self) -> io::Result<Option<Obstacle>> {
+        Ok(match privileged(&self.0)? {
+            Some(obstacle) => Some(obstacle),
+            None => inside(File::open(&self.0)?)?,
+        })
+    }
+}
+
+enum Candidate {
+    Absent,
+    Forbidden,
+    Program,
+}
+
+impl Candidate {
+    fn at(path: &Path) -> Self {
+        match fs::metadata(path) {
+            Ok(about) if about.is_file() && access(path, Access::EXEC_OK).is_ok() => Self::Program,
+            Ok(_) => Self::Forbidden,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Self::Forbidden,
+            Err(_) => Self::Absent,
+        }
+    }
+}
+
+/// The interpreter of a script, with `env` followed to the program that it looks up.
+fn shebang(path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut start = Vec::new();
+    File::open(path)?
+        .take(SHEBANG_MAX)
+        .read_to_end(&mut start)?;
+    let Some(line) = start.strip_prefix(b"#!") else {
+        return Ok(None);
+    };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
+    let mut words = line
+        .split(|byte| byte.is_ascii_whitespace())
+        .filter(|word| !word.is_empty())
+        .map(OsStr::from_bytes);
+    let Some(interpreter) = words.next().map(PathBuf::from) else {
+        return Ok(None);
+    };
+    let is_env = interpreter.file_name() == Some(OsStr::new("env"));
+    let plain =
+        |word: &&OsStr| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
+    let named = words
+        .find(plain)
+        .filter(|_| is_env)
+        .and_then(|name| Program::find(name).ok());
+    Ok(Some(named.map_or(interpreter, |program| program.0)))
+}
+
+/// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).
+fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
+    let about = fs::metadata(path)?;
+    let setuid = about.mode() & SETUID != 0 && about.uid() != geteuid().as_raw();
+    let setgid = about.mode() & SETGID != 0 && about.gid() != getegid().as_raw();
+    if setuid || setgid {
+        return Ok(Some(Obstacle::Setuid));
+    }
+    let gains = !geteuid().is_root()
+        && rustix::fs::getxattr(path, "security.capability", &mut [0u8; 64]).is_ok();
+    Ok(gains.then_some(Obstacle::Capabilities))
+}
+
+fn inside(file: File) -> io::Result<Option<Obstacle>> {
+    let cache = ReadCache::new(file);
+    Ok(match FileKind::parse(&cache) {
+        Ok(FileKind::Elf64) => elf64(&cache).unwrap_or(None),
+        Ok(FileKind::Elf32) => Some(Obstacle::Foreign),
+        // The shell runs what the kernel does not know.
+        _ => None,
+    })
+}
+
+fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
+    let header = elf::FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    if header.e_machine(endian) != MACHINE {
+        return Ok(Some(Obstacle::Foreign));
+    }
+    let mut linker = None;
+    for segment in header.program_headers(endian, data)? {
+        if let Some(path) = segment.interpreter(endian, data)? {
+            linker = Some(PathBuf::from(OsStr::from_bytes(path)));
+        }
+    }
+    let Some(linker) = linker else {
+        return Ok(Some(Obstacle::Static));
+    };
+    if !linker
+        .file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
+    {
+        return Ok(Some(Obstacle::OtherLibrary(linker)));
+    }
+    let sections = header.sections(endian, data)?;
+    let go = sections.section_by_name(endian, b".go.buildinfo").is_some();
+    Ok(go.then_some(Obstacle::Go))
+}
+
+/// The kernel reads no more of a script to find its interpreter.
+const SHEBANG_MAX: u64 = 256;
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
+
+/// Of this program, and so of the library that was built with it.
+#[cfg(target_arch = "x86_64")]
+const MACHINE: elf::Machine = elf::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: elf::Machine = elf::EM_AARCH64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+/// A folder that is gone after the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("sovia-program-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("chmod");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).expect("it is ours");
+    }
+}
+
+fn obstacle(path: PathBuf) -> Option<Obstacle> {
+    Program(path).obstacle()
+}
+
+/// An ELF header, a program header table of no or one entry that names `linker`, and that name.
+fn elf(machine: u16, linker: Option<&str>) -> Vec<u8> {
+    let mut file = vec![0; 120];
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    file[16..18].copy_from_slice(&2u16.to_le_bytes());
+    file[18..20].copy_from_slice(&machine.to_le_bytes());
+    file[20..24].copy_from_slice(&1u32.to_le_bytes());
+    file[32..40].copy_from_slice(&64u64.to_le_bytes());
+    for (at, half) in [(52, 64u16), (54, 56), (56, u16::from(linker.is_some()))] {
+        file[at..at + 2].copy_from_slice(&half.to_le_bytes());
+    }
+    let name = [linker.unwrap_or_default().as_bytes(), b"\0"].concat();
+    file[64..68].copy_from_slice(&3u32.to_le_bytes());
+    file[72..80].copy_from_slice(&120u64.to_le_bytes());
+    file[96..104].copy_from_slice(&(name.len() as u64).to_le_bytes());
+    file.extend(name);
+    file
+}
+
+const X86_64: u16 = 62;
+const SPARC: u16 = 43;
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn what_the_header_tells() {
+    let folder = Folder::new("header");
+    let at = |name, bytes: &[u8]| obstacle(folder.file(name, bytes, 0o755));
+    let gnu = elf(X86_64, Some("/lib64/ld-linux-x86-64.so.2"));
+    assert_eq!(at("gnu", &gnu), None);
+    assert_eq!(at("static", &elf(X86_64, None)), Some(Obstacle::Static));
+    assert_eq!(at("sparc", &elf(SPARC, None)), Some(Obstacle::Foreign));
+    let musl = "/lib/ld-musl-x86_64.so.1";
+    assert_eq!(
+        at("musl", &elf(X86_64, Some(musl))),
+        Some(Obstacle::OtherLibrary(musl.into()))
+    );
+}
+
+#[test]
+fn a_cut_or_scrambled_header_is_no_obstacle_and_no_harm() {
+    let folder = Folder::new("cut");
+    let whole = elf(X86_64, Some("/lib64/ld-linux-x86-64.so.2"));
+    for length in 0..whole.len() {
+        obstacle(folder.file("cut", &whole[..length], 0o755));
+    }
+    for at in 4..whole.len() {
+        let mut scrambled = whole.clone();
+        scrambled[at] = 0xff;
+        obstacle(folder.file("scrambled", &scrambled, 0o755));
+    }
+}
+
+#[test]
+fn a_script_has_its_interpreters_obstacle() {
+    let folder = Folder::new("script");
+    let interpreter = folder.file("interpreter", &elf(X86_64, None), 0o755);
+    let text = format!("#! {} -x\nbody\n", interpreter.display());
+    let script = folder.file("script", text.as_bytes(), 0o755);
+    assert_eq!(
+        obstacle(script),
+        Some(Obstacle::Interpreter(
+            interpreter,
+            Box::new(Obstacle::Static)
+        ))
+    );
+    for text in ["#!/bin/sh\n", "#!/usr/bin/env sh", "#!", "#! \n", "echo\n"] {
+        let script = folder.file("plain", text.as_bytes(), 0o755);
+        assert_eq!(obstacle(script), None, "{text:?}");
+    }
+}
+
+#[test]
+fn programs_are_found_as_a_shell_does() {
+    let folder = Folder::new("find");
+    let found = |name: &OsStr| Program::find(name).map(|program| program.0);
+    let script = folder.file("script", b"#!/bin/sh\n", 0o755);
+    assert_eq!(found(script.as_os_str()).ok(), Some(script));
+    assert!(found(OsStr::new("sh")).is_ok_and(|path| path.is_absolute()));
+    let plain = folder.file("plain", b"", 0o644);
+    assert!(matches!(found(plain.as_os_str()), Err(Error::Forbidden(_))));
+    assert!(matches!(
+        found(folder.0.as_os_str()),
+        Err(Error::Forbidden(_))
+    ));
+    for absent in ["", "no-such-program-anywhere", "/no/such/program"] {
+        assert!(
+            matches!(found(OsStr::new(absent)), Err(Error::Absent(_))),
+            "{absent:?}"
+        );
+    }
+}
