@@ -8,6 +8,7 @@
 )]
 
 pub mod bell;
+pub mod errno;
 pub mod fds;
 pub mod fork;
 pub mod futex;
@@ -18,10 +19,14 @@ pub mod mem;
 pub mod net;
 pub mod poll;
 pub mod process_vm;
+pub mod rendezvous;
 pub mod ring;
 pub mod segment;
+pub mod socket;
 pub mod stream;
 pub mod sync;
+pub mod tcp;
 pub mod time;
 pub mod turn;
 pub mod wait;
+pub mod window;

@@ -23,6 +23,7 @@ pub mod provider;
 pub mod soft;
 mod state;
 mod vi;
+pub mod window;
 
 pub use sys::mem::Memory;
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use sys::mem::Memory;
 
+use crate::window::Windows;
 use crate::{
     AsyncError, Capabilities, Completion, Descriptor, DescriptorAt, Done, Error, MemAttributes,
     NetAddress, NicAttributes, Queue, ViAttributes, ViState,
@@ -31,6 +32,11 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// [`Error::Resource`] when this process has opened it too often, or the host lacks something.
     fn open(&self, options: OpenOptions) -> Result<Arc<dyn NicOps>, Error>;
+
+    /// The memory that it lends to byte streams, if its RDMA writes are stores of this CPU.
+    fn windows(&self) -> Option<&'static dyn Windows> {
+        None
+    }
 }
 
 /// How to open a NIC.

@@ -9,6 +9,7 @@ use sys::mem::Memory;
 use sys::sync::{AtomicUsize, Ordering};
 use via::provider::{Driver, Export, NicOps, OpenOptions, ViId};
 use via::soft::{Ask, Device, Established, Service, SoftNic};
+use via::window::Windows;
 use via::{
     Capabilities, Error, MemHandle, NetAddress, NicAttributes, ReliabilitySet, ViAttributes,
 };
@@ -17,6 +18,7 @@ use crate::agent::Agent;
 use crate::connect::{Request, ShmIncoming};
 use crate::cq::ShmCqWaiter;
 use crate::link::ShmLink;
+use crate::window::WINDOWS;
 use crate::{name, peering};
 
 /// Opens the NIC `shm`.
@@ -45,6 +47,10 @@ impl Driver for ShmDriver {
             place: Mutex::new(Some(place)),
         };
         SoftNic::open(device, options)
+    }
+
+    fn windows(&self) -> Option<&'static dyn Windows> {
+        Some(&WINDOWS)
     }
 }
 

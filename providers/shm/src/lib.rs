@@ -69,5 +69,6 @@ mod listen;
 mod name;
 mod peer;
 mod peering;
+mod window;
 
 pub use self::device::{DRIVER, ShmDriver};

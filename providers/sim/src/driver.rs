@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use via::Error;
 use via::provider::{Driver, NicOps, OpenOptions};
+use via::window::Windows;
 
 use crate::config::{FabricConfig, Time};
 use crate::fabric::{Fabric, Host};
+use crate::window::SimWindows;
 
 /// The one host of a fabric that belongs to this process: quiet, and in [free](Time::Free) time.
 ///
@@ -48,5 +50,10 @@ impl Driver for ProcessDriver {
             }
         };
         host.open(options)
+    }
+
+    fn windows(&self) -> Option<&'static dyn Windows> {
+        static WINDOWS: SimWindows = SimWindows::new();
+        Some(&WINDOWS)
     }
 }

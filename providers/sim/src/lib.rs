@@ -53,6 +53,7 @@ mod seen;
 mod state;
 mod tap;
 mod trace;
+mod window;
 
 pub use crate::adapter::{Adapter, CqBell};
 pub use crate::config::{FabricConfig, Noise, Time};
@@ -67,6 +68,7 @@ pub use crate::tap::{
     TappedPending, TappedWaiter,
 };
 pub use crate::trace::Trace;
+pub use crate::window::SimWindows;
 
 /// The device name.
 const NAME: &str = "sim";

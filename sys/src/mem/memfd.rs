@@ -1,6 +1,7 @@
 //! Memory files whose size is sealed.
 
 use std::{
+    ffi::CStr,
     io::{self, ErrorKind},
     iter,
     os::fd::{BorrowedFd, OwnedFd},
@@ -14,11 +15,17 @@ use rustix::{
     io::Errno,
 };
 
-pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
+/// `name` is what /proc shows.
+pub(crate) fn create(name: &CStr, len: usize) -> io::Result<OwnedFd> {
+    create_as(NAME, len)
+}
+
+/// As [`create`], under a name that `/proc/PID/fd` and `/proc/PID/maps` show.
+pub(crate) fn create_as(name: &str, len: usize) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let fd = match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
+    let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Linux before 6.3 does not know the flag.
-        Err(Errno::INVAL) => memfd_create(NAME, flags),
+        Err(Errno::INVAL) => memfd_create(name, flags),
         result => result,
     }?;
     ftruncate(&fd, len as u64)?;
@@ -58,6 +65,5 @@ pub(super) fn extents(fd: BorrowedFd<'_>, len: usize) -> impl Iterator<Item = (u
     })
 }
 
-const NAME: &str = "sovia";
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 const TMPFS_MAGIC: u64 = 0x0102_1994;

@@ -1,0 +1,3 @@
+//! The kernel's error numbers, as `rustix` has them.
+
+pub use rustix::io::Errno;

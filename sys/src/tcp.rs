@@ -1,0 +1,169 @@
+//! What the kernel knows of a TCP connection.
+//!
+//! Nothing here waits, allocates or goes through the C library: this runs inside programs whose calls to the C library come to us,
+//! also in their signal handlers.
+
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
+
+mod counts;
+mod option;
+mod owner;
+#[cfg(test)]
+mod tests;
+mod witness;
+
+pub use counts::{State, inq, outq, state, taken, written, written_by};
+pub use owner::{Owner, owner};
+pub use witness::{is_witness_of, witness};
+
+pub(crate) use option::get;
+
+/// Which connection a socket is an end of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other one.
+    pub peer: SocketAddr,
+    /// The network namespace of the socket, which need not be the caller's. Unique until the host boots again.
+    pub netns: u64,
+}
+
+impl Identity {
+    /// Whether the other end may be on this host: the addresses are equal or of the loopback. A connection to itself is not meant.
+    pub fn is_local(&self) -> bool {
+        let (local, peer) = (self.local.ip(), self.peer.ip());
+        local == peer || local.is_loopback() && peer.is_loopback()
+    }
+
+    /// Whether both ends are one socket, as after a simultaneous open to its own port.
+    pub fn is_to_itself(&self) -> bool {
+        self.local == self.peer
+    }
+}
+
+/// Which connection `fd` is an end of; mapped addresses come as IPv4. Three system calls.
+///
+/// # Errors
+/// `ENOTCONN`; `EAFNOSUPPORT` for what has no addresses of the Internet; `ENOPROTOOPT` before Linux 5.14.
+pub fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
+    let peer = rustix::net::getpeername(fd)?.ok_or(Errno::NOTCONN)?;
+    Ok(Identity {
+        local: plain(rustix::net::getsockname(fd)?.try_into()?),
+        peer: plain(peer.try_into()?),
+        netns: netns(fd)?,
+    })
+}
+
+/// The network namespace of a socket of any kind.
+///
+/// # Errors
+/// `ENOPROTOOPT` before Linux 5.14.
+pub fn netns(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    get(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE)
+}
+
+/// Whether `fd` is a TCP socket of IPv4 or IPv6, in whatever state.
+pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
+    sockopt::socket_protocol(fd) == Ok(Some(ipproto::TCP))
+        && sockopt::socket_type(fd) == Ok(SocketType::STREAM)
+        && matches!(
+            sockopt::socket_domain(fd),
+            Ok(AddressFamily::INET | AddressFamily::INET6)
+        )
+}
+
+/// Whether the socket has a peer.
+pub fn is_connected(fd: BorrowedFd<'_>) -> bool {
+    rustix::net::getpeername(fd).is_ok()
+}
+
+/// Whether calls on `fd` return at once by themselves.
+pub fn is_nonblocking(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+}
+
+/// Whether `fd` is open.
+pub fn is_open(fd: RawFd) -> bool {
+    with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)
+}
+
+/// Calls `f` with a number that a program gave, if it can be a descriptor. It may be closed: then system calls on it say `EBADF`.
+pub fn with_borrowed<R>(fd: RawFd, f: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: not -1. That it stays open is for the system calls to find out; nobody here takes it for owned memory.
+    Some(f(unsafe { BorrowedFd::borrow_raw(fd) }))
+}
+
+/// Sends some of `bytes` at once; no `SIGPIPE`.
+///
+/// # Errors
+/// `EAGAIN` if there is no room, else the connection's.
+#[inline]
+pub fn send_dontwait(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+}
+
+/// Receives what is there; 0 bytes are the end.
+///
+/// # Errors
+/// `EAGAIN` if there is nothing, else the connection's.
+#[inline]
+pub fn recv_dontwait(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    receive(fd, into, RecvFlags::DONTWAIT)
+}
+
+/// As [`recv_dontwait`], and leaves the bytes there.
+///
+/// # Errors
+/// As [`recv_dontwait`].
+pub fn recv_peek(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+    receive(fd, into, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+}
+
+/// Has the connection reset when its last descriptor is closed.
+pub fn reset_on_close(fd: BorrowedFd<'_>) {
+    // Fails only for what is no socket, which has no connection to reset.
+    let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
+}
+
+/// How long a send may take, as `poll` wants it: -1 is without limit.
+pub fn send_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
+    timeout_ms(fd, Timeout::Send)
+}
+
+/// How long a receive may take.
+pub fn receive_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
+    timeout_ms(fd, Timeout::Recv)
+}
+
+fn timeout_ms(fd: BorrowedFd<'_>, of: Timeout) -> i32 {
+    match sockopt::socket_timeout(fd, of) {
+        Ok(Some(limit)) => {
+            // Up, for 0 would not wait at all.
+            let millis = limit.as_nanos().div_ceil(1_000_000);
+            i32::try_from(millis).unwrap_or(i32::MAX)
+        }
+        _ => -1,
+    }
+}
+
+fn receive(fd: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::net::recv(fd, &mut *into, flags)).map(|(len, _)| len)
+}
+
+/// Mapped addresses as IPv4, and no flow labels or scopes, which the two ends may see differently.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+const SO_NETNS_COOKIE: libc::c_int = 71;
