@@ -1,7 +1,6 @@
 //! Memory files whose size is sealed.
 
 use std::{
-    ffi::CStr,
     io::{self, ErrorKind},
     iter,
     os::fd::{BorrowedFd, OwnedFd},
@@ -15,8 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-/// `name` is what /proc shows.
-pub(crate) fn create(name: &CStr, len: usize) -> io::Result<OwnedFd> {
+pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
     create_as(NAME, len)
 }
 
@@ -65,5 +63,6 @@ pub(super) fn extents(fd: BorrowedFd<'_>, len: usize) -> impl Iterator<Item = (u
     })
 }
 
+const NAME: &str = "sovia";
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 const TMPFS_MAGIC: u64 = 0x0102_1994;
