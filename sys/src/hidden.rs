@@ -103,6 +103,14 @@ pub fn is_hidden(fd: RawFd) -> bool {
         .is_some_and(|bits| bits.load(Ordering::Relaxed) & bit != 0)
 }
 
+/// All of them, in order.
+pub fn list() -> impl Iterator<Item = u32> {
+    (0u32..).zip(&BITS).flat_map(|(word, bits)| {
+        let bits = bits.load(Ordering::Relaxed);
+        (0..64).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| word * 64 + bit)
+    })
+}
+
 /// How many there are.
 pub fn count() -> usize {
     BITS.iter()

@@ -1,1 +1,27 @@
 //! `libsovia.so`: what an unmodified program finds in front of the C library.
+//!
+//! Each function here has the name and the meaning of one of the C library's. It asks [`sockets`] whether the descriptor is one of a TCP
+//! connection. There are three [outcomes](outcome::Outcome): it is done; it is not ours, and the C library's function ([`real`]) does it; or it failed, with
+//! errno set. Nothing here keeps state: that is what `sockets` is for.
+//!
+//! Rules for whoever adds a function: no allocation, lock or log on the way of a byte; errno is changed only by failing; a signal may
+//! come at any instruction, and a thread may be cancelled in any call that sleeps, so nothing that needs undoing is held across [`real`] calls that sleep.
+#![allow(
+    unsafe_code,
+    reason = "the boundary to C: pointers and descriptors come from the program"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "what C finds by name is public though no Rust program names it"
+)]
+
+mod buffers;
+mod connect;
+mod descriptor;
+mod file;
+mod host;
+mod option;
+mod outcome;
+mod real;
+mod receive;
+mod send;

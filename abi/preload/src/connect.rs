@@ -1,0 +1,70 @@
+//! accept, connect, shutdown.
+
+use std::ffi::c_int;
+
+use libc::{sockaddr, socklen_t};
+use sockets::conn::Origin;
+use sockets::{ends, table};
+
+use crate::outcome::{Outcome, borrow, connection, keeping_errno};
+use crate::real;
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    // SAFETY: the program's pointers, passed on; here and below.
+    accepted(unsafe { real::accept(fd, address, len) })
+}
+
+/// Linux.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: as above.
+    accepted(unsafe { real::accept4(fd, address, len, flags) })
+}
+
+/// POSIX. Some programs call it again to ask whether it is done.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real::connect(fd, address, len) };
+    keeping_errno(|| {
+        if let Some(fd) = borrow(fd)
+            && sys::socket::is_tcp(fd)
+        {
+            table::insert(fd, Origin::Connected);
+        }
+    });
+    result
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    let outcome: Outcome<c_int> = match connection(fd) {
+        Some((conn, borrowed)) if conn.is_mapped() => match ends::shutdown(conn, borrowed, how) {
+            Ok(true) => Outcome::Done(0),
+            Ok(false) => Outcome::NotOurs,
+            Err(errno) => Outcome::Failed(errno),
+        },
+        _ => Outcome::NotOurs,
+    };
+    // SAFETY: as above.
+    outcome.or(|| unsafe { real::shutdown(fd, how) })
+}
+
+fn accepted(fd: c_int) -> c_int {
+    if let Some(borrowed) = borrow(fd) {
+        keeping_errno(|| {
+            if sys::socket::is_tcp(borrowed) {
+                table::insert(borrowed, Origin::Accepted);
+            }
+        });
+    }
+    fd
+}

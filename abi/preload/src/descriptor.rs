@@ -1,0 +1,73 @@
+//! close and dup.
+
+use std::ffi::c_int;
+
+use sockets::ends;
+use sys::errno::Errno;
+use sys::hidden;
+
+use crate::outcome::{fail, keeping_errno};
+use crate::real;
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if hidden::is_hidden(fd) {
+        // To the program there is nothing at this number.
+        return fail(Errno::BADF) as c_int;
+    }
+    keeping_errno(|| ends::before_close(fd));
+    // SAFETY: the program's own call.
+    unsafe { real::close(fd) }
+}
+
+/// Linux.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    // SAFETY: the program's own call, in pieces that leave out what is ours.
+    ends::close_range(
+        first,
+        last,
+        |first, last| unsafe { real::close_range(first, last, flags) },
+        flags == 0,
+    )
+}
+
+/// BSD, and glibc from 2.34.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn closefrom(first: c_int) {
+    // SAFETY: as above.
+    unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: the program's own call.
+    ends::duplicated(fd, unsafe { real::dup(fd) })
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+    if fd != new {
+        keeping_errno(|| ends::before_replace(fd, new));
+    }
+    // SAFETY: the program's own call.
+    let result = unsafe { real::dup2(fd, new) };
+    if fd == new {
+        result
+    } else {
+        ends::duplicated(fd, result)
+    }
+}
+
+/// Linux.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+    if fd != new {
+        keeping_errno(|| ends::before_replace(fd, new));
+    }
+    // SAFETY: the program's own call.
+    ends::duplicated(fd, unsafe { real::dup3(fd, new, flags) })
+}

@@ -1,0 +1,249 @@
+//! Between files, pipes and sockets: sendfile and splice. Correct, and slower than plain sends: the bytes pass through a buffer here.
+
+use std::ffi::{c_int, c_uint};
+use std::io::{IoSlice, IoSliceMut};
+
+use libc::{loff_t, off_t, size_t, ssize_t};
+use sockets::conn::Conn;
+use sockets::io::{self, Receive};
+use sys::errno::Errno;
+
+use crate::outcome::{Outcome, checked, connection, errno};
+use crate::real;
+
+/// Linux. To a connection with rings; from anything else the kernel does it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sendfile(
+    out: c_int,
+    input: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    by_hand(out, |conn| {
+        // SAFETY: the program's pointer, or null; here and below.
+        let given = unsafe { offset.as_mut() };
+        let from = match &given {
+            Some(offset) => **offset,
+            // SAFETY: asks where the file is.
+            None => checked(unsafe { libc::lseek(input, 0, libc::SEEK_CUR) } as ssize_t)? as off_t,
+        };
+        let sent = send_from(conn, out, input, from, count)?;
+        match given {
+            Some(offset) => *offset = from + sent as off_t,
+            None => {
+                // SAFETY: moves the file to after what was sent.
+                unsafe { libc::lseek(input, from + sent as off_t, libc::SEEK_SET) };
+            }
+        }
+        Ok(sent)
+    })
+    // SAFETY: the program's own call.
+    .or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, count) }))
+}
+
+/// glibc, for large files; the same on 64 bits.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sendfile64(
+    out: c_int,
+    input: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { sendfile(out, input, offset, count) }
+}
+
+/// Linux. One of the two is a pipe.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn splice(
+    input: c_int,
+    input_offset: *mut loff_t,
+    out: c_int,
+    out_offset: *mut loff_t,
+    len: size_t,
+    flags: c_uint,
+) -> ssize_t {
+    let patient = flags & libc::SPLICE_F_NONBLOCK == 0;
+    let outcome = if !input_offset.is_null() || !out_offset.is_null() {
+        Outcome::NotOurs
+    } else if is_mapped(input) {
+        by_hand(input, |conn| from_socket(conn, input, out, len, patient))
+    } else {
+        by_hand(out, |conn| to_socket(conn, input, out, len, patient))
+    };
+    // SAFETY: the program's own call.
+    outcome.or(|| {
+        native_out(out, || unsafe {
+            real::splice(input, input_offset, out, out_offset, len, flags)
+        })
+    })
+}
+
+fn is_mapped(fd: c_int) -> bool {
+    connection(fd).is_some_and(|(conn, _)| conn.is_mapped())
+}
+
+fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcome<usize> {
+    match connection(fd) {
+        Some((conn, _)) if conn.is_mapped() => act(conn).into(),
+        _ => Outcome::NotOurs,
+    }
+}
+
+/// The kernel sends by itself: an upgrade must not come in between.
+fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some((conn, borrowed)) = connection(out) else {
+        return act();
+    };
+    let under_way = conn.native(sockets::conn::Way::Out);
+    let result = act();
+    drop(under_way);
+    if let Ok(sent) = usize::try_from(result) {
+        conn.count(sockets::conn::Way::Out, sent);
+        conn.advance(borrowed, sockets::conn::Way::Out);
+    }
+    result
+}
+
+fn send_from(
+    conn: &Conn,
+    out: c_int,
+    input: c_int,
+    from: off_t,
+    count: usize,
+) -> Result<usize, Errno> {
+    let mut chunk = [0u8; CHUNK];
+    let mut sent = 0;
+    while sent < count {
+        let most = CHUNK.min(count - sent);
+        // SAFETY: `chunk` has room for `most` bytes.
+        let read = checked(unsafe {
+            libc::pread(input, chunk.as_mut_ptr().cast(), most, from + sent as off_t)
+        });
+        let bytes = match read {
+            Ok(n) => chunk.get(..n).unwrap_or_default(),
+            Err(_) if sent > 0 => break,
+            Err(errno) => return Err(errno),
+        };
+        if bytes.is_empty() {
+            break;
+        }
+        match put(conn, out, bytes, false) {
+            Ok(n) => {
+                sent += n;
+                if n < bytes.len() {
+                    break;
+                }
+            }
+            Err(_) if sent > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(sent)
+}
+
+fn from_socket(
+    conn: &Conn,
+    input: c_int,
+    pipe: c_int,
+    len: usize,
+    patient: bool,
+) -> Result<usize, Errno> {
+    let mut chunk = [0u8; CHUNK];
+    let (Some((_, fd)), most) = (connection(input), len.min(CHUNK)) else {
+        return Err(Errno::BADF);
+    };
+    let Some(room) = chunk.get_mut(..most) else {
+        return Ok(0);
+    };
+    // What the pipe does not take stays where it is.
+    let how = Receive {
+        dont_wait: !patient,
+        peek: true,
+        ..Receive::default()
+    };
+    let seen = io::receive(conn, fd, &mut [IoSliceMut::new(room)], how, |_| {
+        Err(Errno::AGAIN)
+    })?;
+    if seen == 0 {
+        return Ok(0);
+    }
+    if !patient && !is_writable(pipe) {
+        return Err(Errno::AGAIN);
+    }
+    // SAFETY: `seen` bytes are there.
+    let moved = checked(unsafe { real::write(pipe, chunk.as_ptr().cast(), seen) })?;
+    let how = Receive {
+        skip: Some(moved),
+        ..Receive::default()
+    };
+    io::receive(conn, fd, &mut [], how, |_| Err(Errno::AGAIN))
+}
+
+fn to_socket(
+    conn: &Conn,
+    pipe: c_int,
+    out: c_int,
+    len: usize,
+    patient: bool,
+) -> Result<usize, Errno> {
+    let mut chunk = [0u8; CHUNK];
+    let Some((_, fd)) = connection(out) else {
+        return Err(Errno::BADF);
+    };
+    // What has been read from a pipe cannot be put back, so there must be room first.
+    let room = if patient && !conn.is_nonblocking() {
+        CHUNK
+    } else {
+        sockets::ends::room(conn, fd).ok_or(Errno::AGAIN)?
+    };
+    if room == 0 {
+        return Err(Errno::AGAIN);
+    }
+    if !patient && !is_readable(pipe) {
+        return Err(Errno::AGAIN);
+    }
+    // SAFETY: `chunk` has room.
+    let read =
+        checked(unsafe { real::read(pipe, chunk.as_mut_ptr().cast(), len.min(CHUNK).min(room)) })?;
+    let mut sent = 0;
+    while let Some(bytes) = chunk.get(sent..read).filter(|bytes| !bytes.is_empty()) {
+        sent += put(conn, out, bytes, false)?;
+    }
+    Ok(sent)
+}
+
+fn put(conn: &Conn, out: c_int, bytes: &[u8], dont_wait: bool) -> Result<usize, Errno> {
+    let Some((_, fd)) = connection(out) else {
+        return Err(Errno::BADF);
+    };
+    io::send(conn, fd, &[IoSlice::new(bytes)], dont_wait, |flags| {
+        // SAFETY: the bytes are there.
+        checked(unsafe { real::send(out, bytes.as_ptr().cast(), bytes.len(), flags) })
+    })
+}
+
+fn is_readable(fd: c_int) -> bool {
+    has(fd, libc::POLLIN)
+}
+
+fn is_writable(fd: c_int) -> bool {
+    has(fd, libc::POLLOUT)
+}
+
+fn has(fd: c_int, events: i16) -> bool {
+    let mut entry = libc::pollfd {
+        fd,
+        events,
+        revents: 0,
+    };
+    // SAFETY: one entry, and no waiting.
+    let ready = unsafe { real::poll(&raw mut entry, 1, 0) };
+    if ready < 0 {
+        errno() != Errno::INTR
+    } else {
+        ready > 0
+    }
+}
+
+const CHUNK: usize = 16 << 10;

@@ -1,0 +1,71 @@
+//! What `sockets` asks of the program that it is in, and the start of everything.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use sockets::host::Host;
+use sys::errno::Errno;
+use via::window::Windows;
+
+use crate::outcome::{checked, keeping_errno};
+use crate::real;
+
+/// The program.
+struct Program;
+
+impl Host for Program {
+    fn wait_to_receive(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut byte = 0u8;
+        // SAFETY: one byte of room. The C library's own call, so that a thread asleep here can be cancelled.
+        let received =
+            unsafe { real::recv(fd.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
+        match checked(received) {
+            Ok(_) => Ok(()),
+            Err(errno @ (Errno::INTR | Errno::AGAIN)) => Err(errno),
+            // The next call tells of it.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn poll(&self, fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> Result<i16, Errno> {
+        let mut entry = libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events,
+            revents: 0,
+        };
+        // SAFETY: one entry.
+        let ready = unsafe { real::poll(&raw mut entry, 1, timeout_ms) };
+        checked(ready as isize).map(|_| entry.revents)
+    }
+
+    fn windows(&self) -> Option<&'static dyn Windows> {
+        via::provider::Driver::windows(&shm::DRIVER)
+    }
+
+    fn upgraded(&self, fd: BorrowedFd<'_>) {
+        keeping_errno(|| trace(fd));
+    }
+}
+
+/// Tests ask for a line per upgraded connection, so that none passes on TCP by mistake.
+fn trace(fd: BorrowedFd<'_>) {
+    use std::io::Write;
+    let Some(path) = std::env::var_os("SOVIA_TRACE_UPGRADE") else {
+        return;
+    };
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
+    if let Ok(mut file) = file {
+        let _ = file.write_all(format!("upgraded {}\n", fd.as_raw_fd()).as_bytes());
+    }
+}
+
+extern "C" fn start() {
+    keeping_errno(|| sockets::host::install(&Program));
+}
+
+/// Run by the dynamic linker before the program begins.
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+#[used]
+static START: extern "C" fn() = start;

@@ -1,0 +1,109 @@
+//! fcntl, ioctl, socket options.
+
+use std::ffi::{c_int, c_ulong, c_void};
+
+use libc::socklen_t;
+use sockets::ends;
+use sys::errno::Errno;
+use sys::hidden;
+
+use crate::outcome::{borrow, connection, fail, keeping_errno};
+use crate::real;
+
+/// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: the program's own call, here and below.
+    control(fd, command, argument, || unsafe {
+        real::fcntl(fd, command, argument)
+    })
+}
+
+/// glibc, for large files.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    control(fd, command, argument, || unsafe {
+        real::fcntl64(fd, command, argument)
+    })
+}
+
+fn control(
+    fd: c_int,
+    command: c_int,
+    argument: *mut c_void,
+    native: impl FnOnce() -> c_int,
+) -> c_int {
+    if hidden::is_hidden(fd) {
+        return fail(Errno::BADF) as c_int;
+    }
+    let result = native();
+    if result >= 0 {
+        match command {
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => return ends::duplicated(fd, result),
+            libc::F_SETFL => note_nonblocking(fd, argument.addr() as c_int & libc::O_NONBLOCK != 0),
+            libc::F_SETFD => keeping_errno(|| {
+                ends::set_inherited(fd, argument.addr() as c_int & libc::FD_CLOEXEC == 0)
+            }),
+            _ => {}
+        }
+    }
+    result
+}
+
+/// Linux.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real::ioctl(fd, request, argument) };
+    if result < 0 {
+        return result;
+    }
+    match request {
+        libc::FIONBIO => {
+            // SAFETY: the kernel has just read an int there.
+            note_nonblocking(fd, unsafe { argument.cast::<c_int>().read() } != 0);
+        }
+        libc::FIONREAD => {
+            if let Some((conn, borrowed)) = connection(fd)
+                && let Some(bytes) = keeping_errno(|| ends::readable_bytes(conn, borrowed))
+            {
+                // SAFETY: the kernel has just written an int there.
+                unsafe { argument.cast::<c_int>().write(bytes) };
+            }
+        }
+        libc::FIOCLEX | libc::FIONCLEX => {
+            keeping_errno(|| ends::set_inherited(fd, request == libc::FIONCLEX))
+        }
+        _ => {}
+    }
+    result
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real::setsockopt(fd, level, name, value, len) };
+    if result == 0
+        && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
+        && let Some((conn, _)) = borrow(fd).and(connection(fd))
+    {
+        // SAFETY: the kernel has just read an int there.
+        let bytes = unsafe { value.cast::<c_int>().read_unaligned() };
+        conn.set_low_water(u32::try_from(bytes).unwrap_or(1));
+    }
+    result
+}
+
+fn note_nonblocking(fd: c_int, on: bool) {
+    if let Some((conn, _)) = keeping_errno(|| connection(fd)) {
+        conn.set_nonblocking(on);
+    }
+}

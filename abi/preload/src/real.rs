@@ -1,0 +1,89 @@
+//! The C library's own functions, which ours stand in front of.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use libc::{iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU64;
+
+/// Declares functions that call the next definition of their name after this library.
+macro_rules! next {
+    ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*) => {$(
+        $(#[$attribute])*
+        #[inline]
+        pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            };
+            let address = lookup(&NEXT, NAME);
+            if address == 0 {
+                return missing() as $result;
+            }
+            // SAFETY: the address is that of the C library's function of this name, whose type POSIX or glibc's headers give.
+            let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { std::mem::transmute(address as usize) };
+            // SAFETY: the caller passes the arguments that the program passed.
+            unsafe { function($($argument),*) }
+        }
+    )*};
+}
+
+/// The address of the next `name`; looked up once, and by two threads at once to the same end.
+#[inline]
+pub(crate) fn lookup(cache: &AtomicU64, name: &CStr) -> u64 {
+    match cache.load(Ordering::Relaxed) {
+        0 => find(cache, name),
+        address => address,
+    }
+}
+
+#[cold]
+fn find(cache: &AtomicU64, name: &CStr) -> u64 {
+    // SAFETY: looks a name up.
+    let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.addr() as u64;
+    cache.store(address, Ordering::Relaxed);
+    address
+}
+
+/// The C library has no such function (it is older than the function).
+#[cold]
+pub(crate) fn missing() -> c_int {
+    // SAFETY: errno of this thread.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
+}
+
+next! {
+    fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+    fn close(fd: c_int) -> c_int;
+    fn close_range(first: u32, last: u32, flags: c_int) -> c_int;
+    fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn dup(fd: c_int) -> c_int;
+    fn dup2(fd: c_int, new: c_int) -> c_int;
+    fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int;
+    fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
+    fn ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_void) -> c_int;
+    fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+    fn preadv2(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    fn pwritev2(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+    fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t;
+    fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t;
+    fn recv(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int) -> ssize_t;
+    fn recvfrom(fd: c_int, buffer: *mut c_void, len: size_t, flags: c_int, address: *mut sockaddr, address_len: *mut socklen_t) -> ssize_t;
+    fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int, timeout: *mut libc::timespec) -> c_int;
+    fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+    fn send(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int) -> ssize_t;
+    fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int;
+    fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+    fn sendto(fd: c_int, buffer: *const c_void, len: size_t, flags: c_int, address: *const sockaddr, address_len: socklen_t) -> ssize_t;
+    fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+    fn splice(input: c_int, input_offset: *mut libc::loff_t, out: c_int, out_offset: *mut libc::loff_t, len: size_t, flags: libc::c_uint) -> ssize_t;
+    fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, len: socklen_t) -> c_int;
+    fn shutdown(fd: c_int, how: c_int) -> c_int;
+    fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
+    fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t;
+}

@@ -1,0 +1,126 @@
+//! Duplicates, shutdown and close: how a connection loses its ends.
+
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use sys::errno::Errno;
+use sys::hidden;
+
+use crate::conn::{Conn, Way};
+use crate::flow::{SEND, Stop};
+use crate::table;
+
+/// The program is about to close `fd`.
+pub fn before_close(fd: RawFd) {
+    if let Some(conn) = table::remove(fd) {
+        sys::socket::with_borrowed(fd, |fd| conn.close(fd));
+    }
+}
+
+/// The program is about to make `new` a duplicate of `old`, and whatever `new` was goes.
+pub fn before_replace(old: RawFd, new: RawFd) {
+    // A call that will fail changes nothing.
+    if sys::socket::is_open(old) {
+        before_close(new);
+    }
+}
+
+/// The program has made `new` a duplicate of `old`, if `new` is not an error.
+pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
+    if new >= 0 && new != old {
+        table::duplicate(old, new);
+    }
+    new
+}
+
+/// Closes all from `first` to `last` but ours, with `close` for each piece of the range. Where it only sets flags the table stays.
+pub fn close_range(
+    first: u32,
+    last: u32,
+    mut close: impl FnMut(u32, u32) -> i32,
+    closes: bool,
+) -> i32 {
+    if closes && first <= last {
+        table::for_each(|fd, _| {
+            if (first..=last).contains(&fd.cast_unsigned()) {
+                before_close(fd);
+            }
+        });
+        table::forget(first, last);
+    }
+    let mut from = first;
+    for ours in hidden::list().filter(|ours| (first..=last).contains(ours)) {
+        if ours > from {
+            let result = close(from, ours - 1);
+            if result != 0 {
+                return result;
+            }
+        }
+        from = ours + 1;
+    }
+    if from <= last || first > last {
+        close(from, last)
+    } else {
+        0
+    }
+}
+
+/// The program has said whether `fd` is inherited over exec.
+pub fn set_inherited(fd: RawFd, inherited: bool) {
+    let _ = (fd, inherited);
+}
+
+/// `shutdown` on a connection with rings. False if the kernel is to do it as well.
+///
+/// # Errors
+/// As `shutdown`.
+pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno> {
+    let tcp = conn.tcp(fd);
+    let Some(send) = conn.flow.take(SEND) else {
+        return Ok(false);
+    };
+    let (reading, writing) = match how {
+        SHUT_RD => (true, false),
+        SHUT_WR => (false, true),
+        SHUT_RDWR => (true, true),
+        _ => return Ok(false),
+    };
+    if reading {
+        send.shut_read();
+    }
+    if !writing {
+        return Ok(false);
+    }
+    // The switch makes the end of the stream something that memory can say.
+    let on_ring = send
+        .finish(&tcp, conn.is_quiet(Way::Out))
+        .map_err(|stop| match stop {
+            Stop::Failed(errno) => errno,
+            Stop::Again | Stop::End => Errno::NOTCONN,
+        })?;
+    Ok(on_ring && !reading)
+}
+
+/// What `FIONREAD` says of a connection with rings; `None` where the kernel's figure is right.
+pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>) -> Option<i32> {
+    let _ = fd.as_raw_fd();
+    let turn = conn.flow.take(crate::flow::RECEIVE)?;
+    if !turn.receives_on_ring() {
+        return None;
+    }
+    turn.available()
+        .ok()
+        .map(|n| i32::try_from(n).unwrap_or(i32::MAX))
+}
+
+/// How many bytes a send would take now without waiting, at least; `None` if that direction is on TCP.
+pub fn room(conn: &Conn, _fd: BorrowedFd<'_>) -> Option<usize> {
+    let turn = conn.flow.take(SEND)?;
+    if !turn.sends_on_ring() {
+        return None;
+    }
+    turn.stream().tx().room(1).ok()
+}
+
+const SHUT_RD: i32 = 0;
+const SHUT_WR: i32 = 1;
+const SHUT_RDWR: i32 = 2;

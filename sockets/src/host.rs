@@ -1,0 +1,41 @@
+//! What the sockets layer asks of whoever put it into a program: to sleep as the program would, and where its VI NICs are.
+
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use sys::errno::Errno;
+use via::window::Windows;
+
+/// The surroundings. Calls go to the C library where that makes a difference: cancellation of threads, and signals.
+pub trait Host: Sync {
+    /// Sleeps until something can be received, as a blocking `recv` does: for `SO_RCVTIMEO` at most, restarted after a signal if that
+    /// asks for it. The end of the connection, and its errors, are things that can be received: the next call tells of them.
+    ///
+    /// # Errors
+    /// `EINTR`, `EAGAIN` after the time-out.
+    fn wait_to_receive(&self, fd: BorrowedFd<'_>) -> Result<(), Errno>;
+
+    /// `poll` on one descriptor. Returns the events, 0 after the time-out.
+    ///
+    /// # Errors
+    /// `EINTR`.
+    fn poll(&self, fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> Result<i16, Errno>;
+
+    /// The VI NIC over which connections of this host can go.
+    fn windows(&self) -> Option<&'static dyn Windows>;
+
+    /// A connection has been upgraded.
+    fn upgraded(&self, fd: BorrowedFd<'_>);
+}
+
+/// The surroundings, if they have been [installed](install).
+pub fn host() -> Option<&'static dyn Host> {
+    HOST.get().copied()
+}
+
+/// Says what the surroundings are; the first call counts.
+pub fn install(host: &'static dyn Host) {
+    let _ = HOST.set(host);
+}
+
+static HOST: OnceLock<&'static dyn Host> = OnceLock::new();

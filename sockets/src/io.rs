@@ -1,0 +1,417 @@
+//! Sending and receiving, for as long as the program would wait.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
+
+use sys::errno::Errno;
+use sys::sync::Ordering;
+use sys::wait::Spin;
+
+use crate::conn::{Conn, Way};
+use crate::flow::{Pieces, RECEIVE, SEND, Stop, Take};
+use crate::host::host;
+
+/// How a call receives: the flags of `recv` that matter here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Receive {
+    /// `MSG_DONTWAIT`; `O_NONBLOCK` counts as well.
+    pub dont_wait: bool,
+    /// `MSG_PEEK`.
+    pub peek: bool,
+    /// `MSG_WAITALL`.
+    pub wait_all: bool,
+    /// `MSG_TRUNC`: so many bytes are taken and not copied.
+    pub skip: Option<usize>,
+}
+
+/// Receives on a connection. `native` does so on the kernel's, with flags added to the program's: [`DONT_WAIT`] or none.
+///
+/// # Errors
+/// As `recv`.
+#[inline]
+pub fn receive(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+    native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let moved = if conn.is_mapped() {
+        receive_mapped(conn, fd, into, how)
+    } else {
+        receive_plain(conn, fd, into, how, native)
+    };
+    if let Ok(bytes) = moved
+        && !how.peek
+    {
+        conn.count(Way::In, bytes);
+    }
+    moved
+}
+
+/// Sends on a connection. `native` does so on the kernel's, with flags added to the program's.
+///
+/// # Errors
+/// As `send`; the caller raises SIGPIPE.
+#[inline]
+pub fn send(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+    native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let moved = if conn.is_mapped() {
+        send_mapped(conn, fd, buffers, dont_wait)
+    } else {
+        send_plain(conn, fd, buffers, dont_wait, native)
+    };
+    if let Ok(bytes) = moved {
+        conn.count(Way::Out, bytes);
+    }
+    moved
+}
+
+#[inline]
+fn receive_mapped(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+) -> Result<usize, Errno> {
+    let tcp = conn.tcp(fd);
+    let wanted: usize = how
+        .skip
+        .unwrap_or_else(|| into.iter().map(|buffer| buffer.len()).sum());
+    if wanted == 0 {
+        return Ok(0);
+    }
+    let patient = !(how.dont_wait || conn.is_nonblocking());
+    // What must be there before a call that waits returns.
+    let enough = if how.wait_all {
+        wanted
+    } else {
+        (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
+    };
+    let take = match how {
+        Receive { peek: true, .. } => Take::Peek,
+        Receive {
+            skip: Some(most), ..
+        } => Take::Skip(most),
+        _ => Take::Read,
+    };
+    let mut got = 0;
+    let mut spin = conn.memory.begin();
+    loop {
+        let Some(turn) = conn.flow.take(RECEIVE) else {
+            // Closed by another thread meanwhile.
+            return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
+        };
+        if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
+            turn.consent();
+        }
+        let short =
+            patient && enough > 1 && got == 0 && take != Take::Peek && !ends_soon(&turn, enough);
+        let result = if short && turn.receives_on_ring() {
+            Err(Stop::Again)
+        } else if got == 0 {
+            turn.receive(&tcp, into, take)
+        } else {
+            receive_more(&turn, &tcp, into, got, take)
+        };
+        match result {
+            Ok(n) => {
+                let owes = turn.owes_bell();
+                drop(turn);
+                if owes {
+                    pay_bell(conn, fd);
+                }
+                got += n;
+                if got >= enough || take == Take::Peek || !patient {
+                    spin.hit();
+                    return Ok(got);
+                }
+                continue;
+            }
+            Err(Stop::End) => return Ok(got),
+            Err(Stop::Failed(_)) if got > 0 => return Ok(got),
+            Err(Stop::Failed(errno)) => return Err(errno),
+            Err(Stop::Again) => {}
+        }
+        if got > 0 && !(how.wait_all && patient) {
+            return Ok(got);
+        }
+        if !patient {
+            if conn.is_time_to_ask() {
+                // A peer that was killed said nothing in memory.
+                turn.arm_receive(&tcp).map_err(errno_of)?;
+                if turn.kernel_end().is_some() {
+                    continue;
+                }
+            }
+            return Err(Errno::AGAIN);
+        }
+        if spin.again() {
+            continue;
+        }
+        if short && turn.receives_on_ring() && turn.available().is_ok_and(|n| n > 0) {
+            drop(turn);
+            nap(fd)?;
+            continue;
+        }
+        if !turn.arm_receive(&tcp).map_err(errno_of)? {
+            continue;
+        }
+        drop(turn);
+        let Some(host) = host() else {
+            return Err(Errno::AGAIN);
+        };
+        conn.count_sleep();
+        conn.sleepers.fetch_add(1, Ordering::SeqCst);
+        let slept = host.wait_to_receive(fd);
+        conn.sleepers.fetch_sub(1, Ordering::SeqCst);
+        match slept {
+            Err(_) if got > 0 => return Ok(got),
+            slept => slept?,
+        }
+    }
+}
+
+/// Whether `enough` bytes are there, or no more will come.
+fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
+    flow.available().map_or(true, |n| n >= enough) || flow.peer_finished()
+}
+
+/// Goes on after the first `got` bytes of the buffers.
+fn receive_more(
+    flow: &crate::flow::Flow,
+    tcp: &crate::kernel::Tcp<'_>,
+    into: &mut [IoSliceMut<'_>],
+    got: usize,
+    take: Take,
+) -> Result<usize, Stop> {
+    if let Take::Skip(most) = take {
+        return flow.receive(tcp, into, Take::Skip(most.saturating_sub(got)));
+    }
+    let mut skip = got;
+    for buffer in into.iter_mut() {
+        if skip >= buffer.len() {
+            skip -= buffer.len();
+            continue;
+        }
+        let Some(rest) = buffer.get_mut(skip..) else {
+            break;
+        };
+        return flow.receive(tcp, &mut [IoSliceMut::new(rest)], take);
+    }
+    Ok(0)
+}
+
+#[inline]
+fn send_mapped(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+) -> Result<usize, Errno> {
+    let tcp = conn.tcp(fd);
+    let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+    let patient = !(dont_wait || conn.is_nonblocking());
+    let mut sent = 0;
+    let mut spin = conn.memory.begin();
+    loop {
+        let Some(turn) = conn.flow.take(SEND) else {
+            return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
+        };
+        let pieces = Pieces {
+            buffers,
+            skip: sent,
+        };
+        let quiet = turn.sends_on_ring() || conn.is_quiet(Way::Out);
+        match turn.send(&tcp, &pieces, turn.nested(), quiet) {
+            Ok(n) => {
+                sent += n;
+                if sent >= wanted || !patient {
+                    spin.hit();
+                    return Ok(sent);
+                }
+                continue;
+            }
+            Err(Stop::Failed(_) | Stop::End) if sent > 0 => return Ok(sent),
+            Err(Stop::Failed(errno)) => return Err(errno),
+            Err(Stop::End) => return Err(Errno::PIPE),
+            Err(Stop::Again) => {}
+        }
+        if !patient {
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(Errno::AGAIN)
+            };
+        }
+        if spin.again() {
+            continue;
+        }
+        let on_ring = turn.sends_on_ring();
+        if on_ring && !turn.arm_send().map_err(errno_of)? {
+            continue;
+        }
+        drop(turn);
+        conn.count_sleep();
+        let slept = if on_ring {
+            wait_for_room(conn, fd)
+        } else {
+            wait_for_kernel(fd)
+        };
+        match slept {
+            Err(_) if sent > 0 => return Ok(sent),
+            slept => slept?,
+        }
+        // The time that others take to make room says nothing about ours.
+        spin = conn.memory.begin();
+    }
+}
+
+/// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
+/// to be told from data, or somebody else sleeps there, naps instead.
+#[cold]
+fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let tcp = conn.tcp(fd);
+    let timeout_ms = sys::socket::send_timeout_ms(fd);
+    {
+        let Some(turn) = conn.flow.take(RECEIVE) else {
+            return Ok(());
+        };
+        if !turn.receives_on_ring() || conn.sleepers.load(Ordering::SeqCst) != 0 {
+            drop(turn);
+            return nap(fd);
+        }
+        turn.drain(&tcp).map_err(errno_of)?;
+        turn.stream().rx().arm();
+        if turn.kernel_end().is_some() {
+            drop(turn);
+            return nap(fd);
+        }
+    }
+    {
+        let Some(turn) = conn.flow.take(SEND) else {
+            return Ok(());
+        };
+        if !turn.arm_send().map_err(errno_of)? {
+            return Ok(());
+        }
+    }
+    let Some(host) = host() else {
+        return nap(fd);
+    };
+    if timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
+        return host.wait_to_receive(fd);
+    }
+    match host.poll(fd, POLL_IN, timeout_ms)? {
+        0 => Err(Errno::AGAIN),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn wait_for_kernel(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let Some(host) = host() else {
+        return nap(fd);
+    };
+    match host.poll(fd, POLL_OUT, sys::socket::send_timeout_ms(fd))? {
+        0 => Err(Errno::AGAIN),
+        _ => Ok(()),
+    }
+}
+
+/// A millisecond, or until the connection is reset.
+fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    if let Some(host) = host() {
+        host.poll(fd, 0, 1)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.flow.take(SEND) {
+        // A connection that is gone has woken its sleepers.
+        let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    }
+}
+
+fn receive_plain(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+    mut native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let Some(under_way) = conn.native(Way::In) else {
+        return receive_mapped(conn, fd, into, how);
+    };
+    let patient = !(how.dont_wait || conn.is_nonblocking());
+    let result = if patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1 {
+        poll_then_wait(conn.socket.begin(), &mut native)
+    } else {
+        native(0)
+    };
+    drop(under_way);
+    if result.is_ok() && !how.peek {
+        conn.advance(fd, Way::In);
+    }
+    result
+}
+
+fn send_plain(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+    mut native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let Some(under_way) = conn.native(Way::Out) else {
+        return send_mapped(conn, fd, buffers, dont_wait);
+    };
+    // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
+    let result = native(0);
+    drop(under_way);
+    if result.is_ok() {
+        conn.advance(fd, Way::Out);
+    }
+    result
+}
+
+/// Polls the kernel for a while before a call that sleeps in it.
+fn poll_then_wait(
+    mut spin: Spin<'_>,
+    native: &mut impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    loop {
+        match native(DONT_WAIT) {
+            Err(Errno::AGAIN) => {}
+            result => {
+                spin.hit();
+                return result;
+            }
+        }
+        if !spin.again() {
+            let result = native(0);
+            spin.hit();
+            return result;
+        }
+    }
+}
+
+fn errno_of(stop: Stop) -> Errno {
+    match stop {
+        Stop::Failed(errno) => errno,
+        Stop::Again => Errno::AGAIN,
+        Stop::End => Errno::PIPE,
+    }
+}
+
+/// `MSG_DONTWAIT`.
+pub const DONT_WAIT: i32 = 0x40;
+const POLL_IN: i16 = 0x1;
+const POLL_OUT: i16 = 0x4;

@@ -1,0 +1,79 @@
+//! The TCP connection beneath a stream, as far as a stream needs it.
+
+use std::os::fd::BorrowedFd;
+
+use sys::errno::Errno;
+use sys::tcp;
+
+/// One end of a kernel TCP connection. Nothing here waits.
+///
+/// A trait, so that the rules of [`flow`](crate::flow) can be driven over a model of TCP in tests.
+pub trait Kernel {
+    /// Sends some of `bytes`.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is no room, else the connection's.
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Receives into `into`; 0 bytes are the end.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is nothing, else the connection's.
+    fn recv(&self, into: &mut [u8]) -> Result<usize, Errno>;
+
+    /// As [`Kernel::recv`], and leaves the bytes there.
+    ///
+    /// # Errors
+    /// As [`Kernel::recv`].
+    fn peek(&self, into: &mut [u8]) -> Result<usize, Errno>;
+
+    /// Has the connection reset when it is closed, as the kernel does where bytes were not read.
+    fn reset_on_close(&self);
+
+    /// Bytes sent in all, by whomever.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn written(&self) -> Result<u64, Errno>;
+
+    /// Bytes received in all, by whomever.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn taken(&self) -> Result<u64, Errno>;
+}
+
+/// A real one.
+#[derive(Clone, Copy, Debug)]
+pub struct Tcp<'a> {
+    /// Any descriptor of the connection.
+    pub fd: BorrowedFd<'a>,
+    /// Whether this end called `connect`.
+    pub opener: bool,
+}
+
+impl Kernel for Tcp<'_> {
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        tcp::send_dontwait(self.fd, bytes)
+    }
+
+    fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        tcp::recv_dontwait(self.fd, into)
+    }
+
+    fn peek(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        tcp::recv_peek(self.fd, into)
+    }
+
+    fn reset_on_close(&self) {
+        sys::socket::reset_on_close(self.fd);
+    }
+
+    fn written(&self) -> Result<u64, Errno> {
+        tcp::written(self.fd)
+    }
+
+    fn taken(&self) -> Result<u64, Errno> {
+        tcp::taken(self.fd)
+    }
+}

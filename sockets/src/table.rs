@@ -1,0 +1,185 @@
+//! What each descriptor of the program is.
+
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::OnceLock;
+
+use sys::lock::Lock;
+use sys::socket;
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
+
+use crate::conn::{Conn, Origin};
+
+/// The connection behind a descriptor; `None` if it is not a connected TCP socket.
+///
+/// Asks the kernel at the first sight of a descriptor, and remembers.
+#[inline]
+pub fn connection(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
+        OTHER => None,
+        UNKNOWN => classify(fd),
+        index => conn(index - FIRST),
+    }
+}
+
+/// As [`connection`], without asking the kernel.
+#[inline]
+pub fn known(fd: RawFd) -> Option<&'static Conn> {
+    match entry(fd)?.load(Ordering::Acquire) {
+        OTHER | UNKNOWN => None,
+        index => conn(index - FIRST),
+    }
+}
+
+/// Notes a new connected TCP socket, made by `connect` or `accept`.
+pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
+    let _guard = CHANGES.lock();
+    insert_locked(fd, origin)
+}
+
+/// Notes that `new` is now the same as `old`, of which it is a duplicate. What `new` was before must have been [removed](remove).
+pub fn duplicate(old: RawFd, new: RawFd) {
+    let _guard = CHANGES.lock();
+    let (Some(from), Some(to)) = (entry(old), entry(new)) else {
+        return;
+    };
+    let value = from.load(Ordering::Acquire);
+    if value >= FIRST
+        && let Some(conn) = conn(value - FIRST)
+    {
+        conn.refer();
+    }
+    to.store(value, Ordering::Release);
+}
+
+/// Forgets a descriptor that is about to be closed, or that is no longer what it was. Returns the connection if this was its last
+/// descriptor in this process: it is to be [closed](Conn::close) before the descriptor is.
+#[must_use = "the last descriptor of a connection takes the connection with it"]
+pub fn remove(fd: RawFd) -> Option<&'static Conn> {
+    let _guard = CHANGES.lock();
+    let value = entry(fd)?.swap(UNKNOWN, Ordering::AcqRel);
+    if value < FIRST {
+        return None;
+    }
+    conn(value - FIRST).filter(|conn| conn.release())
+}
+
+/// Forgets everything from `first` to `last` but connections, which [`remove`] takes.
+pub fn forget(first: u32, last: u32) {
+    let _guard = CHANGES.lock();
+    let top = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
+    for entry in ENTRIES.iter().take(top as usize).skip(first as usize) {
+        let _ = entry.compare_exchange(OTHER, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+/// Notes that a descriptor is nothing of ours, so that nobody asks again.
+pub fn set_other(fd: RawFd) {
+    if let Some(entry) = entry(fd) {
+        let _ = entry.compare_exchange(UNKNOWN, OTHER, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+/// Calls `visit` with each connection of this process and one of its descriptors.
+pub fn for_each(mut visit: impl FnMut(RawFd, &'static Conn)) {
+    for (fd, entry) in ENTRIES
+        .iter()
+        .enumerate()
+        .take(TOP.load(Ordering::Acquire) as usize)
+    {
+        let value = entry.load(Ordering::Acquire);
+        if value >= FIRST
+            && let (Some(conn), Ok(fd)) = (conn(value - FIRST), RawFd::try_from(fd))
+        {
+            visit(fd, conn);
+        }
+    }
+}
+
+/// Holds the table still, around `fork`.
+pub fn freeze() -> impl Drop {
+    CHANGES.lock()
+}
+
+#[cold]
+fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    let _guard = CHANGES.lock();
+    let entry = entry(fd.as_raw_fd())?;
+    match entry.load(Ordering::Acquire) {
+        OTHER => return None,
+        UNKNOWN => {}
+        index => return conn(index - FIRST),
+    }
+    if !socket::is_tcp(fd) {
+        note_top(fd.as_raw_fd());
+        entry.store(OTHER, Ordering::Release);
+        return None;
+    }
+    // One that listens, or is not connected yet, may become something else: it is looked at again.
+    if !socket::is_connected(fd) {
+        return None;
+    }
+    insert_locked(fd, Origin::Inherited)
+}
+
+fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
+    let entry = entry(fd.as_raw_fd())?;
+    let value = entry.load(Ordering::Acquire);
+    if value >= FIRST {
+        return conn(value - FIRST);
+    }
+    let index = free_conn()?;
+    let conn = conn(index)?;
+    conn.open(fd, origin);
+    note_top(fd.as_raw_fd());
+    entry.store(index + FIRST, Ordering::Release);
+    Some(conn)
+}
+
+fn free_conn() -> Option<u32> {
+    let chunks = CONNS.len() * CHUNK;
+    let start = NEXT.load(Ordering::Relaxed) as usize;
+    (0..chunks).map(|n| (start + n) % chunks).find_map(|index| {
+        let chunk = CONNS
+            .get(index / CHUNK)?
+            .get_or_init(|| (0..CHUNK).map(|_| Conn::new()).collect());
+        chunk.get(index % CHUNK)?.claim().then(|| {
+            let index = index as u32;
+            NEXT.store(index + 1, Ordering::Relaxed);
+            index
+        })
+    })
+}
+
+fn note_top(fd: RawFd) {
+    let above = u32::try_from(fd).unwrap_or(0).saturating_add(1);
+    TOP.fetch_max(above, Ordering::AcqRel);
+}
+
+#[inline]
+fn conn(index: u32) -> Option<&'static Conn> {
+    let index = index as usize;
+    CONNS.get(index / CHUNK)?.get()?.get(index % CHUNK)
+}
+
+#[inline]
+fn entry(fd: RawFd) -> Option<&'static AtomicU32> {
+    ENTRIES.get(usize::try_from(fd).ok()?)
+}
+
+const UNKNOWN: u32 = 0;
+const OTHER: u32 = 1;
+/// The value of the connection with index 0.
+const FIRST: u32 = 2;
+
+const CHUNK: usize = 64;
+
+/// Whoever changes what descriptors are has this.
+static CHANGES: Lock<()> = Lock::new(());
+/// As many as the kernel allows by default (`fs.nr_open`); what lies above is not ours. Untouched pages cost nothing.
+static ENTRIES: [AtomicU32; 1 << 20] = [const { AtomicU32::new(UNKNOWN) }; 1 << 20];
+/// Above the highest that was ever something.
+static TOP: AtomicU32 = AtomicU32::new(0);
+/// Connections never move and are never freed, so that who has one need not own it: it is used again for another.
+static CONNS: [OnceLock<Box<[Conn]>>; 1024] = [const { OnceLock::new() }; 1024];
+static NEXT: AtomicU32 = AtomicU32::new(0);

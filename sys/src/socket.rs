@@ -1,0 +1,58 @@
+//! What the kernel says of a descriptor that may be a socket. System calls only, none through the C library.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::net::sockopt::{
+    Timeout, set_socket_linger, socket_domain, socket_protocol, socket_timeout, socket_type,
+};
+use rustix::net::{AddressFamily, SocketType, getpeername, ipproto};
+
+/// Whether `fd` is a TCP socket, over IPv4 or IPv6.
+pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
+    matches!(socket_domain(fd), Ok(AddressFamily::INET | AddressFamily::INET6))
+        && socket_type(fd) == Ok(SocketType::STREAM)
+        && socket_protocol(fd) == Ok(Some(ipproto::TCP))
+}
+
+/// Whether `fd` is a connected socket.
+pub fn is_connected(fd: BorrowedFd<'_>) -> bool {
+    getpeername(fd).is_ok()
+}
+
+/// Whether `O_NONBLOCK` is set.
+pub fn is_nonblocking(fd: BorrowedFd<'_>) -> bool {
+    fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+}
+
+/// `SO_SNDTIMEO` in milliseconds, at least 1; -1 for none.
+pub fn send_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
+    millis(socket_timeout(fd, Timeout::Send).ok().flatten())
+}
+
+/// `SO_RCVTIMEO` in milliseconds, at least 1; -1 for none.
+pub fn receive_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
+    millis(socket_timeout(fd, Timeout::Recv).ok().flatten())
+}
+
+/// Has the connection reset when it is closed.
+pub fn reset_on_close(fd: BorrowedFd<'_>) {
+    let _ = set_socket_linger(fd, Some(Duration::ZERO));
+}
+
+/// Whether there is a descriptor of this number.
+pub fn is_open(fd: RawFd) -> bool {
+    with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)
+}
+
+/// Calls `act` with a descriptor of the program, if the number can be one. If it is none, or somebody closes it meanwhile, system
+/// calls with it fail, or act on what the number has become.
+pub fn with_borrowed<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
+    // SAFETY: not -1, and used for system calls only, as this function says.
+    (fd >= 0).then(|| act(unsafe { BorrowedFd::borrow_raw(fd) }))
+}
+
+fn millis(timeout: Option<Duration>) -> i32 {
+    timeout.map_or(-1, |timeout| i32::try_from(timeout.as_millis().max(1)).unwrap_or(i32::MAX))
+}
