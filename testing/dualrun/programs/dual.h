@@ -32,7 +32,7 @@
 enum { CHANNEL = 900, TRANSCRIPT = 901 };
 
 // Scratch memory of the program.
-static char buf[1 << 20];
+SHARED char buf[1 << 20];
 
 // A value of which the compiler knows nothing: with it, a fortified build cannot settle at compile time that a buffer is
 // large enough, and calls the checked alias.
