@@ -6,12 +6,14 @@
 //! - [`arq`]: reliable delivery over a medium that loses, doubles and reorders;
 //! - [`ddp`], [`mpa`], [`rdmap`]: iWARP, from its messages to the octets of a TCP stream;
 //! - [`frame`]: the pieces into which a software VI NIC cuts messages;
+//! - [`meet`]: what the two ends of a connection say when they look for each other;
 //! - [`setup`]: what connection managers say to each other.
 #![forbid(unsafe_code)]
 
 pub mod arq;
 pub mod ddp;
 pub mod frame;
+pub mod meet;
 pub mod mpa;
 pub mod rdmap;
 pub mod setup;

@@ -24,7 +24,7 @@ pub struct Owner {
 /// where a sandbox forbids them.
 ///
 /// # Errors
-/// `ENOENT` if there is no such socket here; what the kernel says if it does not tell.
+/// `ENOENT` if there is no such socket, `EXDEV` if the connection is in another namespace; what the kernel says if it does not tell.
 pub fn owner(of: &Identity) -> Result<Owner, Errno> {
     match ask(of) {
         // No netlink in a sandbox, or a kernel without inet_diag.
@@ -46,7 +46,7 @@ fn ask(of: &Identity) -> Result<Owner, Errno> {
     )?;
     let diag = Hidden::adopt(diag);
     if netns(diag.as_fd())? != of.netns {
-        return Err(Errno::NOENT);
+        return Err(Errno::XDEV);
     }
     let kernel = SocketAddrNetlink::new(0, 0);
     rustix::net::sendto(diag.as_fd(), &request(of), SendFlags::NOSIGNAL, &kernel)?;

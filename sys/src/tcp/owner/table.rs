@@ -17,7 +17,7 @@ pub(super) fn look_up(of: &Identity) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC;
     let here = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
     if netns(Hidden::adopt(here).as_fd())? != of.netns {
-        return Err(Errno::NOENT);
+        return Err(Errno::XDEV);
     }
     if of.peer.is_ipv4()
         && let Ok(owner) = search(c"/proc/thread-self/net/tcp", of)
