@@ -211,6 +211,13 @@ impl HeaderOctets {
     /// An Atomic Request and a Terminate that echoes a Read Request are the longest.
     pub const MAX: usize = UNTAGGED_LEN + 52;
 
+    /// These octets, as far as there is room.
+    pub(crate) fn of(octets: &[u8]) -> Self {
+        let mut header = Self::default();
+        header.push(octets);
+        header
+    }
+
     /// Appends, as far as there is room.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         let room = self.octets.get_mut(self.len..).unwrap_or_default();

@@ -315,13 +315,18 @@ impl Deframer {
         }
     }
 
-    /// These octets of a diverted ULPDU have come, and are in their place.
-    pub fn handle_diverted(&mut self, octets: &[u8]) {
+    /// The next octets of a diverted ULPDU, for the checksum: once they are in their place, and before
+    /// [`handle_diverted`](Self::handle_diverted).
+    pub fn digest_diverted(&mut self, octets: &[u8]) {
+        if let Current::Diverted(Diverted { crc: Some(crc), .. }) = &mut self.current {
+            crc.update(octets);
+        }
+    }
+
+    /// `n` octets of a diverted ULPDU have come, and are in their place.
+    pub fn handle_diverted(&mut self, n: usize) {
         if let Current::Diverted(diverted) = &mut self.current {
-            let n = octets.len().min(diverted.left);
-            if let Some(crc) = &mut diverted.crc {
-                crc.update(octets.get(..n).unwrap_or(octets));
-            }
+            let n = n.min(diverted.left);
             diverted.left -= n;
             self.at += n as u64;
         }

@@ -1,0 +1,500 @@
+//! What goes out: works and responses, a segment at a time.
+
+use std::collections::VecDeque;
+
+use super::body::{AtomicRequest, AtomicResponse, ReadRequest, Remote};
+use super::code::RdmapError;
+use super::opcode::Opcode;
+use super::response::{AskedFor, Outstanding, Response};
+use super::terminate::{Terminate, Violation};
+use super::work::{Completion, Flushed, Operation, Work, WorkId};
+use crate::ddp::{
+    Access, Cut, HeaderOctets, Memory, Msn, QN_ATOMIC_RESPONSE, QN_REQUEST, QN_SEND, Segment, Stag,
+    TAGGED_LEN, Tagged, UNTAGGED_LEN, Untagged,
+};
+use crate::mpa::{Framer, Place, Rtr, Source, SourceLost, Terms};
+
+/// The sending half of a stream, down to the octets.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    framer: Framer,
+    entries: VecDeque<Entry>,
+    /// The number of the first entry.
+    first: u64,
+    /// The number of the entry that is sent next, or is being sent.
+    next: u64,
+    outstanding: Outstanding,
+    ord: u16,
+    mulpdu: u16,
+    send_msn: Msn,
+    request_msn: Msn,
+    answer_msn: Msn,
+    /// What is being sent: nothing comes between the segments of a message.
+    current: Option<Turn>,
+    /// Who is next if both have something.
+    turn: Turn,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Work,
+    Response,
+}
+
+/// A work on its way.
+#[derive(Debug)]
+struct Entry {
+    /// `None` for what its user does not know of.
+    id: Option<WorkId>,
+    operation: Operation,
+    fence: bool,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// So many octets are in segments.
+    Waiting(u32),
+    /// The last segment ends there in the stream.
+    Sent(u64),
+    /// The peer has answered, an atomic with this.
+    Answered(u64),
+}
+
+impl Outbound {
+    pub(super) fn new(terms: &Terms, mulpdu: u16) -> Self {
+        let mut outbound = Self {
+            framer: Framer::new(terms.send_markers, terms.crc),
+            entries: VecDeque::new(),
+            first: 0,
+            next: 0,
+            outstanding: Outstanding::default(),
+            ord: terms.depths.ord,
+            mulpdu,
+            send_msn: Msn::FIRST,
+            request_msn: Msn::FIRST,
+            answer_msn: Msn::FIRST,
+            current: None,
+            turn: Turn::Work,
+        };
+        if let Some(rtr) = terms.first_message() {
+            outbound.push(None, first_message(rtr), false);
+        }
+        outbound
+    }
+
+    pub(super) fn set_mulpdu(&mut self, mulpdu: u16) {
+        self.mulpdu = mulpdu;
+    }
+
+    pub(super) fn post(&mut self, work: Work) {
+        self.push(Some(work.id), work.operation, work.fence);
+    }
+
+    pub(super) fn reads(&self) -> bool {
+        self.ord > 0
+    }
+
+    fn push(&mut self, id: Option<WorkId>, operation: Operation, fence: bool) {
+        self.entries.push_back(Entry {
+            id,
+            operation,
+            fence,
+            stage: Stage::Waiting(0),
+        });
+    }
+
+    pub(super) fn framer(&self) -> &Framer {
+        &self.framer
+    }
+
+    pub(super) fn outstanding(&self) -> &Outstanding {
+        &self.outstanding
+    }
+
+    /// Whether no work waits for anything, and every octet has been written.
+    pub(super) fn is_settled(&self) -> bool {
+        self.entries.is_empty() && self.framer.waiting() == 0
+    }
+
+    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
+        let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+        self.entries.get_mut(index)
+    }
+
+    /// Makes FPDUs while there is something to say and less than `window` octets wait.
+    pub(super) fn fill(
+        &mut self,
+        responses: &mut VecDeque<Response>,
+        memory: &impl Memory,
+        window: u64,
+    ) -> Result<(), Violation> {
+        while self.has_room(window) {
+            let both = self.current.is_none() && self.has_work() && !responses.is_empty();
+            let turn = match self.current {
+                Some(turn) => turn,
+                None if both => self.turn,
+                None if self.has_work() => Turn::Work,
+                None if !responses.is_empty() => Turn::Response,
+                None => break,
+            };
+            let ended = match turn {
+                Turn::Work => self.frame_work(memory)?,
+                Turn::Response => self.frame_response(responses, memory)?,
+            };
+            self.current = (!ended).then_some(turn);
+            self.turn = match turn {
+                Turn::Work => Turn::Response,
+                Turn::Response => Turn::Work,
+            };
+        }
+        Ok(())
+    }
+
+    fn has_room(&self, window: u64) -> bool {
+        let waiting = self.framer.waiting();
+        let pieces = self.framer.pieces_len() + self.framer.pieces_of(self.mulpdu.into());
+        waiting == 0 || (waiting < window && pieces <= PIECES_MAX)
+    }
+
+    /// Whether the next work may be sent now.
+    fn has_work(&self) -> bool {
+        let index = usize::try_from(self.next - self.first).unwrap_or(usize::MAX);
+        self.entries.get(index).is_some_and(|entry| {
+            let asked = self.outstanding.len();
+            let fenced = entry.fence && asked > 0;
+            let too_deep = entry.operation.is_answered() && asked >= usize::from(self.ord.max(1));
+            !fenced && !too_deep
+        })
+    }
+
+    /// One segment of the next work; whether it was the last.
+    fn frame_work(&mut self, memory: &impl Memory) -> Result<bool, Violation> {
+        let seq = self.next;
+        let Some((operation, sent)) = self.entry(seq).and_then(|entry| match entry.stage {
+            Stage::Waiting(sent) => Some((entry.operation, sent)),
+            Stage::Sent(_) | Stage::Answered(_) => None,
+        }) else {
+            return Ok(true);
+        };
+        let (head, payload, segment) = self.segment_of(seq, &operation, sent);
+        self.framer
+            .frame(&head, payload, memory)
+            .map_err(|_| RdmapError::Local)?;
+        let end = self.framer.position();
+        if let Some(entry) = self.entry(seq) {
+            entry.stage = if segment.last {
+                Stage::Sent(end)
+            } else {
+                Stage::Waiting(segment.offset + segment.len)
+            };
+        }
+        if segment.last {
+            self.next += 1;
+            self.handle_message_sent(seq, &operation);
+        }
+        Ok(segment.last)
+    }
+
+    fn segment_of(
+        &self,
+        seq: u64,
+        operation: &Operation,
+        sent: u32,
+    ) -> (HeaderOctets, Option<(Place, u32)>, Segment) {
+        let ulp = operation.opcode().control();
+        let untagged = |queue, msn, segment: &Segment, word| Untagged {
+            last: segment.last,
+            ulp,
+            ulp_word: word,
+            queue,
+            msn,
+            mo: segment.offset,
+        };
+        let whole = Segment {
+            offset: 0,
+            len: 0,
+            last: true,
+        };
+        match *operation {
+            Operation::Send {
+                from,
+                len,
+                invalidate,
+                ..
+            } => {
+                let segment = self.cut(len, UNTAGGED_LEN, sent);
+                let word = invalidate.map_or(0, |stag| stag.0);
+                let header = untagged(QN_SEND, self.send_msn, &segment, word);
+                (header.encode(), payload(from, &segment), segment)
+            }
+            Operation::Write { from, len, to } => {
+                let segment = self.cut(len, TAGGED_LEN, sent);
+                let header = Tagged {
+                    last: segment.last,
+                    ulp,
+                    stag: to.stag,
+                    to: to.advanced(segment.offset).to,
+                };
+                (header.encode(), payload(from, &segment), segment)
+            }
+            Operation::Read {
+                len, sink, source, ..
+            } => {
+                let request = ReadRequest {
+                    sink,
+                    len: len_of(len),
+                    source,
+                };
+                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
+                head.push(&request.encode());
+                (head, None, whole)
+            }
+            Operation::Immediate { data, .. } => {
+                let mut head = untagged(QN_SEND, self.send_msn, &whole, 0).encode();
+                head.push(&data);
+                (head, None, whole)
+            }
+            Operation::Atomic { operation, target } => {
+                let request = AtomicRequest {
+                    operation,
+                    id: request_id(seq),
+                    target,
+                };
+                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
+                head.push(&request.encode());
+                (head, None, whole)
+            }
+        }
+    }
+
+    fn cut(&self, len: u64, header_len: usize, sent: u32) -> Segment {
+        let mut cut = Cut::new(len_of(len), self.mulpdu, header_len).starting_at(sent);
+        cut.next().unwrap_or(Segment {
+            offset: sent,
+            len: 0,
+            last: true,
+        })
+    }
+
+    fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
+        match *operation {
+            Operation::Send { .. } | Operation::Immediate { .. } => {
+                self.send_msn = self.send_msn.plus(1);
+            }
+            Operation::Write { .. } => {}
+            Operation::Read {
+                into, len, sink, ..
+            } => {
+                self.request_msn = self.request_msn.plus(1);
+                let read = AskedFor::Read {
+                    into,
+                    sink,
+                    len: len_of(len),
+                    come: 0,
+                };
+                self.outstanding.push(seq, read);
+            }
+            Operation::Atomic { .. } => {
+                self.request_msn = self.request_msn.plus(1);
+                let id = request_id(seq);
+                self.outstanding.push(seq, AskedFor::Atomic { id });
+            }
+        }
+    }
+
+    /// One segment of the first response; whether it was the last.
+    fn frame_response(
+        &mut self,
+        responses: &mut VecDeque<Response>,
+        memory: &impl Memory,
+    ) -> Result<bool, Violation> {
+        let last = match responses.front_mut() {
+            None => true,
+            Some(Response::Atomic(response)) => {
+                let response = *response;
+                self.frame_atomic_response(&response)?;
+                true
+            }
+            Some(Response::Read {
+                request,
+                sent,
+                asked,
+            }) => {
+                let segment = self.cut(request.len.into(), TAGGED_LEN, *sent);
+                let rest = request.after(segment.offset);
+                let place = if segment.len == 0 {
+                    None
+                } else {
+                    // Again for every segment: the right may have been taken back.
+                    let Remote { stag, to } = rest.source;
+                    let granted = memory.grant(Access::RemoteRead, stag, to, segment.len);
+                    asked.request = Some(rest);
+                    Some(granted.map_err(|fault| asked.blamed(RdmapError::Protection(fault)))?)
+                };
+                let header = Tagged {
+                    last: segment.last,
+                    ulp: Opcode::ReadResponse.control(),
+                    stag: rest.sink.stag,
+                    to: rest.sink.to,
+                };
+                self.framer
+                    .frame(
+                        &header.encode(),
+                        place.map(|place| (place, segment.len)),
+                        memory,
+                    )
+                    .map_err(|_| RdmapError::Local)?;
+                *sent = segment.offset + segment.len;
+                segment.last
+            }
+        };
+        if last {
+            responses.pop_front();
+        }
+        Ok(last)
+    }
+
+    fn frame_atomic_response(&mut self, response: &AtomicResponse) -> Result<(), Violation> {
+        let header = Untagged {
+            last: true,
+            ulp: Opcode::AtomicResponse.control(),
+            ulp_word: 0,
+            queue: QN_ATOMIC_RESPONSE,
+            msn: self.answer_msn,
+            mo: 0,
+        };
+        let mut head = header.encode();
+        head.push(&response.encode());
+        self.answer_msn = self.answer_msn.plus(1);
+        self.framer
+            .frame(&head, None, &NoPayload)
+            .map_err(|_| RdmapError::Local.into())
+    }
+
+    /// A Terminate, behind the FPDU that is being written and instead of those that are not.
+    pub(super) fn terminate(&mut self, terminate: &Terminate) {
+        self.framer.drop_unbegun();
+        let framed = self.framer.frame(&terminate.encode(), None, &NoPayload);
+        debug_assert!(framed.is_ok(), "it has no payload to lose");
+    }
+
+    pub(super) fn handle_written(&mut self, n: u64) {
+        self.framer.handle_written(n);
+    }
+
+    /// A segment of a Read Response is in its place.
+    pub(super) fn handle_response(&mut self, header: &Tagged, payload_len: u32) {
+        if let Some(seq) = self.outstanding.handle_placed(header, payload_len) {
+            self.answer(seq, None);
+        }
+    }
+
+    pub(super) fn handle_atomic_response(
+        &mut self,
+        response: &AtomicResponse,
+    ) -> Result<(), RdmapError> {
+        let seq = self.outstanding.answered(response)?;
+        self.answer(seq, Some(response.original));
+        Ok(())
+    }
+
+    fn answer(&mut self, seq: u64, original: Option<u64>) {
+        if let Some(entry) = self.entry(seq) {
+            let value = original.unwrap_or_else(|| entry.operation.payload_len());
+            entry.stage = Stage::Answered(value);
+        }
+    }
+
+    /// The next work that is done; in their order, whatever is done first.
+    pub(super) fn poll_completion(&mut self) -> Option<Completion> {
+        loop {
+            let written = self.framer.written();
+            let entry = self.entries.front()?;
+            let value = match entry.stage {
+                Stage::Sent(end) if end <= written && !entry.operation.is_answered() => {
+                    entry.operation.payload_len()
+                }
+                Stage::Answered(value) => value,
+                Stage::Waiting(_) | Stage::Sent(_) => return None,
+            };
+            let id = entry.id;
+            self.entries.pop_front();
+            self.first += 1;
+            if let Some(id) = id {
+                return Some(Completion {
+                    id,
+                    outcome: Ok(value),
+                });
+            }
+        }
+    }
+
+    /// Ends what is left.
+    pub(super) fn flush(&mut self) -> impl Iterator<Item = Completion> + '_ {
+        self.outstanding.clear();
+        self.current = None;
+        self.first += self.entries.len() as u64;
+        self.next = self.first;
+        self.entries.drain(..).filter_map(|entry| {
+            entry.id.map(|id| Completion {
+                id,
+                outcome: Err(Flushed),
+            })
+        })
+    }
+}
+
+fn payload(from: Place, segment: &Segment) -> Option<(Place, u32)> {
+    (segment.len > 0).then(|| (from.advanced(segment.offset.into()), segment.len))
+}
+
+/// What was posted is no longer than this.
+fn len_of(len: u64) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Tells atomics apart that are outstanding together.
+fn request_id(seq: u64) -> u32 {
+    seq as u32
+}
+
+/// STag 1, since Chelsio's adapters refuse 0 even without octets.
+fn first_message(rtr: Rtr) -> Operation {
+    let nothing = Place::new(0);
+    let remote = Remote {
+        stag: Stag(1),
+        to: 0,
+    };
+    match rtr {
+        Rtr::Write => Operation::Write {
+            from: nothing,
+            len: 0,
+            to: remote,
+        },
+        Rtr::Read => Operation::Read {
+            into: nothing,
+            len: 0,
+            sink: remote,
+            source: remote,
+        },
+        Rtr::Send => Operation::Send {
+            from: nothing,
+            len: 0,
+            solicited: false,
+            invalidate: None,
+        },
+    }
+}
+
+/// For what has no payload.
+struct NoPayload;
+
+impl Source for NoPayload {
+    fn show(&self, _: Place, _: u32, _: impl FnMut(&[u8])) -> Result<(), SourceLost> {
+        Err(SourceLost)
+    }
+}
+
+/// One system call takes 1024 pieces (`IOV_MAX`).
+const PIECES_MAX: usize = 1024;
