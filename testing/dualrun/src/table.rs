@@ -39,7 +39,25 @@ pub struct Known {
 }
 
 /// Rows for the programs that need one.
-pub const PARTICULARS: &[Particular] = &[];
+pub const PARTICULARS: &[Particular] = &[
+    no_connection("connect/errors", "every call fails"),
+    no_connection("connect/refused", "nobody listens; what follows is short"),
+    no_connection("connect/shut_listener", "nobody connects"),
+    no_connection("connect/udp", "datagrams"),
+    no_connection("connect/unix_listener", "Unix sockets"),
+    no_connection("connect/unix_pair", "Unix sockets"),
+    no_connection("connect/itself", "within one process; it does its own warming"),
+    no_connection("connect/backlog", "short connections stay on TCP"),
+    no_connection("shutdown/not_connected", "nothing is connected"),
+];
+
+const fn no_connection(program: &'static str, reason: &'static str) -> Particular {
+    Particular {
+        program,
+        upgrade: Upgrade::NoConnection(reason),
+        static_twin: false,
+    }
+}
 
 /// Differences between the kernel and sovia.
 pub const KNOWN: &[Known] = &[];

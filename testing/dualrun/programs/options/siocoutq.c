@@ -1,0 +1,32 @@
+// How much the peer has not acknowledged: some when it does not read, none when all is done.
+#include "dual.h"
+#include <linux/sockios.h>
+
+static void subject(int fd) {
+    int left = -1;
+    TRY(ioctl(fd, SIOCOUTQ, &left));
+    OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+    fill(buf, sizeof buf, 0);
+    ssize_t sent, total = 0;
+    while ((sent = send(fd, buf, 65536, 0)) > 0) total += sent;
+    OK(ioctl(fd, SIOCOUTQ, &left));
+    say("some left: %d, no more than was sent: %d", left > 0, left <= total);
+    tell_number(total);
+    OK(fcntl(fd, F_SETFL, 0));
+    hear(fd, 3);
+    do OK(ioctl(fd, SIOCOUTQ, &left));
+    while (left > 0);
+    say("%d", left);
+}
+
+static void partner(int fd) {
+    for (ssize_t left = await_number(); left > 0;) {
+        ssize_t got = recv(fd, buf, left < 65536 ? left : 65536, 0);
+        if (got <= 0) die(__LINE__, "recv");
+        left -= got;
+    }
+    send_text(fd, "all");
+    recv_to_end(fd);
+}
+
+SUBJECT_AND_PARTNER(subject, partner)
