@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use super::{Identity, netns};
 use crate::hidden::Hidden;
 
-mod table;
+pub(super) mod table;
 
 /// Who owns a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn owner(of: &Identity) -> Result<Owner, Errno> {
 }
 
 /// `sock_diag(7)`: one request for one socket.
-fn ask(of: &Identity) -> Result<Owner, Errno> {
+pub(super) fn ask(of: &Identity) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let diag = rustix::net::socket_with(
         AddressFamily::NETLINK,

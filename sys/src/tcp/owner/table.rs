@@ -13,7 +13,7 @@ use super::Owner;
 use crate::hidden::Hidden;
 use crate::tcp::{Identity, netns};
 
-pub(super) fn look_up(of: &Identity) -> Result<Owner, Errno> {
+pub(in crate::tcp) fn look_up(of: &Identity) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC;
     let here = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
     if netns(Hidden::adopt(here).as_fd())? != of.netns {
