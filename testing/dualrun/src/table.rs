@@ -48,6 +48,7 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/unix_pair", "Unix sockets"),
     no_connection("connect/itself", "within one process; it does its own warming"),
     no_connection("connect/backlog", "short connections stay on TCP"),
+    no_connection("epoll/listener", "within its own turns"),
     no_connection("shutdown/not_connected", "nothing is connected"),
 ];
 
