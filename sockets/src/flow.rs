@@ -18,7 +18,7 @@
 use std::io::{IoSlice, IoSliceMut};
 
 use sys::errno::Errno;
-use sys::stream::{BACK, Corrupt, FIN, GONE, SLEEPER, Stream};
+use sys::stream::{BACK, Corrupt, FIN, GONE, Rx, SLEEPER, Stream};
 use sys::sync::{AtomicU32, Ordering};
 
 use crate::kernel::Kernel;
@@ -135,6 +135,9 @@ impl Flow {
     ) -> Result<usize, Stop> {
         let tx = self.stream.tx();
         if !self.sends_on_ring() && !(may_switch && self.switch(kernel)?) {
+            if tx.to_tcp().is_some() && !self.serve_back(kernel)? {
+                return Err(Stop::Again);
+            }
             return send_plain(kernel, pieces);
         }
         if tx.finished() != 0 {
@@ -195,7 +198,7 @@ impl Flow {
             ON_RING => {
                 rx.available() != Ok(0)
                     || rx.finished() != 0
-                    || rx.to_tcp().is_some()
+                    || back_at(rx).is_some()
                     || self.kernel_end.load(Ordering::Relaxed) != 0
                     || self.read_shut.load(Ordering::Relaxed) != 0
             }
@@ -293,7 +296,7 @@ impl Flow {
         let mut scratch = [0; 64];
         let rx = self.stream.rx();
         loop {
-            let limit = match rx.to_tcp() {
+            let limit = match back_at(rx) {
                 None => scratch.len(),
                 Some(end) => usize::try_from(end.saturating_sub(kernel.taken()?))
                     .unwrap_or(usize::MAX)
@@ -312,7 +315,7 @@ impl Flow {
                 }
                 Ok(n) => {
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
-                    if let Some(end) = rx.to_tcp() {
+                    if let Some(end) = back_at(rx) {
                         let beyond = usize::try_from(kernel.taken()?.saturating_sub(end))
                             .unwrap_or(usize::MAX)
                             .min(n);
@@ -349,6 +352,21 @@ impl Flow {
         Ok(true)
     }
 
+    /// Follows the sender to the ring if all that it had put on TCP before has been taken; in a turn of side [`RECEIVE`].
+    ///
+    /// # Errors
+    /// If the kernel does not say how much was taken.
+    pub fn follow(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        let rx = self.stream.rx();
+        if rx.phase() == BEFORE
+            && let Some(end) = rx.to_ring()
+            && kernel.taken()? >= end
+        {
+            rx.set_phase(ON_RING);
+        }
+        Ok(())
+    }
+
     /// Whether [`Flow::finish`] has ended the sending direction in memory.
     pub fn finished(&self) -> bool {
         self.stream.tx().finished() & FIN != 0
@@ -357,6 +375,12 @@ impl Flow {
     /// `shutdown(SHUT_RD)`.
     pub fn shut_read(&self) {
         self.read_shut.store(1, Ordering::Release);
+    }
+
+    /// Whether [`Flow::shut_read`] has been called.
+    #[inline]
+    pub fn read_is_shut(&self) -> bool {
+        self.read_shut.load(Ordering::Relaxed) != 0
     }
 
     /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the
@@ -387,8 +411,12 @@ impl Flow {
         if !self.sends_on_ring() {
             return Ok(());
         }
+        if tx.back_wanted() {
+            return self.serve_back(kernel).map(|_| ());
+        }
         // Nobody need be woken: what comes next on TCP wakes whoever sleeps there.
         tx.set_to_tcp(kernel.written()?);
+        self.repeat_end(kernel);
         Ok(())
     }
 
@@ -398,7 +426,16 @@ impl Flow {
     /// # Errors
     /// If the doorbell cannot be rung.
     pub fn call_back(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
-        self.stream.rx().want_back();
+        let rx = self.stream.rx();
+        if back_at(rx).is_some() {
+            // The sender went by itself, and what it sent since is on TCP behind what is still in the ring.
+            return if rx.available()? == 0 {
+                Ok(())
+            } else {
+                Err(Stop::Failed(Errno::NOBUFS))
+            };
+        }
+        rx.want_back();
         self.bell_if_possible(kernel, may_switch)
     }
 
@@ -411,12 +448,15 @@ impl Flow {
         if !tx.back_wanted() {
             return Ok(true);
         }
+        if tx.to_tcp().is_some_and(|at| at & SERVED == 0) {
+            return Ok(true);
+        }
         if tx.to_tcp().is_none() {
             // A direction that never was on the ring goes there and back: the receiver waits for the second step.
             if tx.to_ring().is_none() {
                 tx.set_to_ring(kernel.written()?);
             }
-            tx.set_to_tcp(kernel.written()?);
+            tx.set_to_tcp(kernel.written()? | SERVED);
         }
         let mut chunk = [0; 4096];
         loop {
@@ -425,6 +465,7 @@ impl Flow {
                 return Ok(true);
             };
             if bytes.is_empty() {
+                self.repeat_end(kernel);
                 return Ok(true);
             }
             match kernel.send(bytes) {
@@ -435,29 +476,55 @@ impl Flow {
         }
     }
 
+    /// An end that was said in memory must be said on TCP too, once that is where the receiver looks.
+    fn repeat_end(&self, kernel: &impl Kernel) {
+        if self.finished() {
+            kernel.finish();
+        }
+    }
+
     /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`].
     ///
     /// # Errors
     /// TCP's.
     pub fn came_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         let rx = self.stream.rx();
-        if rx.phase() == AFTER {
-            return Ok(true);
-        }
-        let Some(end) = rx.to_tcp() else {
+        let Some(end) = back_at(rx) else {
             return Ok(false);
         };
+        match rx.phase() {
+            AFTER => return Ok(true),
+            BEFORE if rx.to_ring() == Some(end) => {
+                // It never was on the ring, or nothing but bytes of the program is on TCP.
+                rx.set_phase(AFTER);
+                return Ok(true);
+            }
+            // Doorbells behind bytes that nobody has read: whoever reads TCP from now on would take them for data.
+            BEFORE
+                if rx
+                    .to_ring()
+                    .is_some_and(|at| kernel.taken().is_ok_and(|taken| taken < at)) =>
+            {
+                return Err(Stop::Failed(Errno::NOBUFS));
+            }
+            _ => {}
+        }
+        if rx.available()? != 0 && rx.to_tcp().is_some_and(|at| at & SERVED == 0) {
+            // The sender had left by itself before it was called: what it sent since is on TCP behind what is still in the ring.
+            return Err(Stop::Failed(Errno::NOBUFS));
+        }
         self.drop_doorbells(kernel, end)
     }
 
     /// Rings the peer's doorbell if `bits` say that it sleeps, and serves it if it wants to go back to TCP.
     #[cold]
     fn attend(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
-        self.ring_bell(kernel, bits)?;
         if bits & BACK != 0 {
+            // No doorbell then: it would stand between bytes of the program.
             self.serve_back(kernel)?;
+            return Ok(());
         }
-        Ok(())
+        self.ring_bell(kernel, bits)
     }
 
     fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
@@ -560,7 +627,7 @@ impl Flow {
         take: Take,
     ) -> Result<usize, Stop> {
         let rx = self.stream.rx();
-        if let Some(end) = rx.to_tcp() {
+        if let Some(end) = back_at(rx) {
             // The sender went back after its last write to the ring, so an empty ring now is empty for good.
             if rx.available()? != 0 {
                 return self.receive(kernel, into, take);
@@ -671,6 +738,12 @@ impl Flow {
     }
 }
 
+/// Where on TCP the bytes go on.
+#[inline]
+fn back_at(rx: Rx<'_>) -> Option<u64> {
+    rx.to_tcp().map(|at| at & !SERVED)
+}
+
 fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
     let mut sent = 0;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -733,6 +806,9 @@ fn skip(kernel: &impl Kernel, most: usize) -> Result<usize, Stop> {
     Ok(skipped)
 }
 
+/// In the count at which a direction goes back to TCP: the sender takes back what is in the ring.
+const SERVED: u64 = 1 << 62;
+
 const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
@@ -740,3 +816,6 @@ const AFTER: u32 = 2;
 const ENDED: u32 = u32::MAX;
 /// Its value means nothing; who sees it in a trace may know it.
 const DOORBELL: u8 = 0x07;
+
+#[cfg(test)]
+mod tests;

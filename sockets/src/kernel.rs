@@ -30,6 +30,9 @@ pub trait Kernel {
     /// Has the connection reset when it is closed, as the kernel does where bytes were not read.
     fn reset_on_close(&self);
 
+    /// `shutdown(SHUT_WR)`.
+    fn finish(&self);
+
     /// Bytes sent in all, by whomever.
     ///
     /// # Errors
@@ -67,6 +70,10 @@ impl Kernel for Tcp<'_> {
 
     fn reset_on_close(&self) {
         sys::socket::reset_on_close(self.fd);
+    }
+
+    fn finish(&self) {
+        sys::socket::finish(self.fd);
     }
 
     fn written(&self) -> Result<u64, Errno> {

@@ -41,6 +41,11 @@ pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));
 }
 
+/// `shutdown(SHUT_WR)`; a connection that is gone has nothing to shut.
+pub fn finish(fd: BorrowedFd<'_>) {
+    let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
+}
+
 /// Whether there is a descriptor of this number.
 pub fn is_open(fd: RawFd) -> bool {
     with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)
