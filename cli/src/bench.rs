@@ -16,7 +16,7 @@ pub(crate) mod report;
 pub(crate) mod session;
 mod unit;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
@@ -73,5 +73,9 @@ pub(crate) fn main(bench: &Bench) -> Result<()> {
 pub(crate) fn measure(lines: Vec<line::Line>, output: &Output) -> Result<()> {
     output.check()?;
     let report = Session::new(output.quick)?.measure(lines)?;
-    output.write(&report)
+    output.write(&report)?;
+    match report.failures.len() {
+        0 => Ok(()),
+        failures => Err(Error::Unmeasured(failures)),
+    }
 }

@@ -37,6 +37,15 @@ pub(crate) enum Error {
     /// A program was not run, or could not be run under sovia.
     #[error(transparent)]
     Run(#[from] crate::run::Error),
+    /// One of several ways of running the same programs failed.
+    #[error("with {ends} under sovia: {source}")]
+    Under {
+        ends: crate::bench::place::Ends,
+        source: Box<Self>,
+    },
+    /// So many lines of a report are missing; it says which and why.
+    #[error("{0} of the measurements failed")]
+    Unmeasured(usize),
     /// A plot could not be drawn.
     #[error("plot: {0}")]
     Plot(String),

@@ -1,4 +1,9 @@
+use std::io::{self, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::error::{Context, Result};
 
@@ -45,6 +50,36 @@ impl Drop for Process {
         // Killing one that has been waited for does nothing.
         if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
             eprintln!("sovia: process {}: {error}", self.0.id());
+        }
+    }
+}
+
+/// What a process says on its standard output. Reading fails when it has been silent for too long.
+pub(crate) struct Said {
+    stdout: ChildStdout,
+    silence_max: Timespec,
+}
+
+impl Said {
+    pub(crate) fn new(stdout: ChildStdout, silence_max: Duration) -> Result<Self> {
+        let silence_max = silence_max.try_into().map_err(io::Error::other);
+        Ok(Self {
+            stdout,
+            silence_max: silence_max.context("a limit on silence")?,
+        })
+    }
+}
+
+impl Read for Said {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut fds = [PollFd::new(&self.stdout, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, Some(&self.silence_max)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return self.stdout.read(buffer),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }

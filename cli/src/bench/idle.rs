@@ -26,8 +26,9 @@ pub(super) fn measure(
     for &ends in &line.ends {
         for idle in [0, connections] {
             let service = Service { idle, ..EPOLL };
-            let mut pair = Pair::start(place, service, ends, Cpus::Own, Method::Median)?;
-            pair.fit(budget)?;
+            let mut pair = Pair::start(place, service, ends, Cpus::Own, Method::Median)
+                .map_err(ends.blamed())?;
+            pair.fit(budget).map_err(ends.blamed())?;
             pairs.push(pair);
         }
     }

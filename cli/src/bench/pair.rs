@@ -6,7 +6,7 @@ use super::place::{Cpus, End, Ends, Place, Trace};
 use super::session::{Budget, Contestant};
 use crate::error::{Context, Error, Result};
 use crate::plain::{self, Order};
-use crate::process::{self, Process};
+use crate::process::{self, Process, Said};
 
 /// Which two of the plain programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct Pair {
     client: Process,
     server: Process,
     orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    answers: BufReader<Said>,
     trace: Trace,
     method: Method,
     /// What a run is.
@@ -75,7 +75,7 @@ impl Pair {
             client,
             server,
             orders,
-            answers: BufReader::new(answers),
+            answers: BufReader::new(Said::new(answers, SILENCE_MAX)?),
             trace,
             method,
             order: Order::Span { ms: WARM_UP_MS },
@@ -164,7 +164,7 @@ impl Contestant for Pair {
 
 fn first_line(stdout: ChildStdout) -> Result<String> {
     let mut line = String::new();
-    BufReader::new(stdout)
+    BufReader::new(Said::new(stdout, SILENCE_MAX)?)
         .read_line(&mut line)
         .context("address of a server")?;
     match line.trim_end() {
@@ -182,3 +182,6 @@ pub(super) fn ended() -> Error {
 }
 
 const WARM_UP_MS: u32 = 20;
+
+/// Whoever says nothing for so long hangs; no order takes a second.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);

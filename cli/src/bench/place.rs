@@ -1,4 +1,5 @@
 use std::env;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +32,25 @@ impl Ends {
             Self::Server => end == End::Server,
             Self::Client => end == End::Client,
         }
+    }
+
+    /// Adds to an error which way it happened.
+    pub(super) fn blamed(self) -> impl FnOnce(Error) -> Error {
+        move |error| Error::Under {
+            ends: self,
+            source: Box::new(error),
+        }
+    }
+}
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Neither => "neither end",
+            Self::Both => "both ends",
+            Self::Server => "the server",
+            Self::Client => "the client",
+        })
     }
 }
 

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::pair::ended;
+use super::pair::{SILENCE_MAX, ended};
 use super::place::{Cpus, End, Ends, Place, Trace};
 use super::session::{Budget, Contestant};
 use crate::error::{Context, Error, Result};
-use crate::process::Process;
+use crate::process::{Process, Said};
 use crate::run::program::Program;
 
 /// What redis-benchmark is asked to do.
@@ -80,8 +80,8 @@ impl<'a> Redis<'a> {
             self.place
                 .start(&mut command, End::Client, self.ends, Cpus::Own, &self.trace)?;
         let mut text = String::new();
-        if let Some(mut stdout) = client.stdout() {
-            stdout
+        if let Some(stdout) = client.stdout() {
+            Said::new(stdout, SILENCE_MAX)?
                 .read_to_string(&mut text)
                 .context("redis-benchmark's output")?;
         }
@@ -131,7 +131,8 @@ fn serve(place: &Place, ends: Ends, trace: &Trace, port: u16) -> Result<Process>
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut server = place.start(&mut command, End::Server, ends, Cpus::Own, trace)?;
-    let mut said = BufReader::new(server.stdout().ok_or_else(ended)?);
+    let stdout = server.stdout().ok_or_else(ended)?;
+    let mut said = BufReader::new(Said::new(stdout, SILENCE_MAX)?);
     let mut line = String::new();
     while said.read_line(&mut line).context("redis-server's output")? > 0 {
         if line.contains("Ready to accept connections") {

@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub(crate) lines: Vec<Measured>,
     /// What was left out, and why.
     pub(crate) notes: Vec<String>,
+    /// What could not be measured, and why.
+    pub(crate) failures: Vec<String>,
 }
 
 /// One line: the same done in several ways.
@@ -155,7 +157,7 @@ impl fmt::Display for Report {
         if self.lines.iter().any(Measured::stayed) {
             writeln!(f, "{STAYED_MARK} No connection left TCP.")?;
         }
-        for note in &self.notes {
+        for note in self.notes.iter().chain(&self.failures) {
             writeln!(f, "{note}.")?;
         }
         writeln!(f, "{}", self.conditions)
@@ -188,3 +190,83 @@ impl Output {
 }
 
 const STAYED_MARK: &str = " ¹";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::line::lines_of;
+
+    fn measured(row: Row, figures: &[(Ends, &[f64], bool)]) -> Measured {
+        let line = &lines_of(row)[0];
+        let figures = figures.iter().map(|&(ends, runs, upgraded)| Figures {
+            ends,
+            runs: runs.to_vec(),
+            upgraded,
+        });
+        Measured::new(line, &line.title, line.unit, figures.collect())
+    }
+
+    fn report(lines: Vec<Measured>) -> Report {
+        Report {
+            quick: false,
+            conditions: Conditions {
+                cpu_model: "Model".into(),
+                kernel: "Linux 6".into(),
+                affinity: vec![0, 1],
+                handoff_ns: Some([44.0, 170.0]),
+                wakeup_us: Some(20.0),
+                congestion: "cubic",
+            },
+            lines,
+            notes: vec!["redis is not installed".into()],
+            failures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_table() {
+        let mut pingpong = measured(
+            Row::Pingpong,
+            &[
+                (Ends::Neither, &[54.0, 55.0], false),
+                (Ends::Both, &[0.5, 0.25], true),
+                (Ends::Server, &[27.0], false),
+            ],
+        );
+        pingpong.cores_ns = Some([44.0, 170.0]);
+        let stream = measured(
+            Row::Stream,
+            &[
+                (Ends::Neither, &[3.0, 4.0], false),
+                (Ends::Both, &[4.0], false),
+            ],
+        );
+        insta::assert_snapshot!(report(vec![pingpong, stream]));
+    }
+
+    #[test]
+    fn columns_that_nobody_asked_for_are_left_out() {
+        let one_end = measured(
+            Row::OneEnd,
+            &[
+                (Ends::Neither, &[54.0], false),
+                (Ends::Client, &[27.0], false),
+            ],
+        );
+        let text = report(vec![one_end]).to_string();
+        assert!(!text.contains("gain") && text.contains("2.00 ×"), "{text}");
+        assert!(!text.contains(STAYED_MARK), "{text}");
+    }
+
+    #[test]
+    fn short_connections_need_not_leave_tcp() {
+        let connects = measured(
+            Row::Connects,
+            &[
+                (Ends::Neither, &[18_000.0], false),
+                (Ends::Both, &[18_000.0], false),
+            ],
+        );
+        assert!(!report(vec![connects]).to_string().contains(STAYED_MARK));
+    }
+}

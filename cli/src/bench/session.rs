@@ -60,10 +60,18 @@ impl Session {
         let ways: usize = lines.iter().map(|line| line.ends.len()).sum();
         let progress = netpipe::progress(ways * RUNS);
         let mut measured = Vec::new();
+        let mut failures = Vec::new();
         for line in &lines {
             progress.set_message(format!("{} · ", line.title));
             let before = cores()?;
-            let mut figures = self.measure_line(line, &progress)?;
+            let mut figures = match self.measure_line(line, &progress) {
+                Ok(figures) => figures,
+                // The others may still be of use.
+                Err(error) => {
+                    failures.push(format!("{}: {error}", line.title));
+                    continue;
+                }
+            };
             let cores = before.zip(cores()?);
             for figure in &mut figures {
                 figure.cores_ns = cores.map(|(before, after)| [before, after]);
@@ -78,6 +86,7 @@ impl Session {
             conditions: Conditions::since(before)?,
             lines: measured,
             notes,
+            failures,
         })
     }
 
@@ -125,14 +134,17 @@ impl Session {
     ) -> Result<Vec<Measured>> {
         let mut contestants = Vec::new();
         for &ends in &line.ends {
-            let mut contestant = start(ends)?;
-            contestant.fit(self.budget(line))?;
-            contestants.push(contestant);
+            let mut contestant = start(ends).map_err(ends.blamed())?;
+            let fitted = contestant.fit(self.budget(line));
+            fitted.map_err(ends.blamed())?;
+            contestants.push((ends, contestant));
         }
-        let runs = in_turn(&mut contestants, progress, |contestant| contestant.run())?;
-        let figures = line.ends.iter().zip(runs).zip(&contestants);
-        let figures = figures.map(|((&ends, runs), contestant)| Figures {
-            ends,
+        let runs = in_turn(&mut contestants, progress, |(ends, contestant)| {
+            contestant.run().map_err(ends.blamed())
+        })?;
+        let figures = contestants.iter().zip(runs);
+        let figures = figures.map(|((ends, contestant), runs)| Figures {
+            ends: *ends,
             runs: runs.into_iter().map(|ns| convert(line, ns)).collect(),
             upgraded: contestant.upgrades() > 0,
         });
@@ -145,18 +157,20 @@ impl Session {
     }
 
     fn crowds(&self, line: &Line, pairs: usize, progress: &ProgressBar) -> Result<Vec<Measured>> {
+        let time = self.budget(line).run;
         let mut crowds = Vec::new();
         for &ends in &line.ends {
-            let mut crowd = Crowd::start(&self.place, pairs, ends)?;
-            crowd.run(self.budget(line).run)?;
-            crowds.push(crowd);
+            let mut crowd = Crowd::start(&self.place, pairs, ends).map_err(ends.blamed())?;
+            crowd.run(time).map_err(ends.blamed())?;
+            crowds.push((ends, crowd));
         }
-        let time = self.budget(line).run;
-        let runs = in_turn(&mut crowds, progress, |crowd| crowd.run(time))?;
+        let runs = in_turn(&mut crowds, progress, |(ends, crowd)| {
+            crowd.run(time).map_err(ends.blamed())
+        })?;
         let measured = [(0, "all together"), (1, "the slowest")].map(|(at, which)| {
-            let figures = line.ends.iter().zip(&runs).zip(&crowds);
-            let figures = figures.map(|((&ends, runs), crowd)| Figures {
-                ends,
+            let figures = crowds.iter().zip(&runs);
+            let figures = figures.map(|((ends, crowd), runs)| Figures {
+                ends: *ends,
                 runs: runs.iter().map(|rates| rates[at]).collect(),
                 upgraded: crowd.upgrades() > 0,
             });
@@ -169,9 +183,9 @@ impl Session {
     fn budget(&self, line: &Line) -> Budget {
         let [run_ms, block_us] = match line.kind {
             // One lost slice is some milliseconds, and none may be left out.
-            Kind::Beside(_) | Kind::Crowd { .. } => [400, 0],
-            Kind::Redis(_) => [250, 0],
-            Kind::Plain(..) | Kind::Idle { .. } => [60, 1_500],
+            Kind::Beside(_) | Kind::Crowd { .. } => [240, 0],
+            Kind::Redis(_) => [160, 0],
+            Kind::Plain(..) | Kind::Idle { .. } => [40, 1_000],
         };
         let part = if self.quick { 4 } else { 1 };
         Budget {
@@ -211,4 +225,4 @@ fn cores() -> Result<Option<f64>> {
     Ok(handoff.map(|handoff| handoff.median_ns))
 }
 
-const RUNS: usize = 5;
+const RUNS: usize = 9;

@@ -52,4 +52,4 @@ impl orders::Client for Client {
     }
 }
 
-const EXCHANGES: u32 = 100;
+const EXCHANGES: u32 = 32;

@@ -75,7 +75,7 @@ fn a_row_has_figures_for_each_way() {
         let ways = line["ways"].as_array().expect("ways");
         ways.iter()
             .map(|way| {
-                assert_eq!(way["runs"].as_array().map(Vec::len), Some(5), "{way}");
+                assert!(way["runs"].as_array().map(Vec::len) >= Some(5), "{way}");
                 assert!(way["best"].as_f64().is_some_and(|best| best > 0.0), "{way}");
                 way["ends"].as_str().expect("a name").to_owned()
             })
