@@ -13,9 +13,12 @@ use via::provider::Driver;
 use via::window::Windows;
 
 mod death;
+mod injection;
+mod peer;
 mod scarcity;
 mod strangers;
 mod together;
+mod users;
 
 /// One connection and how far its ends are.
 struct Ends {
@@ -51,6 +54,16 @@ impl Ends {
             meetings: [None, None],
             outcomes: [None, None],
         }
+    }
+
+    /// One end, and the socket of the other for another process.
+    fn half(self) -> (Self, TcpStream) {
+        let [ours, theirs] = self.tcp;
+        // Its place is taken by one with which no call is made.
+        let holder = ours.try_clone().expect("dup");
+        let mut half = Self::of(ours, holder);
+        half.outcomes[1] = Some(Outcome::Over(Reason::HandedOver));
+        (half, theirs)
     }
 
     /// One call of end `end`: it begins, or takes a step, or has its outcome.
