@@ -34,6 +34,63 @@ pub fn watch() -> io::Result<()> {
     }
 }
 
+/// Whether this is the process that [`settle`] was last called in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It is.
+    Home,
+    /// A child with the parent's memory and descriptors of its own, as after `vfork`: what it changes is the parent's.
+    Guest,
+    /// A child with a memory of its own, by a way of forking that nobody saw.
+    Child,
+}
+
+/// Where this is. One system call.
+pub fn place() -> Place {
+    let here = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    if HOME.load(Ordering::Relaxed) == here {
+        return Place::Home;
+    }
+    match WIPED.get() {
+        Some(Some(Page(page))) if page.load(Ordering::Relaxed) == 0 => Place::Child,
+        _ => Place::Guest,
+    }
+}
+
+/// Makes this process the one that [`place`] compares with.
+pub fn settle() {
+    let here = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    HOME.store(here, Ordering::Relaxed);
+    if let Some(Page(page)) = WIPED.get_or_init(Page::new) {
+        page.store(1, Ordering::Relaxed);
+    }
+}
+
+/// A word that is 0 in the child of a fork of any kind.
+struct Page(&'static AtomicU32);
+
+impl Page {
+    fn new() -> Option<Self> {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+        let len = rustix::param::page_size();
+        // SAFETY: a new mapping, which stays for ever; the advice says what becomes of it in a child. Its first word is zero, and valid.
+        unsafe {
+            let page = mmap_anonymous(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+            .ok()?;
+            madvise(page, len, Advice::LinuxWipeOnFork).ok()?;
+            Some(Self(&*page.cast()))
+        }
+    }
+}
+
+static HOME: AtomicU32 = AtomicU32::new(0);
+static WIPED: OnceLock<Option<Page>> = OnceLock::new();
+
 extern "C" fn count() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }

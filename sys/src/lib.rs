@@ -8,11 +8,13 @@
 )]
 
 pub mod bell;
+pub mod epoll;
 pub mod errno;
 pub mod fds;
 pub mod fork;
 pub mod futex;
 pub mod hidden;
+pub mod holders;
 pub mod host;
 pub mod lock;
 pub mod mem;

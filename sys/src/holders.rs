@@ -1,0 +1,245 @@
+//! Who else has a socket.
+//!
+//! The kernel counts who has an open file and does not tell. `/proc` does, for each process that we may look at. Nothing here allocates or goes
+//! through the C library, for it is asked in the middle of a program's call, perhaps in its signal handler.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, openat, readlinkat_raw};
+use rustix::io::{Errno, read};
+use rustix::process::{getpid, getppid, getsid};
+
+/// Who has a socket beside this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Nobody.
+    None,
+    /// Another process has it.
+    Some,
+    /// One that may have it does not let itself be looked at, or there is no `/proc`.
+    Unknown,
+}
+
+/// Looks for other processes that have the socket `fd`. It takes microseconds per process of the host; what a descriptor under way in
+/// a message holds is not seen.
+///
+/// A process that we may not look at counts only if it is an ancestor of this one or of its session: nobody else came to be with a copy
+/// of this process's descriptors.
+pub fn others(fd: BorrowedFd<'_>) -> Others {
+    let Ok(found) = fstat(fd) else {
+        return Others::None;
+    };
+    let socket = Socket::of(found.st_ino);
+    match look(&socket) {
+        Ok(others) => others,
+        // Too few descriptors to look, or no /proc.
+        Err(_) => Others::Unknown,
+    }
+}
+
+fn look(socket: &Socket) -> Result<Others, Errno> {
+    let me = getpid().as_raw_pid();
+    let family = Family::of_this_process();
+    let proc = directory(CWD, c"/proc")?;
+    let mut unseen = family.incomplete;
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut entries = RawDir::new(&proc, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let Some(pid) = number(entry.file_name().to_bytes()) else {
+            continue;
+        };
+        if pid == me || !matches!(entry.file_type(), FileType::Directory | FileType::Unknown) {
+            continue;
+        }
+        let Ok(process) = directory(proc.as_fd(), entry.file_name()) else {
+            continue;
+        };
+        match directory(process.as_fd(), c"fd").and_then(|fds| has(fds.as_fd(), socket)) {
+            Ok(true) => return Ok(Others::Some),
+            Ok(false) => {}
+            // It has ended.
+            Err(Errno::SRCH | Errno::NOENT) => {}
+            Err(Errno::MFILE | Errno::NFILE) => return Err(Errno::MFILE),
+            Err(_) => unseen |= family.may_include(pid, process.as_fd()),
+        }
+    }
+    Ok(if unseen { Others::Unknown } else { Others::None })
+}
+
+fn has(fds: BorrowedFd<'_>, socket: &Socket) -> Result<bool, Errno> {
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(fds, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let mut target = [MaybeUninit::uninit(); 40];
+        // One that was closed meanwhile is no holder.
+        if let Ok((target, _)) = readlinkat_raw(fds, entry.file_name(), &mut target)
+            && target == socket.name()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Processes from which this one may have its descriptors.
+struct Family {
+    session: i32,
+    ancestors: [i32; GENERATIONS],
+    /// Whether there are ancestors that `/proc` does not show.
+    incomplete: bool,
+}
+
+impl Family {
+    fn of_this_process() -> Self {
+        let mut family = Self {
+            session: getsid(None).map_or(0, |pid| pid.as_raw_pid()),
+            ancestors: [0; GENERATIONS],
+            incomplete: false,
+        };
+        let mut parent = getppid().map_or(0, |pid| pid.as_raw_pid());
+        if parent == 0 {
+            // Outside of the namespace of process numbers, unless this is the first in it.
+            family.incomplete = getpid().as_raw_pid() != 1;
+        }
+        for ancestor in &mut family.ancestors {
+            if parent <= 0 {
+                break;
+            }
+            *ancestor = parent;
+            match ids(parent) {
+                Some((next, _)) => parent = next,
+                None => {
+                    family.incomplete = true;
+                    break;
+                }
+            }
+        }
+        family
+    }
+
+    fn may_include(&self, pid: i32, process: BorrowedFd<'_>) -> bool {
+        if self.ancestors.contains(&pid) {
+            // The first process has what it opened for itself; who is its child by adoption has nothing of it.
+            return pid != 1 || getppid().map_or(0, |parent| parent.as_raw_pid()) != 1;
+        }
+        ids_at(process).is_some_and(|(_, session)| session == self.session)
+    }
+}
+
+fn ids(pid: i32) -> Option<(i32, i32)> {
+    let mut name = [0; 24];
+    let len = write_number(&mut name, b"/proc/", u64::try_from(pid).ok()?);
+    let path = name.get(..len)?;
+    ids_at(directory(CWD, path).ok()?.as_fd())
+}
+
+/// The parent and the session of a process.
+fn ids_at(process: BorrowedFd<'_>) -> Option<(i32, i32)> {
+    let stat = openat(process, c"stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = [0; 512];
+    let n = read(&stat, &mut text).ok()?;
+    let text = text.get(..n)?;
+    // The name of the program, in parentheses, may hold anything.
+    let after = text.iter().rposition(|byte| *byte == b')')? + 1;
+    let mut fields = text
+        .get(after..)?
+        .split(|byte| *byte == b' ')
+        .filter(|field| !field.is_empty())
+        .skip(1);
+    let parent = number(fields.next()?)?;
+    let session = number(fields.nth(1)?)?;
+    Some((parent, session))
+}
+
+/// As `/proc/PID/fd` names a socket.
+struct Socket {
+    name: [u8; 40],
+    len: usize,
+}
+
+impl Socket {
+    fn of(inode: u64) -> Self {
+        let mut name = [0; 40];
+        let mut len = write_number(&mut name, b"socket:[", inode);
+        if let Some(end) = name.get_mut(len) {
+            *end = b']';
+            len += 1;
+        }
+        Self { name, len }
+    }
+
+    fn name(&self) -> &[u8] {
+        self.name.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// Writes `before` and a decimal number; returns how many bytes.
+fn write_number(into: &mut [u8], before: &[u8], number: u64) -> usize {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let written = before.iter().chain(digits.iter().skip(at));
+    into.iter_mut()
+        .zip(written)
+        .map(|(place, byte)| *place = *byte)
+        .count()
+}
+
+fn number(digits: &[u8]) -> Option<i32> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+fn directory(
+    at: BorrowedFd<'_>,
+    name: impl rustix::path::Arg,
+) -> Result<std::os::fd::OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(at, name, flags, Mode::empty())
+}
+
+/// More ancestors than anybody has.
+const GENERATIONS: usize = 64;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_child_that_inherits_a_socket_has_it_until_it_ends() {
+        let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
+        assert_ne!(others(socket.as_fd()), Others::Some);
+        let as_input = socket.try_clone().expect("dup");
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::from(std::os::fd::OwnedFd::from(as_input)))
+            .spawn()
+            .expect("sleep(1)");
+        assert_eq!(others(socket.as_fd()), Others::Some);
+        child.kill().expect("it runs");
+        child.wait().expect("it is ours");
+        assert_ne!(others(socket.as_fd()), Others::Some);
+    }
+
+    #[test]
+    fn names_are_as_the_kernel_writes_them() {
+        assert_eq!(Socket::of(1234567).name(), b"socket:[1234567]");
+        let whole = Socket::of(u64::MAX);
+        assert_eq!(whole.name(), b"socket:[18446744073709551615]");
+    }
+}
