@@ -437,12 +437,6 @@ SHARED void begin(int argc, char **argv) {
     OK(close(null));
 }
 
-// For a program that started itself again: who it is, and where it writes.
-SHARED void begin_again(const char *who) {
-    is_client = strcmp(who, "client") == 0;
-    is_subject = 1;
-}
-
 // A program of a subject, which shows the behaviour, and a partner; each gets a connection. Either may be the client.
 #define SUBJECT_AND_PARTNER(subject, partner)                                                                          \
     int main(int argc, char **argv) {                                                                                  \

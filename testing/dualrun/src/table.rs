@@ -49,9 +49,20 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/itself", "within one process; it does its own warming"),
     no_connection("connect/backlog", "short connections stay on TCP"),
     no_connection("epoll/listener", "within its own turns"),
+    twin("exec/static_child"),
+    twin("exec/static_program"),
+    no_connection("fork/prefork", "within its own turns"),
     stays_on_tcp("limits/low_from_the_start", "there is no room for another file"),
     no_connection("shutdown/not_connected", "nothing is connected"),
 ];
+
+const fn twin(program: &'static str) -> Particular {
+    Particular {
+        program,
+        upgrade: Upgrade::Expected,
+        static_twin: true,
+    }
+}
 
 const fn stays_on_tcp(program: &'static str, reason: &'static str) -> Particular {
     Particular {
