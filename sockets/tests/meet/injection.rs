@@ -42,7 +42,7 @@ enum Hit {
 }
 
 fn run(call: &str, nth: u32) -> Hit {
-    let error = if nth % 2 == 0 { "EPERM" } else { "ENOMEM" };
+    let error = if nth.is_multiple_of(2) { "EPERM" } else { "ENOMEM" };
     let inject = format!("inject={call}:error={error}:when={nth}");
     let output = Command::new("strace")
         .args(["-f", "-e", &format!("trace={call},getppid"), "-e", &inject])

@@ -1,0 +1,68 @@
+//! What comes in, and what is said.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use proto::meet::{MESSAGE_MAX, MeetError, Message, Terms};
+use sys::errno::Errno;
+use sys::hidden::Hidden;
+use sys::rendezvous::{Caller, FDS_MAX, Received};
+use sys::stream;
+
+use super::reason_of;
+use crate::reason::Reason;
+
+/// What came in, with its descriptors where they cannot be mistaken.
+pub(super) struct Packet {
+    pub(super) message: Result<Message, MeetError>,
+    pub(super) witness: Option<Hidden>,
+    pub(super) memory: Option<OwnedFd>,
+}
+
+impl Packet {
+    pub(super) fn take(
+        caller: &Caller,
+        bytes: &mut [u8; MESSAGE_MAX],
+    ) -> Result<Option<Self>, Reason> {
+        let (len, fds, whole) = match caller.recv(bytes).map_err(reason_of)? {
+            Received::Nothing => return Ok(None),
+            Received::Closed => return Err(Reason::PeerLeft),
+            Received::Packet { len, fds, whole } => (len, fds, whole),
+        };
+        let [witness, memory]: [Option<OwnedFd>; FDS_MAX] = fds;
+        let packet = Self {
+            message: Message::decode(bytes.get(..len).unwrap_or_default()),
+            witness: witness.map(Hidden::adopt),
+            memory,
+        };
+        // What a later version adds is not ours to judge.
+        let later = matches!(packet.message, Err(MeetError::Version(_)));
+        if whole || later {
+            Ok(Some(packet))
+        } else {
+            Err(Reason::Garbage)
+        }
+    }
+}
+
+/// What to make of the other end's reason: the same if it is about both ends.
+pub(super) fn declined(reason: u16) -> Reason {
+    match Reason::find(reason) {
+        Some(reason @ (Reason::Version | Reason::Layout)) => reason,
+        _ => Reason::Declined,
+    }
+}
+
+pub(super) fn say(caller: &Caller, message: &Message, fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    caller.send(message.encode(&mut [0; MESSAGE_MAX]), fds)
+}
+
+pub(super) fn suits(terms: &Terms) -> bool {
+    terms.layout == TERMS.layout && terms.memory_len == TERMS.memory_len
+}
+
+/// What both ends must agree on.
+pub(super) const TERMS: Terms = Terms {
+    layout: stream::VERSION,
+    features: 0,
+    memory_len: stream::LEN as u64,
+};
