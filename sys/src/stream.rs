@@ -11,28 +11,45 @@
 //!
 //! A receiver that finds nothing arms, looks once more, and sleeps on the TCP connection; a sender that has published looks whether the receiver is
 //! armed, and if so writes a byte there. Publishing, arming and both looks are sequentially consistent, so one of the two sees
-//! the other. A sender that finds no room does the same, with one saving: it sleeps only when the ring is more than three quarters full, so
-//! a receiver that frees room from a ring that was not a quarter full need not look.
+//! the other. A sender that finds no room does the same, with a saving: it sleeps only when the ring is more than three quarters full, so
+//! a receiver need not look each time it frees room.
+//!
+//! # Signal handlers
+//!
+//! A handler may send and receive on the stream that its own thread is in the middle of using. A receiver that was overtaken finds it when it moves
+//! the head, and copies again. A sender's bytes are published by the handler, before those of the handler.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::hidden::Hidden;
-use crate::mem::{Mapping, Store, copy, memfd};
+use crate::lock::Lock;
+use crate::mem::{Mapping, Store, StoreChoice, copy, memfd};
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 pub use crate::segment::Side;
 pub use layout::{LEN, RING, VERSION};
 
 use layout::{ControlPage, Direction, RINGS};
+use unfinished::Unfinished;
 
+mod held;
 mod layout;
+#[cfg(all(test, loom))]
+mod model;
+mod own;
+mod release;
 mod rx;
+mod sleep;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod tx;
+mod unfinished;
+mod write;
 
+pub use held::{Held, Kept};
+pub use own::{Tag, closes_on_exec, cookie};
 pub use rx::Rx;
 pub use tx::Tx;
 
@@ -41,6 +58,13 @@ pub struct Stream {
     mapping: Mapping,
     fd: Hidden,
     side: Side,
+    /// Whether `fd` says what the stream is.
+    tagged: bool,
+    unfinished: Unfinished,
+    /// How the sender of this process best writes to the ring.
+    choice: Lock<StoreChoice>,
+    /// How often in a row a receiver was overtaken by a signal handler.
+    overtaken: AtomicU32,
 }
 
 impl Stream {
@@ -49,7 +73,7 @@ impl Stream {
     /// # Errors
     /// The kernel's.
     pub fn memory() -> io::Result<OwnedFd> {
-        memfd::create(LEN)
+        memfd::create_as("sovia-stream", LEN)
     }
 
     /// Maps one side of a stream.
@@ -57,12 +81,23 @@ impl Stream {
     /// # Errors
     /// `InvalidData` if `fd` is not a sealed memfd of that size, else the kernel's.
     pub fn map(fd: OwnedFd, side: Side) -> io::Result<Self> {
+        Self::map_hidden(Hidden::new(fd)?, side)
+    }
+
+    fn map_hidden(fd: Hidden, side: Side) -> io::Result<Self> {
         if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
             return Err(ErrorKind::InvalidData.into());
         }
-        let fd = Hidden::new(fd)?;
         let mapping = Mapping::shared(fd.as_fd(), LEN)?;
-        Ok(Self { mapping, fd, side })
+        Ok(Self {
+            mapping,
+            fd,
+            side,
+            tagged: false,
+            unfinished: Unfinished::default(),
+            choice: Lock::new(StoreChoice::default()),
+            overtaken: AtomicU32::new(0),
+        })
     }
 
     /// The memory, to be passed to the peer or to a program that this one becomes.
@@ -161,8 +196,10 @@ impl Stream {
     #[inline]
     fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
         let (first, second) = from.split_at(from.len().min(RING - place(at)));
-        for (at, part) in [(at, first), (at + first.len() as u64, second)] {
-            // SAFETY: `place` is below RING and `part` ends at or before the ring does; `from` is at most RING long (`Tx::write`).
+        let second = second.get(..RING).unwrap_or(second);
+        for (at, part) in [(at, first), (at.wrapping_add(first.len() as u64), second)] {
+            // SAFETY: `place` is below RING. The first part ends at or before the end of the ring; the second begins at its start, if it is not empty,
+            // and is at most as long.
             unsafe {
                 copy(
                     self.ring(index).add(place(at)),
@@ -179,7 +216,11 @@ impl Stream {
     fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
         let split = into.len().min(RING - place(at));
         let (first, second) = into.split_at_mut(split);
-        for (at, part) in [(at, first), (at + split as u64, second)] {
+        let second = match second.len() {
+            0..=RING => second,
+            _ => &mut second[..RING],
+        };
+        for (at, part) in [(at, first), (at.wrapping_add(split as u64), second)] {
             // SAFETY: as in `copy_in`.
             unsafe {
                 copy(
@@ -198,6 +239,11 @@ impl Stream {
         unsafe { self.mapping.start().add(RINGS + (index & 1) * RING) }
     }
 }
+
+// SAFETY: the pointer is to the value's own mapping, and is not tied to a thread.
+unsafe impl Send for Stream {}
+// SAFETY: what is reached through `&self` is atomics, and bytes by raw copies, for which racing is the documented use.
+unsafe impl Sync for Stream {}
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use crate::futex::{self, Wake};
 
-use mapped::AtomicU32 as MappedU32;
+use mapped::{AtomicU32 as MappedU32, AtomicU64 as MappedU64};
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+/// Orders what this thread does as its own signal handlers see it.
+pub use core::sync::atomic::compiler_fence;
 #[cfg(loom)]
 pub use loom::{
     cell::UnsafeCell,
@@ -25,7 +27,7 @@ pub mod mapped {
 /// that only this thread may write at the time. False, and nothing done, if the word holds something else.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 #[inline]
-pub fn exchange_here(word: &mapped::AtomicU64, old: u64, new: u64) -> bool {
+pub fn exchange_here(word: &MappedU64, old: u64, new: u64) -> bool {
     let done: u8;
     // SAFETY: the reference makes the word valid, and an instruction is atomic towards signals of its own thread. Stores of this
     // architecture are releases. Without the lock prefix it costs a fifth.
@@ -47,7 +49,7 @@ pub fn exchange_here(word: &mapped::AtomicU64, old: u64, new: u64) -> bool {
 /// that only this thread may write at the time. False, and nothing done, if the word holds something else.
 #[cfg(not(all(target_arch = "x86_64", not(loom))))]
 #[inline]
-pub fn exchange_here(word: &mapped::AtomicU64, old: u64, new: u64) -> bool {
+pub fn exchange_here(word: &MappedU64, old: u64, new: u64) -> bool {
     word.compare_exchange(
         old,
         new,
@@ -67,40 +69,78 @@ pub trait Word {
     fn swap(&self, value: u32, order: Ordering) -> u32;
     /// As [`AtomicU32::fetch_or`].
     fn fetch_or(&self, bits: u32, order: Ordering) -> u32;
+    /// As [`AtomicU32::fetch_and`].
+    fn fetch_and(&self, bits: u32, order: Ordering) -> u32;
     /// As [`AtomicU32::fetch_add`].
     fn fetch_add(&self, value: u32, order: Ordering) -> u32;
+    /// As [`AtomicU32::compare_exchange`], relaxed if it fails: the value found then.
+    fn exchange(&self, old: u32, new: u32, order: Ordering) -> Result<u32, u32>;
     /// As [`futex::wait`].
     fn wait(&self, expected: u32, timeout: Option<Duration>) -> Wake;
     /// As [`futex::wake`].
     fn wake(&self, n: u32);
 }
 
+/// A 64-bit count. As [`Word`], protocols are written for any.
+pub trait Count {
+    /// As [`AtomicU64::load`].
+    fn load(&self, order: Ordering) -> u64;
+    /// As [`AtomicU64::store`].
+    fn store(&self, value: u64, order: Ordering);
+    /// As [`AtomicU64::compare_exchange`], relaxed if it fails; whether it did it.
+    fn exchange(&self, old: u64, new: u64, order: Ordering) -> bool;
+    /// As [`exchange_here`].
+    fn exchange_here(&self, old: u64, new: u64) -> bool;
+}
+
 macro_rules! word {
-    ($atomic:ty, $wait:path, $wake:path) => {
+    ($atomic:ty, $wait:path, $wake:path, $before:expr, $after:expr) => {
         impl Word for $atomic {
             #[inline]
             fn load(&self, order: Ordering) -> u32 {
+                $before(order);
                 self.load(order)
             }
 
             #[inline]
             fn store(&self, value: u32, order: Ordering) {
                 self.store(value, order);
+                $after(order);
             }
 
             #[inline]
             fn swap(&self, value: u32, order: Ordering) -> u32 {
-                self.swap(value, order)
+                let old = self.swap(value, order);
+                $after(order);
+                old
             }
 
             #[inline]
             fn fetch_or(&self, bits: u32, order: Ordering) -> u32 {
-                self.fetch_or(bits, order)
+                let old = self.fetch_or(bits, order);
+                $after(order);
+                old
+            }
+
+            #[inline]
+            fn fetch_and(&self, bits: u32, order: Ordering) -> u32 {
+                let old = self.fetch_and(bits, order);
+                $after(order);
+                old
             }
 
             #[inline]
             fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
-                self.fetch_add(value, order)
+                let old = self.fetch_add(value, order);
+                $after(order);
+                old
+            }
+
+            #[inline]
+            fn exchange(&self, old: u32, new: u32, order: Ordering) -> Result<u32, u32> {
+                let done = self.compare_exchange(old, new, order, Ordering::Relaxed);
+                $after(order);
+                done
             }
 
             #[inline]
@@ -116,9 +156,67 @@ macro_rules! word {
     };
 }
 
-word!(MappedU32, futex::wait_mapped, futex::wake_mapped);
+macro_rules! count {
+    ($atomic:ty, $exchange_here:expr, $before:expr, $after:expr) => {
+        impl Count for $atomic {
+            #[inline]
+            fn load(&self, order: Ordering) -> u64 {
+                $before(order);
+                self.load(order)
+            }
+
+            #[inline]
+            fn store(&self, value: u64, order: Ordering) {
+                self.store(value, order);
+                $after(order);
+            }
+
+            #[inline]
+            fn exchange(&self, old: u64, new: u64, order: Ordering) -> bool {
+                let done = self.compare_exchange(old, new, order, Ordering::Relaxed);
+                $after(order);
+                done.is_ok()
+            }
+
+            #[inline]
+            fn exchange_here(&self, old: u64, new: u64) -> bool {
+                $exchange_here(self, old, new)
+            }
+        }
+    };
+}
+
+word!(
+    MappedU32,
+    futex::wait_mapped,
+    futex::wake_mapped,
+    as_it_is,
+    as_it_is
+);
+count!(MappedU64, exchange_here, as_it_is, as_it_is);
 #[cfg(loom)]
-word!(AtomicU32, futex::wait, futex::wake);
+word!(AtomicU32, futex::wait, futex::wake, in_one_order, in_one_order);
+#[cfg(loom)]
+count!(
+    AtomicU64,
+    |word: &AtomicU64, old, new| word
+        .compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+        .is_ok(),
+    in_one_order,
+    in_one_order
+);
+
+#[inline]
+fn as_it_is(_: Ordering) {}
+
+/// Loom takes sequentially consistent accesses for acquire and release, and knows only fences to be more. A fence before each such load
+/// and after each such store gives the order that the accesses have among themselves.
+#[cfg(loom)]
+fn in_one_order(order: Ordering) {
+    if order == Ordering::SeqCst {
+        fence(Ordering::SeqCst);
+    }
+}
 
 /// A cell that is reached through raw pointers, with loom's interface.
 #[cfg(not(loom))]

@@ -1,13 +1,11 @@
 //! Taking turns at the two sides of something that may be taken away.
 
-use std::cell::UnsafeCell;
 use std::fmt;
-use std::hint::spin_loop;
 use std::ops::Deref;
-use std::thread;
-use std::time::Duration;
+#[cfg(not(loom))]
+use std::{hint::spin_loop, thread, time::Duration};
 
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 
 /// A value with two sides, at each of which one thread acts at a time; it appears and disappears while nobody acts at either.
 ///
@@ -53,7 +51,8 @@ impl<T> Turns<T> {
     pub fn take(&self, side: usize) -> Option<Turn<'_, T>> {
         let taker = &self.takers[side & 1].0;
         let me = thread_id();
-        // Acquire pairs with the release at the end of the turn before.
+        // Acquire pairs with the release at the end of the turn before. A thread that is just changing the value has not its own number there,
+        // but `CHANGING` with it: its handlers find nothing, rather than half a value.
         let turn = match taker.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Turn {
                 turns: self,
@@ -63,8 +62,9 @@ impl<T> Turns<T> {
                 turns: self,
                 taker: None,
             },
+            Err(other) if other == me | CHANGING => return None,
             Err(_) => {
-                wait_for(taker, me);
+                wait_for(taker, me, usize::MAX);
                 Turn {
                     turns: self,
                     taker: Some(taker),
@@ -79,27 +79,42 @@ impl<T> Turns<T> {
     /// # Errors
     /// Gives the new value back if the calling thread is in the middle of a turn.
     pub fn replace(&self, value: Option<T>) -> Result<Option<T>, Option<T>> {
-        let Some(_both) = self.both() else {
+        let Some(both) = self.both() else {
             return Err(value);
         };
-        // SAFETY: both sides are taken by this thread, outside a turn of its own, so no reference to the value exists.
-        Ok(std::mem::replace(unsafe { &mut *self.value.get() }, value))
+        let me = thread_id();
+        for taker in both.0 {
+            taker.store(me | CHANGING, Ordering::Relaxed);
+        }
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: both sides are taken by this thread, outside a turn of its own, and its signal handlers get none, so no reference to the value
+        // exists.
+        let before = self
+            .value
+            .with_mut(|here| std::mem::replace(unsafe { &mut *here }, value));
+        compiler_fence(Ordering::SeqCst);
+        Ok(before)
     }
 
-    /// Takes both sides, so that nobody acts at either until the result is dropped; `None` if the calling thread is in a turn.
+    /// Takes both sides, so that no other thread acts at either until the result is dropped; `None` if the calling thread is in a turn.
     pub fn both(&self) -> Option<Both<'_>> {
         let me = thread_id();
         let [first, second] = self.takers.each_ref().map(|taker| &taker.0);
         if [first, second]
             .iter()
-            .any(|taker| taker.load(Ordering::Relaxed) == me)
+            .any(|taker| taker.load(Ordering::Relaxed) & !CHANGING == me)
         {
             return None;
         }
-        // Always in this order, so that two who want both do not wait for each other; who has one turn never waits for the other side.
-        wait_for(first, me);
-        wait_for(second, me);
-        Some(Both([first, second]))
+        loop {
+            // Who has a turn at one side may wait for the other, in a signal handler at least. So nobody keeps one while he waits long for the other.
+            wait_for(second, me, usize::MAX);
+            if wait_for(first, me, PATIENCE) {
+                return Some(Both([first, second]));
+            }
+            second.store(0, Ordering::Release);
+            pass_time(YIELDS);
+        }
     }
 
     /// In the child of a fork: whatever other threads were doing, they are not here.
@@ -138,8 +153,8 @@ impl<T> Turn<'_, T> {
 
     #[inline]
     fn value(&self) -> &Option<T> {
-        // SAFETY: this thread has a side, and the value changes only when nobody else has one (`replace`).
-        unsafe { &*self.turns.value.get() }
+        // SAFETY: this thread has a side, and the value changes only when nobody has one (`replace`).
+        self.turns.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -177,27 +192,35 @@ impl Drop for Both<'_> {
     }
 }
 
+/// Takes the turn, looking at most `tries` times; whether it has it.
 #[cold]
-fn wait_for(taker: &AtomicUsize, me: usize) {
-    let mut tries = 0u32;
-    loop {
+fn wait_for(taker: &AtomicUsize, me: usize, tries: usize) -> bool {
+    for tried in 0..tries {
         // Looking does not take the line away from the holder.
         if taker.load(Ordering::Relaxed) == 0
             && taker
                 .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
         {
-            return;
+            return true;
         }
-        tries = tries.saturating_add(1);
-        if tries < PAUSES {
-            spin_loop();
-        } else if tries < YIELDS {
-            thread::yield_now();
-        } else {
-            thread::sleep(NAP);
-        }
+        pass_time(tried);
     }
+    false
+}
+
+#[cfg(not(loom))]
+fn pass_time(tried: usize) {
+    match tried {
+        ..PAUSES => spin_loop(),
+        PAUSES..YIELDS => thread::yield_now(),
+        _ => thread::sleep(NAP),
+    }
+}
+
+#[cfg(loom)]
+fn pass_time(_: usize) {
+    loom::thread::yield_now();
 }
 
 /// A number that no other thread of this process has while this one lives, never 0; it costs one instruction.
@@ -225,14 +248,30 @@ pub fn thread_id() -> usize {
 }
 
 /// A number that no other thread of this process has while this one lives, never 0.
-#[cfg(any(loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(not(any(loom, target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn thread_id() -> usize {
-    std::thread_local!(static HERE: u8 = const { 0 });
+    std::thread_local!(static HERE: usize = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-const PAUSES: u32 = 64;
-const YIELDS: u32 = 4096;
+/// A number that no other thread of this model has, never 0.
+#[cfg(loom)]
+pub fn thread_id() -> usize {
+    loom::lazy_static! {
+        static ref NEXT: AtomicUsize = AtomicUsize::new(2);
+    }
+    loom::thread_local!(static ID: usize = NEXT.fetch_add(2, Ordering::Relaxed));
+    ID.with(|id| *id)
+}
+
+/// With the number of a thread, which is even: it changes the value.
+const CHANGING: usize = 1;
+#[cfg(not(loom))]
+const PAUSES: usize = 64;
+const YIELDS: usize = 4096;
+/// How often a thread that has one side looks for the other, before it gives up what it has.
+const PATIENCE: usize = if cfg!(loom) { 1 } else { 256 };
+#[cfg(not(loom))]
 const NAP: Duration = Duration::from_micros(50);
 
 #[cfg(all(test, not(loom)))]
@@ -257,6 +296,28 @@ mod tests {
     }
 
     #[test]
+    fn who_has_one_side_may_want_the_other_beside_one_who_wants_both() {
+        let turns = Turns::new();
+        turns.replace(Some(())).expect("nobody has a turn");
+        thread::scope(|scope| {
+            for side in [0, 1] {
+                let turns = &turns;
+                scope.spawn(move || {
+                    for _ in 0..20_000 {
+                        let one = turns.take(side).expect("a value");
+                        // Two who cross in both directions would wait for each other; one direction at a time is what handlers do.
+                        let other = (side == 1).then(|| turns.take(0).expect("a value"));
+                        drop((other, one));
+                    }
+                });
+            }
+            for _ in 0..2_000 {
+                turns.replace(Some(())).expect("no turn of this thread");
+            }
+        });
+    }
+
+    #[test]
     fn a_value_goes_only_between_turns() {
         let turns = Turns::new();
         turns
@@ -273,5 +334,89 @@ mod tests {
                     .expect("no turn of this thread");
             }
         });
+    }
+}
+
+#[cfg(all(test, loom))]
+mod tests {
+    use loom::{sync::Arc, thread};
+
+    use super::*;
+
+    #[test]
+    fn loom_a_side_is_one_threads_at_a_time() {
+        loom::model(|| {
+            let turns = Arc::new(Turns::new());
+            turns
+                .replace(Some(Alone::default()))
+                .expect("nobody has a turn");
+            let others = {
+                let turns = turns.clone();
+                thread::spawn(move || turns.take(0).expect("a value").act(0))
+            };
+            turns.take(0).expect("a value").act(0);
+            turns.take(1).expect("a value").act(1);
+            others.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn loom_a_value_goes_between_turns() {
+        loom::model(|| {
+            let turns = Arc::new(Turns::new());
+            turns
+                .replace(Some(Alone::default()))
+                .expect("nobody has a turn");
+            let users = [0, 1].map(|side| {
+                let turns = turns.clone();
+                thread::spawn(move || {
+                    if let Some(turn) = turns.take(side) {
+                        turn.act(side);
+                    }
+                })
+            });
+            let before = turns.replace(None).expect("no turn of this thread");
+            // Nobody refers to it any more: loom sees to that as it is dropped.
+            drop(before.expect("a value"));
+            for user in users {
+                user.join().expect("no panic");
+            }
+        });
+    }
+
+    #[test]
+    fn loom_two_who_want_both_get_them_beside_one_who_crosses() {
+        loom::model(|| {
+            let turns = Arc::new(Turns::new());
+            turns
+                .replace(Some(Alone::default()))
+                .expect("nobody has a turn");
+            let crosser = {
+                let turns = turns.clone();
+                thread::spawn(move || {
+                    let one = turns.take(0);
+                    let other = turns.take(1);
+                    drop((other, one));
+                })
+            };
+            drop(turns.both().expect("no turn of this thread"));
+            crosser.join().expect("no panic");
+        });
+    }
+
+    /// What only one thread may touch, at each side.
+    #[derive(Debug, Default)]
+    struct Alone([UnsafeCell<u32>; 2]);
+
+    // SAFETY: `act` is called in a turn, and loom panics if that is not enough.
+    unsafe impl Sync for Alone {}
+    // SAFETY: as above.
+    unsafe impl Send for Alone {}
+
+    impl Alone {
+        fn act(&self, side: usize) {
+            // SAFETY: loom checks that nobody else does the same.
+            self.0[side].with_mut(|value| unsafe { *value += 1 });
+        }
     }
 }

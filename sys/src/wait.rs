@@ -343,7 +343,7 @@ pub const PAUSE_NS: u32 = 50;
 const PAUSES_TIMED: u32 = 32;
 
 /// How many CPUs the calling thread may use; 1 when the kernel does not say.
-fn cpus() -> usize {
+pub fn cpus() -> usize {
     let mask: io::Result<CpuSet> = sched_getaffinity(None).map_err(Into::into);
     mask.map_or(1, |mask| mask.count() as usize)
 }

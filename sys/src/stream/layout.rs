@@ -1,5 +1,6 @@
 //! Where everything lies. Both sides are compiled from this file, so a change of it is a change of [`VERSION`].
 
+use super::sleep::Room;
 use crate::sync::mapped::{AtomicU32, AtomicU64};
 
 /// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
@@ -26,6 +27,20 @@ pub(super) struct Direction {
     pub(super) switch: Line<SwitchWords>,
 }
 
+impl Direction {
+    /// The room in the ring, and who sleeps for it.
+    #[inline]
+    pub(super) fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
+        Room {
+            tail: &self.published.0.tail,
+            head: &self.head.0,
+            looked: &self.receiver.0.looked,
+            armed: &self.armed_room.0,
+            len: RING as u64,
+        }
+    }
+}
+
 /// What the receiver polls.
 #[repr(C)]
 pub(super) struct Published {
@@ -44,6 +59,8 @@ pub(super) struct Published {
 pub(super) struct SenderWords {
     pub(super) turn: AtomicU32,
     pub(super) head_seen: AtomicU64,
+    /// How much of the ring, from its start, may have been written since its pages were last given back.
+    pub(super) used: AtomicU64,
 }
 
 /// What the processes that share the receiving end keep between them.
@@ -54,6 +71,8 @@ pub(super) struct ReceiverWords {
     pub(super) phase: AtomicU32,
     /// The count in the ring before which out-of-band data was sent, plus 1.
     pub(super) mark: AtomicU64,
+    /// The head at which the receiver last looked whether a sender sleeps.
+    pub(super) looked: AtomicU64,
 }
 
 /// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
@@ -94,6 +113,8 @@ const _: () = {
 pub const VERSION: u32 = 1;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
+/// The unit of the layout, on machines with larger pages too.
+pub(super) const PAGE: u64 = 4096;
 /// Bytes of each ring.
 pub const RING: usize = 512 << 10;
 /// Bytes of a segment.

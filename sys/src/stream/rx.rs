@@ -1,8 +1,13 @@
 use std::fmt;
 
 use super::layout::Direction;
+use super::sleep::Bytes;
 use super::{BACK, Corrupt, RING, SLEEPER, Stream};
-use crate::sync::{Ordering, exchange_here, fence, mapped::AtomicU32};
+use crate::mem::Store;
+use crate::sync::{
+    Ordering,
+    mapped::{AtomicU32, AtomicU64},
+};
 
 /// The direction in which an end receives. What changes it is called in a turn of side 1.
 #[derive(Clone, Copy)]
@@ -18,7 +23,15 @@ impl Rx<'_> {
     /// [`Corrupt`] if the sender's cursor is impossible.
     #[inline]
     pub fn available(&self) -> Result<usize, Corrupt> {
-        self.behind(self.head())
+        for _ in 0..TRIES {
+            let head = self.head();
+            match self.behind(head) {
+                // A handler took between the two loads.
+                Err(Corrupt) if self.head() != head => {}
+                result => return result,
+            }
+        }
+        Err(Corrupt)
     }
 
     /// Bytes taken in all.
@@ -29,11 +42,18 @@ impl Rx<'_> {
 
     /// Copies bytes from `at`, which is at or after [`Rx::head`], without taking them; returns how many. Only what is there by now is copied.
     ///
+    /// What was copied is right only if nobody took meanwhile, as a signal handler may; [`Rx::take`] tells, also one of no bytes.
+    ///
     /// # Errors
     /// As [`Rx::available`].
     #[inline]
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<usize, Corrupt> {
-        let n = self.behind(at)?.min(into.len());
+        let there = match self.behind(at) {
+            Err(Corrupt) if self.was_taken(at) => 0,
+            result => result?,
+        };
+        let n = there.min(into.len());
+        // The tail was acquired, and with it the base that goes with these bytes. It does not change before they are taken.
         let base = self.words().published.0.base.load(Ordering::Relaxed);
         if let Some(into) = into.get_mut(..n) {
             self.stream
@@ -46,36 +66,36 @@ impl Rx<'_> {
     /// from `head` in between, and what was copied must be copied again.
     #[inline]
     pub fn take(&self, head: u64, at: u64) -> (bool, bool) {
-        let words = self.words();
-        // Release, so that the sender overwrites only what has been read.
-        if !exchange_here(&words.head.0, head, at) {
-            return (false, false);
+        match self.words().space().free(head, at) {
+            Some(wake) => {
+                if self.stream.overtaken.load(Ordering::Relaxed) != 0 {
+                    self.stream.overtaken.store(0, Ordering::Relaxed);
+                }
+                (true, wake)
+            }
+            None => (self.give_up(), false),
         }
-        let used = words
-            .published
-            .0
-            .tail
-            .load(Ordering::Relaxed)
-            .wrapping_sub(head);
-        // See the module: nobody sleeps for room in a ring that was not a quarter full.
-        if used <= (RING / 4) as u64 {
-            return (true, false);
-        }
-        fence(Ordering::SeqCst);
-        (true, words.armed_room.0.load(Ordering::SeqCst) != 0)
+    }
+
+    /// So many handlers in a row are none: the peer writes to our cursor. Whoever tries again until it succeeds shall have an end, and
+    /// garbage, which is all that this peer sends.
+    #[cold]
+    fn give_up(&self) -> bool {
+        let times = self.stream.overtaken.load(Ordering::Relaxed);
+        self.stream
+            .overtaken
+            .store(times.saturating_add(1), Ordering::Relaxed);
+        times >= TRIES
     }
 
     /// Takes the sender's request to be woken: true if a byte must be written to the TCP connection.
     pub fn knock(&self) -> bool {
-        self.words().armed_room.0.swap(0, Ordering::SeqCst) != 0
+        self.words().space().knock()
     }
 
     /// Says that the receiver is about to sleep until there is something. Look once more after it, with [`Rx::settled`].
     pub fn arm(&self) {
-        self.words()
-            .armed_data
-            .0
-            .fetch_or(SLEEPER, Ordering::SeqCst);
+        self.bytes().arm(SLEEPER);
     }
 
     /// Whether a sender would ring.
@@ -85,20 +105,37 @@ impl Rx<'_> {
 
     /// Whether there is nothing, sequentially consistent with publishing: the look between arming and sleeping.
     pub fn settled(&self) -> bool {
-        let published = &self.words().published.0;
-        published.tail.load(Ordering::SeqCst) == self.head()
-            && published.fin.load(Ordering::SeqCst) == 0
+        self.bytes().settled(self.head())
     }
 
     /// Asks the sender to go back to TCP. Write a byte to the TCP connection afterwards.
     pub fn want_back(&self) {
-        self.words().armed_data.0.fetch_or(BACK, Ordering::SeqCst);
+        self.bytes().arm(BACK);
     }
 
     /// What the sender said of its end: [`super::FIN`], [`super::GONE`].
     #[inline]
     pub fn finished(&self) -> u32 {
         self.words().published.0.fin.load(Ordering::Acquire)
+    }
+
+    /// Appends bytes that came on TCP to a ring whose sender has gone back there and writes here no more.
+    ///
+    /// # Errors
+    /// As [`Rx::available`], and if there is no room.
+    pub fn put_back(&self, bytes: &[u8]) -> Result<(), Corrupt> {
+        let published = &self.words().published.0;
+        let tail = published.tail.load(Ordering::SeqCst);
+        if self.available()? + bytes.len() > RING {
+            return Err(Corrupt);
+        }
+        let base = published.base.load(Ordering::Relaxed);
+        self.stream
+            .copy_in(self.index, tail.wrapping_sub(base), bytes, Store::Plain);
+        published
+            .tail
+            .store(tail.wrapping_add(bytes.len() as u64), Ordering::SeqCst);
+        Ok(())
     }
 
     /// Consents to the ring: from now on this end looks at [`Rx::to_ring`] before each read.
@@ -176,6 +213,23 @@ impl Rx<'_> {
         }
     }
 
+    /// Whether the head lies after `at` by now.
+    #[cold]
+    fn was_taken(&self, at: u64) -> bool {
+        (1..1 << 63).contains(&self.head().wrapping_sub(at))
+    }
+
+    /// The tail, and who sleeps for it.
+    #[inline]
+    fn bytes(&self) -> Bytes<'_, AtomicU64, AtomicU32> {
+        let words = self.words();
+        Bytes {
+            tail: &words.published.0.tail,
+            fin: &words.published.0.fin,
+            armed: &words.armed_data.0,
+        }
+    }
+
     #[inline]
     fn words(&self) -> &Direction {
         self.stream.direction(self.index)
@@ -196,3 +250,6 @@ impl fmt::Debug for Rx<'_> {
             .finish_non_exhaustive()
     }
 }
+
+/// Handlers that may take in between in a row.
+const TRIES: u32 = 1000;

@@ -1,5 +1,11 @@
 use super::*;
 
+mod hostile;
+mod oracle;
+mod release;
+mod signals;
+mod turns;
+
 fn pair() -> (Stream, Stream) {
     let memory = Stream::memory().expect("memfd");
     let other = memory.try_clone().expect("dup");
@@ -49,8 +55,37 @@ fn a_full_ring_takes_no_more_and_a_reader_wakes_the_sleeper() {
     assert_eq!(a.tx().write(false, || [&data[..]].into_iter()), Ok((0, 0)));
     a.tx().arm();
     let rx = b.rx();
-    assert_eq!(rx.take(0, 10), (true, true));
+    assert_eq!(rx.take(0, 10), (true, false), "of no use to the sleeper");
+    assert_eq!(a.tx().writable(), Ok(false));
+    assert_eq!(rx.take(10, RING as u64 / 4), (true, true));
     assert!(rx.knock());
+    assert!(!rx.knock());
     assert_eq!(rx.take(0, 10), (false, false));
-    assert_eq!(a.tx().room(RING), Ok(10));
+    assert_eq!(a.tx().room(RING), Ok(RING / 4));
+    assert_eq!(a.tx().writable(), Ok(true));
+}
+
+/// The byte that a test sends at a count. A whole ring or page on, it is another one.
+fn byte_at(count: u64) -> u8 {
+    (count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// Small, seeded, and good enough to choose lengths and places.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33 ^ self.0 << 20
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 8) % end
+    }
+
+    /// Mostly short, now and then half a ring.
+    fn len(&mut self) -> u64 {
+        let most = [64, 3000, 20_000, RING as u64 / 2][self.below(4) as usize];
+        self.below(most) + 1
+    }
 }

@@ -1,9 +1,12 @@
 use std::fmt;
 
 use super::layout::Direction;
+use super::sleep::{Bytes, Room};
 use super::{BACK, Corrupt, RING, SLEEPER, Stream};
-use crate::mem::Store;
-use crate::sync::{Ordering, exchange_here, mapped::AtomicU32};
+use crate::sync::{
+    Ordering,
+    mapped::{AtomicU32, AtomicU64},
+};
 
 /// The direction in which an end sends. What changes it is called in a turn of side 0.
 #[derive(Clone, Copy)]
@@ -13,57 +16,6 @@ pub struct Tx<'a> {
 }
 
 impl Tx<'_> {
-    /// Copies as much as there is room for into the ring and publishes it: how many bytes, and whether to ring the doorbell ([`SLEEPER`], [`BACK`]).
-    ///
-    /// `nested` is [`Turn::nested`](crate::turn::Turn::nested). `pieces` is called again from the start if a signal handler wrote in between.
-    ///
-    /// # Errors
-    /// [`Corrupt`] if the receiver's cursor is impossible.
-    #[inline]
-    pub fn write<'b, I>(
-        &self,
-        nested: bool,
-        mut pieces: impl FnMut() -> I,
-    ) -> Result<(usize, u32), Corrupt>
-    where
-        I: Iterator<Item = &'b [u8]>,
-    {
-        let words = self.words();
-        loop {
-            let published = &words.published.0;
-            let tail = published.tail.load(Ordering::Relaxed);
-            let Some(base) = self.base(tail, nested)? else {
-                continue;
-            };
-            let mut at = tail;
-            let mut room = self.room_from(tail, 0)?;
-            for piece in pieces() {
-                if piece.len() > room {
-                    room = room.max(self.room_from(tail, RING)? - (at - tail) as usize);
-                }
-                let part = piece.get(..room).unwrap_or(piece);
-                self.stream.copy_in(
-                    self.index,
-                    at.wrapping_sub(base),
-                    part,
-                    store_for(part.len()),
-                );
-                at += part.len() as u64;
-                room -= part.len();
-                if room == 0 {
-                    break;
-                }
-            }
-            if at == tail {
-                return Ok((0, 0));
-            }
-            published.ack.store(self.taken(), Ordering::Relaxed);
-            if self.publish(tail, at) {
-                return Ok(((at - tail) as usize, self.armed_data()));
-            }
-        }
-    }
-
     /// Room in bytes, as far as known; looked up anew if it is less than `wanted`.
     ///
     /// # Errors
@@ -87,17 +39,13 @@ impl Tx<'_> {
 
     /// Says that the sender is about to sleep until there is room. Look at the room once more after it.
     pub fn arm(&self) {
-        self.words().armed_room.0.store(SLEEPER, Ordering::SeqCst);
+        self.space().arm();
     }
 
     /// Takes the receiver's request to be woken: non-zero if a byte must be written to the TCP connection. Call after a [`Tx::write`] that
     /// returned bits.
     pub fn knock(&self) -> u32 {
-        self.words()
-            .armed_data
-            .0
-            .fetch_and(!SLEEPER, Ordering::SeqCst)
-            & SLEEPER
+        u32::from(self.bytes().knock()) * SLEEPER
     }
 
     /// Whether the receiver asks for this direction to go back to TCP.
@@ -125,9 +73,9 @@ impl Tx<'_> {
     /// As [`Tx::room`].
     pub fn unread(&self, skip: u64, into: &mut [u8]) -> Result<usize, Corrupt> {
         let tail = self.tail();
-        let left = RING - self.room_from(tail, RING)?;
-        let from = tail - left as u64 + skip;
-        let n = into.len().min(tail.saturating_sub(from) as usize);
+        let left = (RING - self.room_from(tail, RING)?) as u64;
+        let from = tail.wrapping_sub(left).wrapping_add(skip);
+        let n = into.len().min(left.saturating_sub(skip) as usize);
         let base = self.words().published.0.base.load(Ordering::Relaxed);
         if let Some(into) = into.get_mut(..n) {
             self.stream
@@ -136,10 +84,24 @@ impl Tx<'_> {
         Ok(n)
     }
 
+    /// Drops the `n` oldest bytes of what the receiver has not taken, in its place: it has asked for them on TCP and reads no more here.
+    ///
+    /// # Errors
+    /// As [`Tx::room`].
+    pub fn take_back(&self, n: usize) -> Result<(), Corrupt> {
+        let head = &self.words().head.0;
+        let at = head.load(Ordering::SeqCst).wrapping_add(n as u64);
+        if self.tail().wrapping_sub(at) > RING as u64 {
+            return Err(Corrupt);
+        }
+        head.store(at, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// Says that nothing more will be written ([`super::FIN`]) or that the end is gone ([`super::GONE`]); bits as [`Tx::write`] returns them.
     pub fn finish(&self, how: u32) -> u32 {
-        self.words().published.0.fin.fetch_or(how, Ordering::SeqCst);
-        self.armed_data()
+        self.bytes().finish(how);
+        self.bytes().armed()
     }
 
     /// What [`Tx::finish`] said so far.
@@ -206,81 +168,25 @@ impl Tx<'_> {
         &self.words().sender.0.turn
     }
 
-    /// Publishes everything up to `at`, unless somebody published since the tail was `tail`.
+    /// The tail, and who sleeps for it.
     #[inline]
-    fn publish(&self, tail: u64, at: u64) -> bool {
-        let word = &self.words().published.0.tail;
-        // Sequentially consistent with the receiver's arming; release for the bytes and `base`.
-        word.compare_exchange(tail, at, Ordering::SeqCst, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    #[inline]
-    fn armed_data(&self) -> u32 {
-        self.words().armed_data.0.load(Ordering::SeqCst)
-    }
-
-    /// What this end has taken of the other direction.
-    #[inline]
-    fn taken(&self) -> u64 {
-        self.stream
-            .direction(self.index ^ 1)
-            .head
-            .0
-            .load(Ordering::Relaxed)
-    }
-
-    /// The count that lies at the start of the ring. When the ring is empty it begins there again, so that a stream that carries
-    /// little touches few pages; where the peer's acknowledgements do not tell, a look at its cursor per page does.
-    /// `None` if a signal handler wrote meanwhile. One that does so says it by the top bit, which no position depends on.
-    #[inline]
-    fn base(&self, tail: u64, nested: bool) -> Result<Option<u64>, Corrupt> {
+    pub(super) fn bytes(&self) -> Bytes<'_, AtomicU64, AtomicU32> {
         let words = self.words();
-        let word = &words.published.0.base;
-        let base = word.load(Ordering::Relaxed);
-        if nested {
-            word.store(base ^ TOP, Ordering::Relaxed);
-            return Ok(Some(base));
+        Bytes {
+            tail: &words.published.0.tail,
+            fin: &words.published.0.fin,
+            armed: &words.armed_data.0,
         }
-        if base == tail {
-            return Ok(Some(base));
-        }
-        let seen = words.sender.0.head_seen.load(Ordering::Relaxed);
-        let acked = self
-            .stream
-            .direction(self.index ^ 1)
-            .published
-            .0
-            .ack
-            .load(Ordering::Relaxed);
-        let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
-        if seen != tail && acked != tail && !(new_page && self.room_from(tail, RING)? == RING) {
-            return Ok(Some(base));
-        }
-        Ok(exchange_here(word, base, tail).then_some(tail))
+    }
+
+    /// The head, and who sleeps for it.
+    #[inline]
+    pub(super) fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
+        self.words().space()
     }
 
     #[inline]
-    fn room_from(&self, tail: u64, wanted: usize) -> Result<usize, Corrupt> {
-        let seen = &self.words().sender.0.head_seen;
-        let used = tail.wrapping_sub(seen.load(Ordering::Relaxed));
-        let room = (RING as u64).checked_sub(used);
-        if let Some(room) = room
-            && room as usize >= wanted.max(1)
-        {
-            return Ok(room as usize);
-        }
-        // Acquire: the receiver has read the bytes before it freed the room. Sequentially consistent with its look at `armed_room`.
-        let head = self.words().head.0.load(Ordering::SeqCst);
-        let room = (RING as u64)
-            .checked_sub(tail.wrapping_sub(head))
-            .ok_or(Corrupt)?;
-        seen.store(head, Ordering::Relaxed);
-        Ok(room as usize)
-    }
-
-    #[inline]
-    fn words(&self) -> &Direction {
+    pub(super) fn words(&self) -> &Direction {
         self.stream.direction(self.index)
     }
 }
@@ -296,13 +202,3 @@ impl fmt::Debug for Tx<'_> {
             .finish_non_exhaustive()
     }
 }
-
-#[inline]
-fn store_for(len: usize) -> Store {
-    Store::for_len(len)
-}
-
-const PAGE: u64 = 4096;
-const TOP: u64 = 1 << 63;
-/// A tail so little after a page's start has just crossed it.
-const NEAR: u64 = 64;

@@ -1,0 +1,59 @@
+//! Sets of descriptors to be told about, as the kernel keeps them. System calls only, none through the C library.
+
+use std::os::fd::RawFd;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use crate::tcp::with_borrowed;
+
+/// `EPOLL_CTL_ADD`.
+///
+/// # Errors
+/// As `epoll_ctl`.
+pub fn add(set: RawFd, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
+    control(set, fd, |set, fd| {
+        epoll::add(set, fd, EventData::new_u64(data), EventFlags::from_bits_retain(events))
+    })
+}
+
+/// `EPOLL_CTL_MOD`.
+///
+/// # Errors
+/// As `epoll_ctl`.
+pub fn modify(set: RawFd, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
+    control(set, fd, |set, fd| {
+        epoll::modify(set, fd, EventData::new_u64(data), EventFlags::from_bits_retain(events))
+    })
+}
+
+/// `EPOLL_CTL_DEL`.
+///
+/// # Errors
+/// As `epoll_ctl`.
+pub fn delete(set: RawFd, fd: RawFd) -> Result<(), Errno> {
+    control(set, fd, |set, fd| epoll::delete(set, fd))
+}
+
+/// Which of `events` (those of `poll`) the kernel shows for `fd` now, and the errors that it always shows.
+pub fn shows(fd: RawFd, events: u16) -> u16 {
+    with_borrowed(fd, |fd| {
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::from_bits_retain(events))];
+        match poll(&mut fds, Some(&rustix::time::Timespec::default())) {
+            Ok(1..) => fds[0].revents().bits(),
+            _ => 0,
+        }
+    })
+    .unwrap_or(0)
+}
+
+fn control(
+    set: RawFd,
+    fd: RawFd,
+    act: impl FnOnce(std::os::fd::BorrowedFd<'_>, std::os::fd::BorrowedFd<'_>) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    with_borrowed(set, |set| with_borrowed(fd, |fd| act(set, fd)))
+        .flatten()
+        .unwrap_or(Err(Errno::BADF))
+}

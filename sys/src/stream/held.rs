@@ -1,0 +1,227 @@
+//! Turns between processes.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, fstat, major, minor, open};
+use rustix::io::{Errno, read};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
+use rustix::thread::gettid;
+use rustix::time::Timespec;
+
+use std::hint::spin_loop;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
+
+use super::{Corrupt, Rx, Stream, Tx};
+use crate::sync::{Ordering, Word, mapped::AtomicU32};
+
+/// The turn of one thread of one of the processes that share an end. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Held<'a, W: Word = AtomicU32> {
+    /// What to give back, nothing if the thread had the turn already.
+    word: Option<&'a W>,
+    me: u32,
+    orphaned: bool,
+}
+
+/// A turn without its borrow, for who keeps it beside the stream: it goes on until it is [given](Tx::leave) back.
+#[derive(Debug)]
+#[must_use = "others wait for it"]
+pub struct Kept(Option<u32>);
+
+impl Held<'_> {
+    /// Goes on without this guard.
+    pub fn keep(mut self) -> Kept {
+        Kept(self.word.take().map(|_| self.me))
+    }
+}
+
+impl<'a> Tx<'a> {
+    /// Ends a turn that was [kept](Held::keep).
+    pub fn leave(&self, kept: Kept) {
+        kept.end(&self.stream.direction(self.index).sender.0.turn);
+    }
+
+    /// Waits for this process's turn to send, and takes it. Who has one already, as a signal handler may find, gets it again.
+    ///
+    /// A holder that was killed is found out and replaced. What it was at is then done or not done, but it may have
+    /// [published and not rung](Held::orphaned).
+    ///
+    /// # Errors
+    /// [`Corrupt`] if somebody who lives has it for half a minute: turns last microseconds, so this is the peer's lie, or a process that was stopped.
+    #[inline]
+    pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
+        enter(&self.stream.direction(self.index).sender.0.turn, self.stream)
+    }
+}
+
+impl<'a> Rx<'a> {
+    /// As [`Tx::leave`].
+    pub fn leave(&self, kept: Kept) {
+        kept.end(&self.stream.direction(self.index).receiver.0.turn);
+    }
+
+    /// As [`Tx::enter`], for receiving. An orphan's duty is to [`Rx::knock`].
+    ///
+    /// # Errors
+    /// As [`Tx::enter`].
+    #[inline]
+    pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
+        enter(&self.stream.direction(self.index).receiver.0.turn, self.stream)
+    }
+}
+
+impl Kept {
+    fn end(self, word: &AtomicU32) {
+        if let Some(me) = self.0 {
+            // As in `Held::drop`.
+            let _ = word.exchange(me, 0, Ordering::Release);
+        }
+    }
+}
+
+impl<W: Word> Held<'_, W> {
+    /// Whether the holder before was killed in its turn: it may have owed the peer a wake-up, so [`Tx::knock`] or [`Rx::knock`] for it.
+    pub fn orphaned(&self) -> bool {
+        self.orphaned
+    }
+}
+
+impl<W: Word> Drop for Held<'_, W> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(word) = self.word {
+            // Release pairs with the acquire in `try_take`. If it is not ours any more the peer did that, and need not be put right.
+            let _ = word.exchange(self.me, 0, Ordering::Release);
+        }
+    }
+}
+
+#[inline]
+fn enter<'a>(word: &'a AtomicU32, stream: &Stream) -> Result<Held<'a>, Corrupt> {
+    let me = gettid().as_raw_nonzero().get().cast_unsigned();
+    match try_take(word, me, 0) {
+        Ok(held) => Ok(held),
+        Err(_) => wait_for(word, me, stream),
+    }
+}
+
+/// Takes the turn if `from` has it: 0 for nobody, or one who is dead. Else says who has it.
+#[inline]
+pub(super) fn try_take<W: Word>(word: &W, me: u32, from: u32) -> Result<Held<'_, W>, u32> {
+    // Acquire pairs with the release of the holder before; one who is dead wrote its last before it was seen to be.
+    match word.exchange(from, me, Ordering::Acquire) {
+        Ok(_) => Ok(Held {
+            word: Some(word),
+            me,
+            orphaned: from != 0,
+        }),
+        Err(holder) if holder == me => Ok(Held {
+            word: None,
+            me,
+            orphaned: false,
+        }),
+        Err(holder) => Err(holder),
+    }
+}
+
+#[cold]
+fn wait_for<'a>(word: &'a AtomicU32, me: u32, stream: &Stream) -> Result<Held<'a>, Corrupt> {
+    let mut suspect = 0;
+    let mut tries = 0;
+    loop {
+        // Looking does not take the line away from the holder.
+        let holder = word.load(Ordering::Relaxed);
+        if holder == 0
+            && let Ok(held) = try_take(word, me, 0)
+        {
+            return Ok(held);
+        }
+        if holder != suspect {
+            (suspect, tries) = (holder, tries.min(YIELDS));
+        }
+        tries += 1;
+        match tries {
+            ..PAUSES => spin_loop(),
+            PAUSES..YIELDS => thread::yield_now(),
+            GIVE_UP.. => return Err(Corrupt),
+            _ => {
+                if (tries - YIELDS).is_multiple_of(NAPS_PER_LOOK)
+                    && holder != 0
+                    && is_dead(holder, stream)
+                    && let Ok(held) = try_take(word, me, holder)
+                {
+                    return Ok(held);
+                }
+                thread::sleep(NAP);
+            }
+        }
+    }
+}
+
+/// Whether thread `tid` has ended, also if its process waits to be reaped, or the number is another thread's by now, which has nothing to do
+/// with the stream. When in doubt it lives.
+fn is_dead(tid: u32, stream: &Stream) -> bool {
+    let Some(pid) = i32::try_from(tid).ok().and_then(Pid::from_raw) else {
+        return true;
+    };
+    // The number of any thread does for kill(2).
+    if test_kill_process(pid) == Err(Errno::SRCH) {
+        return true;
+    }
+    has_ended(pid) || maps(tid, stream) == Some(false)
+}
+
+/// Whether the thread ended and nobody has reaped it. Kernels before 6.9 know it of processes only.
+fn has_ended(pid: Pid) -> bool {
+    let thread = PidfdFlags::from_bits_retain(libc::PIDFD_THREAD);
+    let Ok(pidfd) = pidfd_open(pid, thread).or_else(|_| pidfd_open(pid, PidfdFlags::empty())) else {
+        return false;
+    };
+    let mut fds = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// Whether the thread's process has mapped the stream's memory; `None` if we may not know.
+fn maps(tid: u32, stream: &Stream) -> Option<bool> {
+    let memory = fstat(stream.fd()).ok()?;
+    // As /proc/PID/maps writes it: device and inode.
+    let wanted = format!(
+        " {:02x}:{:02x} {} ",
+        major(memory.st_dev),
+        minor(memory.st_dev),
+        memory.st_ino
+    );
+    let file = open(
+        format!("/proc/{tid}/maps"),
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
+    let mut text = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        match read(&file, &mut part) {
+            // Without a line it is a process without memory: it ends, or is the kernel's.
+            Ok(0) => return Some(false),
+            Ok(n) => text.extend_from_slice(part.get(..n)?),
+            // Gone meanwhile.
+            Err(Errno::SRCH) => return Some(false),
+            Err(_) => return None,
+        }
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let line = text.drain(..=end).collect::<Vec<_>>();
+            if line.windows(wanted.len()).any(|part| part == wanted.as_bytes()) {
+                return Some(true);
+            }
+        }
+    }
+}
+
+const PAUSES: u32 = 64;
+const YIELDS: u32 = 1024;
+const NAP: Duration = Duration::from_micros(100);
+/// A look at whether the holder lives every ten milliseconds or so.
+const NAPS_PER_LOOK: u32 = 64;
+/// Half a minute of naps, which last somewhat longer than they are meant to.
+const GIVE_UP: u32 = 200_000 + YIELDS;

@@ -1,0 +1,124 @@
+//! What is this process's alone in a stream's descriptor: a file position nobody else can move, kept over `fork` and `exec`.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek, tell};
+
+use super::{Side, Stream};
+use crate::hidden::Hidden;
+
+/// Which socket of this process a stream belongs to, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The socket's cookie: no two sockets of a network namespace have the same until the host boots again.
+    pub cookie: u64,
+    /// Which end of the stream it is.
+    pub side: Side,
+    /// Whether this end called `connect`.
+    pub opener: bool,
+}
+
+impl Stream {
+    /// Writes `tag` where a program that this one becomes by `exec` finds it, and the peer cannot reach.
+    ///
+    /// The peer has the same open file, for it came or went as a descriptor. So the memory is opened once more, and the tag is the new
+    /// file's position, which means nothing to who maps it.
+    ///
+    /// # Errors
+    /// The kernel's; without `/proc` there is no opening. The stream is as it was, and has no tag.
+    pub fn set_tag(&mut self, tag: Tag) -> io::Result<()> {
+        let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        let again = Hidden::new(open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)?;
+        seek(again.as_fd(), SeekFrom::Start(tag.encode()))?;
+        self.fd = again;
+        self.tagged = true;
+        Ok(())
+    }
+
+    /// Whether a program that this one becomes could find out what the stream is.
+    pub fn is_tagged(&self) -> bool {
+        self.tagged
+    }
+
+    /// The hidden descriptor of a stream that was inherited over `exec`, mapped again.
+    ///
+    /// # Errors
+    /// As [`Stream::map`].
+    pub fn resume(fd: Hidden, side: Side) -> io::Result<Self> {
+        let mut stream = Self::map_hidden(fd, side)?;
+        stream.tagged = true;
+        Ok(stream)
+    }
+}
+
+impl Tag {
+    /// For a stream of `socket`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn for_socket(socket: BorrowedFd<'_>, side: Side, opener: bool) -> io::Result<Self> {
+        Ok(Self {
+            cookie: cookie(socket)?,
+            side,
+            opener,
+        })
+    }
+
+    /// The tag of an inherited descriptor; `None` if it is not one of a stream, or has none.
+    pub fn of(fd: BorrowedFd<'_>) -> Option<Self> {
+        Self::decode(tell(fd).ok()?)
+    }
+
+    fn encode(self) -> u64 {
+        let side = self.side.index() as u64;
+        self.cookie << 3 | side << 2 | u64::from(self.opener) << 1 | 1
+    }
+
+    fn decode(position: u64) -> Option<Self> {
+        (position & 1 != 0).then_some(Self {
+            cookie: position >> 3,
+            side: if position & 4 == 0 { Side::A } else { Side::B },
+            opener: position & 2 != 0,
+        })
+    }
+}
+
+/// The cookie of a socket.
+///
+/// # Errors
+/// `ENOTSOCK`.
+pub fn cookie(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(rustix::net::sockopt::socket_cookie(socket)?)
+}
+
+/// Whether `fd` is closed when its process becomes another program.
+pub fn closes_on_exec(fd: BorrowedFd<'_>) -> bool {
+    rustix::io::fcntl_getfd(fd).is_ok_and(|flags| flags.contains(rustix::io::FdFlags::CLOEXEC))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::stream::LEN;
+
+    #[test]
+    fn a_tag_is_its_owners_alone() {
+        let memory = Stream::memory().expect("memfd");
+        let peers = memory.try_clone().expect("dup");
+        let mut stream = Stream::map(memory, Side::B).expect("map");
+        assert_eq!(Tag::of(stream.fd()), None);
+        let tag = Tag {
+            cookie: 0x1234_5678_9abc,
+            side: Side::B,
+            opener: true,
+        };
+        stream.set_tag(tag).expect("/proc");
+        assert_eq!(Tag::of(stream.fd()), Some(tag));
+        assert_eq!(Tag::of(peers.as_fd()), None);
+        seek(&peers, SeekFrom::Start(LEN as u64)).expect("a position");
+        assert_eq!(Tag::of(stream.fd()), Some(tag));
+    }
+}

@@ -1,0 +1,73 @@
+//! Physical memory follows use.
+
+use rustix::mm::{Advice, madvise};
+use rustix::param::page_size;
+
+use super::layout::PAGE;
+use super::{RING, Tx, place};
+use crate::sync::{Count, Ordering};
+
+impl Tx<'_> {
+    /// Gives the pages of an empty ring back to the system, but for the first. For a sender that is about to be idle, in its turn (and, where
+    /// processes share the end, having [entered](Tx::enter)). Two loads where no more than the first page was written since the last time;
+    /// else some system calls, and a page fault per page when the ring is next filled.
+    ///
+    /// It races with nobody. With no writer: only who has the turn writes, and signals wait meanwhile. With no reader: in an empty ring
+    /// no byte is between the cursors, and what comes next is written to the first page, which stays. A reader whom a handler
+    /// overtook may still copy old bytes, sees zeros, and finds at `take` that it must copy again. And with no receiver that
+    /// puts bytes back, for it does that only after this direction went to TCP, when nothing is done here.
+    pub fn release_unused(&self) {
+        let used = &self.words().sender.0.used;
+        if used.load(Ordering::Relaxed) <= PAGE || self.stream.unfinished.is_mine() {
+            return;
+        }
+        let _quiet = Quiet::begin();
+        let base = &self.words().published.0.base;
+        let (was, tail) = (base.load(Ordering::Relaxed), self.tail());
+        let empty = self.room_from(tail, RING) == Ok(RING);
+        if !empty || self.to_tcp().is_some() || !base.exchange_here(was, tail) {
+            return;
+        }
+        used.store(0, Ordering::Relaxed);
+        let len = RING - PAGE as usize;
+        let start = self.stream.ring(self.index).wrapping_add(PAGE as usize);
+        if start.addr().is_multiple_of(page_size()) && len.is_multiple_of(page_size()) {
+            // SAFETY: the range is the ring's but for its first page, in a shared mapping of ours; it reads as zeros afterwards, and as above nobody
+            // needs what is in it. A kernel that refuses has kept the pages.
+            let _ = unsafe { madvise(start.cast(), len, Advice::LinuxRemove) };
+        }
+    }
+
+    /// Remembers that `len` bytes are written at `at` of the ring.
+    #[inline]
+    pub(super) fn note_use(&self, at: u64, len: usize) {
+        let used = &self.words().sender.0.used;
+        // Beyond the end of the ring is its start again, after all of it.
+        let end = (place(at) + len).min(RING) as u64;
+        if end > used.load(Ordering::Relaxed) {
+            used.store(end, Ordering::Relaxed);
+        }
+    }
+}
+
+/// As long as it lives this thread takes no signals.
+struct Quiet(libc::sigset_t);
+
+impl Quiet {
+    fn begin() -> Self {
+        // SAFETY: a set of signals is plain bits; the calls write to ours and change this thread's mask, which `drop` puts back.
+        unsafe {
+            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: as in `begin`.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}

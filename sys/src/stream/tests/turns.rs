@@ -1,0 +1,61 @@
+//! Turns between processes, as far as one process shows them.
+
+use std::thread;
+
+use super::*;
+
+#[test]
+fn a_thread_enters_again_and_others_wait() {
+    let (a, b) = pair();
+    let outer = a.tx().enter().expect("nobody has it");
+    let inner = a.tx().enter().expect("ours");
+    assert!(!outer.orphaned() && !inner.orphaned());
+    drop(inner);
+    let _other_side = a.rx().enter().expect("another turn");
+    let _other_end = b.tx().enter().expect("another turn");
+    thread::scope(|scope| {
+        let other = scope.spawn(|| a.tx().enter().expect("in the end").orphaned());
+        assert_ne!(a.tx().turn().load(Ordering::Relaxed), 0);
+        drop(outer);
+        assert!(!other.join().expect("no panic"));
+    });
+    assert_eq!(a.tx().turn().load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn counts_of_several_threads_add_up() {
+    let (a, _b) = pair();
+    let count = crate::sync::AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let _held = a.rx().enter().expect("in the end");
+                    let n = count.load(Ordering::Relaxed);
+                    count.store(n + 1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(count.load(Ordering::Relaxed), 60_000);
+}
+
+#[test]
+fn one_who_is_not_there_is_replaced() {
+    let (a, _b) = pair();
+    // No thread has so great a number; it is the greatest that there can be.
+    for gone in [1 << 22, u32::MAX, i32::MAX as u32] {
+        a.tx().turn().store(gone, Ordering::Relaxed);
+        assert!(a.tx().enter().expect("replaced").orphaned());
+    }
+    // A thread that has ended, and one of a process that never had the memory.
+    let ended = thread::spawn(rustix::thread::gettid).join().expect("no panic");
+    a.tx().turn().store(ended.as_raw_nonzero().get().cast_unsigned(), Ordering::Relaxed);
+    assert!(a.tx().enter().expect("replaced").orphaned());
+    a.rx().turn().store(1, Ordering::Relaxed);
+    if std::fs::read("/proc/1/maps").is_err() {
+        println!("skipped: this user may not look at process 1");
+        return;
+    }
+    assert!(a.rx().enter().expect("replaced").orphaned());
+}

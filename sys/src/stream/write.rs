@@ -1,0 +1,306 @@
+//! How bytes come into the ring.
+
+use super::layout::PAGE;
+use super::unfinished::Copy;
+use super::{Corrupt, RING, Tx, place};
+use crate::mem::{STREAM_MIN, Store};
+use crate::sync::{Count, Ordering};
+
+impl Tx<'_> {
+    /// Copies as much as there is room for into the ring and publishes it: how many bytes, and whether to ring the doorbell
+    /// ([`SLEEPER`](super::SLEEPER), [`BACK`](super::BACK)). What is long is published piece by piece, so that the receiver copies at the same time.
+    ///
+    /// `nested` is [`Turn::nested`](crate::turn::Turn::nested): in a signal handler that came in between, first publishes what the interrupted
+    /// write is copying; that write goes on after it. `pieces` may be called several times and must yield the same each time.
+    ///
+    /// # Errors
+    /// [`Corrupt`] if the receiver's cursor is impossible, or the sender's changes all the time.
+    #[inline]
+    pub fn write<'b, I>(
+        &self,
+        nested: bool,
+        mut pieces: impl FnMut() -> I,
+    ) -> Result<(usize, u32), Corrupt>
+    where
+        I: Iterator<Item = &'b [u8]>,
+    {
+        if nested {
+            return self.write_between(&mut pieces);
+        }
+        self.write_outermost(&mut pieces)
+    }
+
+    #[inline]
+    fn write_outermost<'b, I>(
+        &self,
+        pieces: &mut impl FnMut() -> I,
+    ) -> Result<(usize, u32), Corrupt>
+    where
+        I: Iterator<Item = &'b [u8]>,
+    {
+        let unfinished = &self.stream.unfinished;
+        unfinished.begin();
+        let written = self.write_all(false, pieces);
+        unfinished.end();
+        written
+    }
+
+    #[cold]
+    fn write_between<'b, I>(
+        &self,
+        pieces: &mut impl FnMut() -> I,
+    ) -> Result<(usize, u32), Corrupt>
+    where
+        I: Iterator<Item = &'b [u8]>,
+    {
+        let unfinished = &self.stream.unfinished;
+        unfinished.forget_left();
+        if let Some(copy) = unfinished.interrupted() {
+            let _ = copy;
+        }
+        let between = unfinished.is_mine();
+        let found = unfinished.come_in();
+        let written = if between {
+            self.write_all(true, pieces)
+        } else {
+            self.write_outermost(pieces)
+        };
+        unfinished.leave(found);
+        written
+    }
+
+    #[inline]
+    fn write_all<'b, I>(
+        &self,
+        between: bool,
+        pieces: &mut impl FnMut() -> I,
+    ) -> Result<(usize, u32), Corrupt>
+    where
+        I: Iterator<Item = &'b [u8]>,
+    {
+        let mut written = 0;
+        let mut tries = 0;
+        while !self.advance(between, pieces(), &mut written)? {
+            written += self.stream.unfinished.take_helped() as usize;
+            tries += 1;
+            // So many handlers in a row are none: the peer writes to our cursor.
+            if tries == TRIES {
+                return Err(Corrupt);
+            }
+        }
+        if written == 0 {
+            return Ok((0, 0));
+        }
+        Ok((written, self.bytes().armed()))
+    }
+
+    /// Writes what comes after the first `written` bytes, and adds to them; false if a handler wrote meanwhile, to begin anew with the rest.
+    #[inline]
+    fn advance<'b>(
+        &self,
+        between: bool,
+        pieces: impl Iterator<Item = &'b [u8]>,
+        written: &mut usize,
+    ) -> Result<bool, Corrupt> {
+        // The order of these two: a handler that writes after the first changes the base, one before it the tail.
+        let word = &self.words().published.0.base;
+        let base = word.load(Ordering::Acquire);
+        let mut start = self.words().published.0.tail.load(Ordering::Acquire);
+        if between {
+            word.store(base.wrapping_add(RING as u64), Ordering::Release);
+        } else {
+            self.stream.unfinished.set_floor(start);
+        }
+        let Some(base) = self.rebase(between, base, start)? else {
+            return Ok(false);
+        };
+        let mut skip = *written;
+        let mut at = start;
+        let mut room = self.room_between(between, start, 0)?;
+        for piece in pieces {
+            let (gone, piece) = piece.split_at(skip.min(piece.len()));
+            skip -= gone.len();
+            if piece.len() > room {
+                let unpublished = at.wrapping_sub(start) as usize;
+                let fresh = self.room_between(between, start, RING)?;
+                // A peer that moves its head back takes no room away.
+                room = room.max(fresh.saturating_sub(unpublished));
+            }
+            let mut rest = piece.get(..room).unwrap_or(piece);
+            room -= rest.len();
+            while !rest.is_empty() {
+                let unpublished = at.wrapping_sub(start) as usize;
+                let (part, later) = rest.split_at(rest.len().min(CHUNK - unpublished));
+                if !self.copy_piece(base, start, at, part) {
+                    return Ok(false);
+                }
+                at = at.wrapping_add(part.len() as u64);
+                rest = later;
+                if unpublished + part.len() == CHUNK {
+                    if !self.publish(start, at) {
+                        return Ok(false);
+                    }
+                    *written += CHUNK;
+                    start = at;
+                    if !between {
+                        self.stream.unfinished.set_floor(start);
+                    }
+                }
+            }
+            if room == 0 {
+                break;
+            }
+        }
+        if at != start {
+            if !self.publish(start, at) {
+                return Ok(false);
+            }
+            *written += at.wrapping_sub(start) as usize;
+        }
+        Ok(true)
+    }
+
+    /// Copies `piece` to `at`; false, and nothing done, if the tail is no longer `start`.
+    #[inline]
+    fn copy_piece(&self, base: u64, start: u64, at: u64, piece: &[u8]) -> bool {
+        let unfinished = &self.stream.unfinished;
+        unfinished.copy(start, at, piece);
+        // From here on a handler helps. One that came before does not see the copy; its bytes must not be overwritten.
+        let fresh = self.words().published.0.tail.load(Ordering::Relaxed) == start;
+        if fresh {
+            self.copy_by_choice(at.wrapping_sub(base), piece);
+        }
+        unfinished.copied();
+        fresh
+    }
+
+    #[inline]
+    fn copy_by_choice(&self, at: u64, piece: &[u8]) {
+        self.note_use(at, piece.len());
+        if piece.len() < STREAM_MIN {
+            return self.stream.copy_in(self.index, at, piece, Store::Plain);
+        }
+        // A handler that comes into a timed copy does without.
+        let Some(mut choice) = self.stream.choice.try_lock() else {
+            return self.stream.copy_in(self.index, at, piece, Store::Plain);
+        };
+        let copied = choice.copy(piece.len(), |store| {
+            self.stream.copy_in(self.index, at, piece, store);
+            Ok::<_, Corrupt>(())
+        });
+        debug_assert_eq!(copied, Ok(()));
+    }
+
+    /// In a handler: does what the interrupted copy has still to do, and publishes it.
+    fn finish_copy(&self, copy: Copy) {
+        let words = self.words();
+        if words.published.0.tail.load(Ordering::Relaxed) != copy.tail {
+            return;
+        }
+        let base = words.published.0.base.load(Ordering::Relaxed);
+        // SAFETY: the interrupted frame of this thread borrows these bytes, and goes on only when this one has returned.
+        let piece = unsafe { std::slice::from_raw_parts(copy.from, copy.len) };
+        self.stream.copy_in(
+            self.index,
+            copy.at.wrapping_sub(base),
+            piece,
+            Store::Plain,
+        );
+        let end = copy.at.wrapping_add(copy.len as u64);
+        // If not by this, it is published by a handler that came in between here.
+        self.publish(copy.tail, end);
+        self.stream
+            .unfinished
+            .set_helped(end.wrapping_sub(copy.tail));
+    }
+
+    /// Publishes everything up to `at`, unless somebody published since the tail was `tail`.
+    #[inline]
+    fn publish(&self, tail: u64, at: u64) -> bool {
+        // Release, for the taker has read what it acknowledges before that may be overwritten.
+        self.words()
+            .published
+            .0
+            .ack
+            .store(self.taken(), Ordering::Release);
+        self.bytes().publish(tail, at)
+    }
+
+    /// What this end has taken of the other direction.
+    #[inline]
+    fn taken(&self) -> u64 {
+        self.stream
+            .direction(self.index ^ 1)
+            .head
+            .0
+            .load(Ordering::Relaxed)
+    }
+
+    /// The count that lies at the start of the ring. When the ring is empty it begins there again, so that a stream that carries
+    /// little touches few pages; where the peer's acknowledgements do not tell, a look at its cursor per page does.
+    ///
+    /// `None` if a handler wrote meanwhile. It says so by going on a whole ring, which no place depends on; itself it stays where the interrupted one is.
+    #[inline]
+    fn rebase(&self, between: bool, base: u64, tail: u64) -> Result<Option<u64>, Corrupt> {
+        if between || place(tail.wrapping_sub(base)) == 0 {
+            return Ok(Some(base));
+        }
+        let words = self.words();
+        let seen = words.sender.0.head_seen.load(Ordering::Relaxed);
+        // Acquire pairs with the release in `publish`.
+        let acked = self
+            .stream
+            .direction(self.index ^ 1)
+            .published
+            .0
+            .ack
+            .load(Ordering::Acquire);
+        let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
+        if seen != tail && acked != tail && !(new_page && self.room_from(tail, RING)? == RING) {
+            return Ok(Some(base));
+        }
+        Ok(words
+            .published
+            .0
+            .base
+            .exchange_here(base, tail)
+            .then_some(tail))
+    }
+
+    /// [`Tx::room_from`] as far as the write that a handler came into leaves it.
+    #[inline]
+    fn room_between(&self, between: bool, tail: u64, wanted: usize) -> Result<usize, Corrupt> {
+        let room = self.room_from(tail, wanted)?;
+        if !between {
+            return Ok(room);
+        }
+        let gone = tail.wrapping_sub(self.stream.unfinished.floor());
+        Ok(room.min((RING as u64).saturating_sub(gone) as usize))
+    }
+
+    /// Room after `tail`, as far as known; looked up anew if it is less than `wanted`.
+    #[inline]
+    pub(super) fn room_from(&self, tail: u64, wanted: usize) -> Result<usize, Corrupt> {
+        let seen = &self.words().sender.0.head_seen;
+        let used = tail.wrapping_sub(seen.load(Ordering::Relaxed));
+        let room = (RING as u64).checked_sub(used);
+        if let Some(room) = room
+            && room as usize >= wanted.max(1)
+        {
+            return Ok(room as usize);
+        }
+        let head = self.space().seen();
+        let room = (RING as u64)
+            .checked_sub(tail.wrapping_sub(head))
+            .ok_or(Corrupt)?;
+        seen.store(head, Ordering::Relaxed);
+        Ok(room as usize)
+    }
+}
+
+/// Handlers that may come in between in a row.
+const TRIES: u32 = 1000;
+/// What is longer is published in pieces of this length.
+const CHUNK: usize = 32 << 10;
+/// A tail so little after a page's start has just crossed it.
+const NEAR: u64 = 64;
