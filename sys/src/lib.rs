@@ -16,6 +16,7 @@ pub mod futex;
 pub mod hidden;
 pub mod holders;
 pub mod host;
+pub mod ledger;
 pub mod lock;
 pub mod mem;
 pub mod net;

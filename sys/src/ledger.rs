@@ -1,0 +1,262 @@
+//! What a process says of its connections, in memory that others may read.
+//!
+//! A memfd of this name among a process's descriptors is its ledger. The process counts straight into it, with plain stores, so it costs the same as counting
+//! anywhere else; whoever may look at the process's descriptors (its user, and root) maps it to read. Nothing that a reader does can be noticed.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::hidden::Hidden;
+use crate::lock::Lock;
+use crate::mem::{Mapping, memfd};
+use crate::sync::Ordering;
+use crate::sync::mapped::{AtomicU32, AtomicU64};
+
+/// One connection. Written by its process, read by anybody: so a reader may see two counts of different moments.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Record {
+    /// What the writer's version says; 0 for nobody.
+    pub state: AtomicU32,
+    /// A number that the writer's version explains.
+    pub reason: AtomicU32,
+    /// One of its descriptors.
+    pub fd: AtomicU32,
+    /// Flags that the writer's version explains.
+    pub flags: AtomicU32,
+    /// Bytes sent and received.
+    pub bytes: [AtomicU64; 2],
+    /// Calls that sent and received.
+    pub calls: [AtomicU64; 2],
+    /// Sleeps in the kernel.
+    pub sleeps: AtomicU64,
+    /// Doorbells rung.
+    pub bells: AtomicU64,
+    /// The local address: 16 bytes, in network order, IPv4 as mapped.
+    pub local: [AtomicU64; 2],
+    /// The peer's address.
+    pub peer: [AtomicU64; 2],
+    /// The local port in the high half, the peer's in the low half.
+    pub ports: AtomicU32,
+    /// When the state last changed, in seconds of the monotonic clock.
+    pub since: AtomicU32,
+}
+
+/// The head of the ledger.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Head {
+    magic: AtomicU64,
+    /// Records from 0 to here may have been used.
+    top: AtomicU32,
+}
+
+/// The record `index` of this process; one that nobody reads if there is no memory or descriptor for a ledger.
+pub fn record(index: usize) -> &'static Record {
+    let own = LEDGER.get_or_init(|| Ledger::create().ok());
+    match own.as_ref().and_then(|ledger| ledger.record(index)) {
+        Some(record) => record,
+        None => Box::leak(Box::default()),
+    }
+}
+
+/// In the child of a fork: the ledger is the parent's. Puts a copy in its place.
+///
+/// # Errors
+/// The kernel's; the child then counts nowhere that can be seen.
+pub fn part_from_parent() -> io::Result<()> {
+    match LEDGER.get() {
+        Some(Some(ledger)) => ledger.part(),
+        _ => Ok(()),
+    }
+}
+
+/// Another process's ledger, as it is found.
+#[derive(Debug)]
+pub struct Reader {
+    start: *const u8,
+}
+
+impl Reader {
+    /// The ledger of the process `pid`; `None` if it has none.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for a process that one may not look at, `NotFound` if there is none.
+    pub fn open(pid: u32) -> io::Result<Option<Self>> {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+            let path = entry?.path();
+            let Ok(target) = fs::read_link(&path) else {
+                continue;
+            };
+            if target.to_string_lossy().starts_with(LINK) {
+                let fd = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                return Self::map(&fd).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Calls `visit` with each record that is in use.
+    pub fn for_each(&self, mut visit: impl FnMut(usize, &Record)) {
+        // SAFETY: the mapping is LEN long, and consists of atomics.
+        let head = unsafe { &*self.start.cast::<Head>() };
+        let top = (head.top.load(Ordering::Acquire) as usize).min(RECORDS);
+        for index in 0..top {
+            // SAFETY: `index` is below RECORDS, so the record lies in the mapping.
+            let record = unsafe {
+                &*self
+                    .start
+                    .add(HEAD + index * size_of::<Record>())
+                    .cast::<Record>()
+            };
+            if record.state.load(Ordering::Acquire) != 0 {
+                visit(index, record);
+            }
+        }
+    }
+
+    fn map(fd: &OwnedFd) -> io::Result<Self> {
+        // A stranger's file may be shorter, and reading past its end would kill us.
+        if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        // SAFETY: a new mapping, for reading.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                LEN,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
+        }?;
+        let reader = Self {
+            start: start.cast(),
+        };
+        // SAFETY: as in `for_each`.
+        let magic = unsafe { &*reader.start.cast::<Head>() }
+            .magic
+            .load(Ordering::Acquire);
+        if magic == MAGIC {
+            Ok(reader)
+        } else {
+            Err(io::ErrorKind::InvalidData.into())
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // SAFETY: the value's own mapping, of which it lends out nothing that outlives it.
+        let _ = unsafe { munmap(self.start.cast_mut().cast(), LEN) };
+    }
+}
+
+/// This process's.
+struct Ledger {
+    mapping: Mapping,
+    fd: Lock<Option<Hidden>>,
+}
+
+// SAFETY: the mapping is never unmapped and consists of atomics.
+unsafe impl Sync for Ledger {}
+// SAFETY: as above.
+unsafe impl Send for Ledger {}
+
+impl Ledger {
+    fn create() -> io::Result<Self> {
+        let fd = Hidden::new(memfd::create_as(NAME, LEN)?)?;
+        let mapping = Mapping::shared(fd.as_fd(), LEN)?;
+        let ledger = Self {
+            mapping,
+            fd: Lock::new(Some(fd)),
+        };
+        ledger.head().magic.store(MAGIC, Ordering::Release);
+        Ok(ledger)
+    }
+
+    fn record(&'static self, index: usize) -> Option<&'static Record> {
+        if index >= RECORDS {
+            return None;
+        }
+        let above = u32::try_from(index + 1).unwrap_or(u32::MAX);
+        self.head().top.fetch_max(above, Ordering::AcqRel);
+        // SAFETY: `index` is below RECORDS; the mapping is as long as the process, and consists of atomics.
+        Some(unsafe {
+            &*self
+                .mapping
+                .start()
+                .add(HEAD + index * size_of::<Record>())
+                .cast()
+        })
+    }
+
+    fn part(&self) -> io::Result<()> {
+        let fresh = memfd::create_as(NAME, LEN)?;
+        let used = HEAD + self.head().top.load(Ordering::Acquire) as usize * size_of::<Record>();
+        let copied = Mapping::shared(fresh.as_fd(), LEN)?;
+        // SAFETY: both mappings are LEN long, and `used` is not more; they do not overlap.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.mapping.start(), copied.start(), used.min(LEN))
+        };
+        self.mapping.replace(fresh.as_fd())?;
+        let mut fd = self.fd.lock();
+        // The old number goes first, so that the child has no more descriptors than its parent.
+        *fd = None;
+        *fd = Some(Hidden::new(fresh)?);
+        Ok(())
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping begins with it.
+        unsafe { &*self.mapping.start().cast() }
+    }
+}
+
+/// The number of the descriptor that holds this process's ledger, if it has one.
+pub fn own_fd() -> Option<i32> {
+    let ledger = LEDGER.get()?.as_ref()?;
+    ledger.fd.lock().as_ref().map(AsRawFd::as_raw_fd)
+}
+
+const NAME: &str = "sovia-process";
+const LINK: &str = "/memfd:sovia-process";
+/// "sovia" and the version of the layout.
+const MAGIC: u64 = 0x736f_7669_6100_0001;
+const HEAD: usize = size_of::<Head>();
+/// Records; untouched pages cost nothing.
+pub const RECORDS: usize = 1 << 16;
+const LEN: usize = HEAD + RECORDS * size_of::<Record>();
+
+static LEDGER: OnceLock<Option<Ledger>> = OnceLock::new();
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_reads_what_this_process_counts() {
+        let mine = record(5);
+        mine.state.store(3, Ordering::Release);
+        mine.bytes[0].store(77, Ordering::Relaxed);
+        let reader = Reader::open(std::process::id())
+            .expect("own process")
+            .expect("a ledger");
+        let mut seen = Vec::new();
+        reader
+            .for_each(|index, record| seen.push((index, record.bytes[0].load(Ordering::Relaxed))));
+        assert_eq!(seen, [(5, 77)]);
+        mine.state.store(0, Ordering::Release);
+    }
+
+    #[test]
+    fn a_process_without_one_has_none() {
+        assert!(Reader::open(1).map_or(true, |ledger| ledger.is_none()));
+    }
+}
