@@ -34,8 +34,8 @@ pub fn arrive(name: &[u8], backlog: i32) -> Result<Arrival, Errno> {
     }
     match retry_on_intr(|| rustix::net::connect(fd.as_fd(), &address)) {
         Ok(()) => Ok(Arrival::Second(Caller { fd })),
-        // It is bound and does not listen, yet or any more, or too many wait there, or it is of another type.
-        Err(Errno::CONNREFUSED | Errno::AGAIN | Errno::PROTOTYPE) => Ok(Arrival::Neither),
+        // It is bound and does not listen, yet or any more, or too many wait there.
+        Err(Errno::CONNREFUSED | Errno::AGAIN) => Ok(Arrival::Neither),
         Err(errno) => Err(errno),
     }
 }
@@ -83,10 +83,14 @@ impl Caller {
     /// # Errors
     /// `EPIPE` if the other side has gone, `EAGAIN` if it must receive first, `ETOOMANYREFS` if too many descriptors are under way.
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+        if fds.len() > FDS_MAX {
+            return Err(Errno::INVAL);
+        }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(Errno::INVAL);
+        if !fds.is_empty() {
+            let fits = control.push(SendAncillaryMessage::ScmRights(fds));
+            debug_assert!(fits, "there is room for so many");
         }
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let packet = [IoSlice::new(bytes)];
@@ -190,3 +194,134 @@ fn hide(fd: OwnedFd) -> Result<Hidden, Errno> {
 }
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use rustix::io::FdFlags;
+
+    use super::*;
+    use crate::sync::{Ordering, mapped::AtomicU32};
+
+    fn name() -> Vec<u8> {
+        static TAKEN: AtomicU32 = AtomicU32::new(0);
+        let nth = TAKEN.fetch_add(1, Ordering::Relaxed);
+        format!("sovia-rendezvous-{}-{nth}", std::process::id()).into_bytes()
+    }
+
+    fn both() -> (Caller, Caller) {
+        let name = name();
+        let Ok(Arrival::First(place)) = arrive(&name, 4) else {
+            panic!("nobody else is there");
+        };
+        let Ok(Arrival::Second(caller)) = arrive(&name, 4) else {
+            panic!("somebody is there");
+        };
+        let met = place.accept().expect("accept").expect("somebody has come");
+        assert!(place.accept().expect("accept").is_none());
+        (met, caller)
+    }
+
+    /// A socket of `kind` that has the name and does not listen.
+    fn squatter(name: &[u8], kind: SocketType) -> OwnedFd {
+        let fd = rustix::net::socket(AddressFamily::UNIX, kind, None).expect("socket");
+        let address = SocketAddrUnix::new_abstract_name(name).expect("a name");
+        rustix::net::bind(&fd, &address).expect("bind");
+        fd
+    }
+
+    #[test]
+    fn the_name_is_free_when_the_place_is_left() {
+        let name = name();
+        for _ in 0..2 {
+            assert!(matches!(arrive(&name, 1), Ok(Arrival::First(_))));
+        }
+        assert_eq!(arrive(&[b'x'; 200], 1).err(), Some(Errno::NAMETOOLONG));
+    }
+
+    #[test]
+    fn a_name_where_nobody_listens_is_neither() {
+        let name = name();
+        let squatter = squatter(&name, SocketType::SEQPACKET);
+        assert!(matches!(arrive(&name, 1), Ok(Arrival::Neither)));
+        rustix::net::listen(&squatter, 0).expect("listen");
+        let _first = arrive(&name, 1).expect("it listens");
+        assert!(
+            matches!(arrive(&name, 1), Ok(Arrival::Neither)),
+            "its backlog is full"
+        );
+    }
+
+    /// The kernel keeps a name for each type, so there is one kind of squatter only.
+    #[test]
+    fn a_name_of_another_type_is_another_name() {
+        for kind in [SocketType::STREAM, SocketType::DGRAM] {
+            let name = name();
+            let _squatter = squatter(&name, kind);
+            assert!(matches!(arrive(&name, 1), Ok(Arrival::First(_))));
+        }
+    }
+
+    #[test]
+    fn descriptors_are_out_of_the_programs_way() {
+        let (one, other) = both();
+        for caller in [&one, &other] {
+            assert!(caller.as_fd().as_raw_fd() >= crate::hidden::base());
+            assert!(crate::hidden::is_hidden(caller.as_fd().as_raw_fd()));
+            let flags = rustix::io::fcntl_getfd(caller.as_fd()).expect("flags");
+            assert!(flags.contains(FdFlags::CLOEXEC));
+        }
+    }
+
+    #[test]
+    fn packets_carry_two_descriptors_and_no_more() {
+        let (one, other) = both();
+        let (kept, passed) = rustix::pipe::pipe().expect("pipe");
+        other
+            .send(b"two", &[passed.as_fd(), passed.as_fd()])
+            .expect("send");
+        let three = [passed.as_fd(); 3];
+        assert_eq!(other.send(b"three", &three), Err(Errno::INVAL));
+
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let six = [passed.as_fd(); 6];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&six)));
+        let flags = SendFlags::DONTWAIT;
+        rustix::net::sendmsg(&other, &[IoSlice::new(b"six")], &mut control, flags).expect("six");
+        drop(passed);
+
+        let mut into = [0; 8];
+        for (len, is_whole) in [(3, true), (3, false)] {
+            let Ok(Received::Packet { len: n, fds, whole }) = one.recv(&mut into) else {
+                panic!("a packet");
+            };
+            assert_eq!((n, whole), (len, is_whole));
+            assert!(fds.iter().all(Option::is_some));
+        }
+        // All duplicates are closed: nobody can write any more.
+        assert_eq!(rustix::io::read(&kept, &mut into), Ok(0));
+    }
+
+    #[test]
+    fn an_end_is_seen_after_what_was_said() {
+        let (one, other) = both();
+        assert!(matches!(one.recv(&mut [0; 8]), Ok(Received::Nothing)));
+        one.send(b"unread", &[]).expect("send");
+        other.send(b"last", &[]).expect("send");
+        drop(other);
+        let Ok(Received::Packet { len: 4, .. }) = one.recv(&mut [0; 8]) else {
+            panic!("a packet");
+        };
+        assert!(matches!(one.recv(&mut [0; 8]), Ok(Received::Closed)));
+        assert_eq!(one.send(b"anyone", &[]), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn the_kernel_says_whose_the_other_side_is() {
+        let (one, other) = both();
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!([one.uid(), other.uid()], [Ok(uid); 2]);
+    }
+}

@@ -19,7 +19,7 @@ mod owner;
 mod tests;
 mod witness;
 
-pub use counts::{State, inq, outq, state, taken, written, written_by};
+pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by};
 pub use owner::{Owner, owner};
 pub use witness::{is_witness_of, witness};
 

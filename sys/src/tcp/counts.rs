@@ -5,9 +5,12 @@
 //! - *acknowledged* plus *queued to send* is what was written, plus 1 at the active opener, whose SYN was acknowledged, plus 1 after a
 //!   FIN. (The passive end's SYN is acknowledged before its socket exists.)
 //! - *sent* less *retransmitted* plus *not yet sent* is what was written, plus 1 while a FIN waits. It counts payload only, so the difference of
-//!   the two tells the active opener, for sockets too that were inherited or came over a Unix socket. It counts what a queueing
-//!   discipline or filter refused to take as well, so the first is the count and the second the check.
+//!   the two tells the active opener, for sockets too that were inherited or came over a Unix socket. But it counts twice what a queueing
+//!   discipline dropped at the source: with `tbf` on `lo` it was wrong by megabytes within seconds, where the first was exact. So where it is known
+//!   who opened, [`written_by`] is the better question; and [`written`] answers only if the two agree.
 //! - *received* less *queued to receive* is what was taken, plus 1 after the peer's FIN.
+//!
+//! Tried on Linux 6.18, also with TCP Fast Open, whose data in the SYN changes nothing.
 
 use std::os::fd::BorrowedFd;
 
@@ -42,25 +45,23 @@ pub fn state(fd: BorrowedFd<'_>) -> Result<State, Errno> {
 /// Bytes written to the connection so far. Three system calls; the caller sees to it that nobody writes meanwhile.
 ///
 /// # Errors
-/// `EINVAL` if the kernel's counts contradict each other; then, and only for who knows whether this end called `connect`, there is [`written_by`].
+/// `EINVAL` if the kernel's counts contradict each other; `ENOTCONN` if the connection is over.
 pub fn written(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
-    let (info, queued) = settled(fd, outq, |info| info.acked)?;
-    let counted = info.counted(queued)?;
-    let waiting = u64::from(info.not_sent);
-    let fin_waits = u64::from(info.sent_fin() && waiting > 0);
-    let payload = (info.sent + waiting)
-        .checked_sub(info.retransmitted + fin_waits)
-        .ok_or(Errno::INVAL)?;
-    match counted.checked_sub(payload) {
-        Some(0 | 1) => Ok(payload),
-        _ => Err(Errno::INVAL),
-    }
+    both_counts(fd).map(|(payload, _)| payload)
 }
 
-/// As [`written`], for an end of which it is known whether it called `connect`.
+/// Whether this end called `connect`. Best asked while the connection is young: see [`written`]. Three system calls.
 ///
 /// # Errors
-/// The kernel's.
+/// As [`written`].
+pub fn is_opener(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    both_counts(fd).map(|(_, syn)| syn == 1)
+}
+
+/// As [`written`], for an end of which it is known whether it called `connect`; then nothing can contradict.
+///
+/// # Errors
+/// `ENOTCONN` if the connection is over.
 pub fn written_by(fd: BorrowedFd<'_>, opener: bool) -> Result<u64, Errno> {
     let (info, queued) = settled(fd, outq, |info| info.acked)?;
     info.counted(queued)?
@@ -102,6 +103,21 @@ pub fn inq(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
 pub fn outq(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     // SAFETY: SIOCOUTQ stores an int.
     unsafe { ioctl(fd, Getter::<SIOCOUTQ, u32>::new()) }
+}
+
+/// Bytes of payload written, and 1 for the SYN if it is among what was acknowledged.
+fn both_counts(fd: BorrowedFd<'_>) -> Result<(u64, u64), Errno> {
+    let (info, queued) = settled(fd, outq, |info| info.acked)?;
+    let counted = info.counted(queued)?;
+    let waiting = u64::from(info.not_sent);
+    let fin_waits = u64::from(info.sent_fin() && waiting > 0);
+    let payload = (info.sent + waiting)
+        .checked_sub(info.retransmitted + fin_waits)
+        .ok_or(Errno::INVAL)?;
+    match counted.checked_sub(payload) {
+        Some(syn @ (0 | 1)) => Ok((payload, syn)),
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// A queue and the count that goes with it, of one moment: packets come in between two system calls.

@@ -121,6 +121,7 @@ fn check(end: &TcpStream, opener: bool, sent: u64, read: u64) {
         Ok(sent),
         "opener: {opener}"
     );
+    assert_eq!(is_opener(end.as_fd()), Ok(opener));
     assert_eq!(taken(end.as_fd()), Ok(read), "opener: {opener}");
 }
 
