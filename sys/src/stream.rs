@@ -36,8 +36,6 @@ use unfinished::Unfinished;
 
 mod held;
 mod layout;
-#[cfg(all(test, loom))]
-mod model;
 mod own;
 mod release;
 mod rx;

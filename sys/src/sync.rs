@@ -8,10 +8,10 @@ use crate::futex::{self, Wake};
 
 use mapped::{AtomicU32 as MappedU32, AtomicU64 as MappedU64};
 
-#[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 /// Orders what this thread does as its own signal handlers see it.
 pub use core::sync::atomic::compiler_fence;
+#[cfg(not(loom))]
+pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
 pub use loom::{
     cell::UnsafeCell,
@@ -195,7 +195,13 @@ word!(
 );
 count!(MappedU64, exchange_here, as_it_is, as_it_is);
 #[cfg(loom)]
-word!(AtomicU32, futex::wait, futex::wake, in_one_order, in_one_order);
+word!(
+    AtomicU32,
+    futex::wait,
+    futex::wake,
+    in_one_order,
+    in_one_order
+);
 #[cfg(loom)]
 count!(
     AtomicU64,

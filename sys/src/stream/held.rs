@@ -51,7 +51,10 @@ impl<'a> Tx<'a> {
     /// [`Corrupt`] if somebody who lives has it for half a minute: turns last microseconds, so this is the peer's lie, or a process that was stopped.
     #[inline]
     pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
-        enter(&self.stream.direction(self.index).sender.0.turn, self.stream)
+        enter(
+            &self.stream.direction(self.index).sender.0.turn,
+            self.stream,
+        )
     }
 }
 
@@ -67,7 +70,10 @@ impl<'a> Rx<'a> {
     /// As [`Tx::enter`].
     #[inline]
     pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
-        enter(&self.stream.direction(self.index).receiver.0.turn, self.stream)
+        enter(
+            &self.stream.direction(self.index).receiver.0.turn,
+            self.stream,
+        )
     }
 }
 
@@ -175,7 +181,8 @@ fn is_dead(tid: u32, stream: &Stream) -> bool {
 /// Whether the thread ended and nobody has reaped it. Kernels before 6.9 know it of processes only.
 fn has_ended(pid: Pid) -> bool {
     let thread = PidfdFlags::from_bits_retain(libc::PIDFD_THREAD);
-    let Ok(pidfd) = pidfd_open(pid, thread).or_else(|_| pidfd_open(pid, PidfdFlags::empty())) else {
+    let Ok(pidfd) = pidfd_open(pid, thread).or_else(|_| pidfd_open(pid, PidfdFlags::empty()))
+    else {
         return false;
     };
     let mut fds = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
@@ -211,7 +218,10 @@ fn maps(tid: u32, stream: &Stream) -> Option<bool> {
         }
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line = text.drain(..=end).collect::<Vec<_>>();
-            if line.windows(wanted.len()).any(|part| part == wanted.as_bytes()) {
+            if line
+                .windows(wanted.len())
+                .any(|part| part == wanted.as_bytes())
+            {
                 return Some(true);
             }
         }

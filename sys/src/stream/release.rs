@@ -68,6 +68,8 @@ impl Quiet {
 impl Drop for Quiet {
     fn drop(&mut self) {
         // SAFETY: as in `begin`.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
     }
 }

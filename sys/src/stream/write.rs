@@ -46,17 +46,14 @@ impl Tx<'_> {
     }
 
     #[cold]
-    fn write_between<'b, I>(
-        &self,
-        pieces: &mut impl FnMut() -> I,
-    ) -> Result<(usize, u32), Corrupt>
+    fn write_between<'b, I>(&self, pieces: &mut impl FnMut() -> I) -> Result<(usize, u32), Corrupt>
     where
         I: Iterator<Item = &'b [u8]>,
     {
         let unfinished = &self.stream.unfinished;
         unfinished.forget_left();
         if let Some(copy) = unfinished.interrupted() {
-            let _ = copy;
+            self.finish_copy(copy);
         }
         let between = unfinished.is_mine();
         let found = unfinished.come_in();
@@ -200,12 +197,8 @@ impl Tx<'_> {
         let base = words.published.0.base.load(Ordering::Relaxed);
         // SAFETY: the interrupted frame of this thread borrows these bytes, and goes on only when this one has returned.
         let piece = unsafe { std::slice::from_raw_parts(copy.from, copy.len) };
-        self.stream.copy_in(
-            self.index,
-            copy.at.wrapping_sub(base),
-            piece,
-            Store::Plain,
-        );
+        self.stream
+            .copy_in(self.index, copy.at.wrapping_sub(base), piece, Store::Plain);
         let end = copy.at.wrapping_add(copy.len as u64);
         // If not by this, it is published by a handler that came in between here.
         self.publish(copy.tail, end);

@@ -73,7 +73,9 @@ fn use_all(stream: &Stream, random: &mut Random, buffer: &mut [u8]) {
     let _ = match random.below(20) {
         0 => tx.room(len).is_ok(),
         1 => tx.writable().is_ok() && tx.drained().is_ok(),
-        2 => tx.unread(random.next(), &mut buffer[..len]).is_ok_and(|n| n <= len),
+        2 => tx
+            .unread(random.next(), &mut buffer[..len])
+            .is_ok_and(|n| n <= len),
         3 => tx.unread(0, buffer).is_ok_and(|n| n <= RING),
         4 => {
             tx.arm();
@@ -87,12 +89,22 @@ fn use_all(stream: &Stream, random: &mut Random, buffer: &mut [u8]) {
             tx.release_unused();
             true
         }
-        9 => tx.to_ring().or(tx.to_tcp()).or(rx.to_ring()).or(rx.to_tcp()).or(rx.mark()).is_some(),
+        9 => [
+            tx.to_ring(),
+            tx.to_tcp(),
+            rx.to_ring(),
+            rx.to_tcp(),
+            rx.mark(),
+        ]
+        .iter()
+        .any(Option::is_some),
         10 => {
             tx.mark();
             format!("{stream:?}").is_empty()
         }
-        11 => tx.write(true, || [&buffer[..len]].into_iter()).is_ok_and(|(n, _)| n <= len),
+        11 => tx
+            .write(true, || [&buffer[..len]].into_iter())
+            .is_ok_and(|(n, _)| n <= len),
         12..16 => {
             let (one, two) = buffer.split_at(len);
             let written = tx.write(false, || [one, two, one].into_iter());

@@ -186,7 +186,11 @@ fn counts_wrap() {
         let (rx, head) = (b.rx(), b.rx().head());
         let mut into = vec![0; RING / 2];
         let n = rx.peek(head, &mut into).expect("sound");
-        assert!(into[..n].iter().eq(model.bytes.drain(..n).collect::<Vec<_>>().iter()));
+        assert!(
+            into[..n]
+                .iter()
+                .eq(model.bytes.drain(..n).collect::<Vec<_>>().iter())
+        );
         assert!(rx.take(head, head.wrapping_add(n as u64)).0);
     }
     assert!(b.rx().head() < near, "it did");
@@ -226,7 +230,11 @@ fn send_all(end: &Turns<Stream>, seed: u64, bytes: u64) {
             if bytes - sent == 1 {
                 let last = [byte_at(sent)];
                 let turn = end.take(0).expect("a stream");
-                sent += turn.tx().write(false, || [&last[..]].into_iter()).expect("sound").0 as u64;
+                sent += turn
+                    .tx()
+                    .write(false, || [&last[..]].into_iter())
+                    .expect("sound")
+                    .0 as u64;
             }
             thread::yield_now();
         }
@@ -245,7 +253,10 @@ fn receive_all(end: &Turns<Stream>, seed: u64, bytes: u64) {
         let n = rx.peek(head, &mut into[..len]).expect("sound");
         assert!(rx.take(head, head + n as u64).0);
         drop(turn);
-        assert!((got..).map(byte_at).take(n).eq(into[..n].iter().copied()), "at {got}");
+        assert!(
+            (got..).map(byte_at).take(n).eq(into[..n].iter().copied()),
+            "at {got}"
+        );
         got += n as u64;
         if n == 0 {
             thread::yield_now();

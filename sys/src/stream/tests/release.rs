@@ -10,7 +10,9 @@ fn an_idle_ring_holds_one_page_after_much() {
     let data = vec![3; RING];
     for (from, to) in [(&a, &b), (&b, &a)] {
         for _ in 0..3 {
-            from.tx().write(false, || [&data[..]].into_iter()).expect("sound");
+            from.tx()
+                .write(false, || [&data[..]].into_iter())
+                .expect("sound");
             assert_eq!(read(to, RING).len(), RING);
         }
     }
@@ -20,8 +22,14 @@ fn an_idle_ring_holds_one_page_after_much() {
         // The second time there is nothing to do.
         stream.tx().release_unused();
     }
-    assert!(pages(&a) <= 3, "{} pages: control, and one per ring", pages(&a));
-    a.tx().write(false, || [&b"still works"[..]].into_iter()).expect("sound");
+    assert!(
+        pages(&a) <= 3,
+        "{} pages: control, and one per ring",
+        pages(&a)
+    );
+    a.tx()
+        .write(false, || [&b"still works"[..]].into_iter())
+        .expect("sound");
     assert_eq!(read(&b, 100), b"still works");
     assert!(pages(&a) <= 3);
 }
@@ -30,10 +38,14 @@ fn an_idle_ring_holds_one_page_after_much() {
 fn what_is_not_taken_is_not_released() {
     let (a, b) = pair();
     let data: Vec<u8> = (0..).map(byte_at).take(100_000).collect();
-    a.tx().write(false, || [&data[..]].into_iter()).expect("sound");
+    a.tx()
+        .write(false, || [&data[..]].into_iter())
+        .expect("sound");
     a.tx().release_unused();
     assert_eq!(read(&b, 100_000), data);
-    a.tx().write(false, || [&data[..]].into_iter()).expect("sound");
+    a.tx()
+        .write(false, || [&data[..]].into_iter())
+        .expect("sound");
     a.tx().set_to_tcp(0);
     assert_eq!(read(&b, 100_000), data);
     let before = pages(&a);
@@ -47,7 +59,9 @@ fn a_ping_pong_stays_on_the_first_page() {
     let data = [5; 1000];
     for _ in 0..2000 {
         for (from, to) in [(&a, &b), (&b, &a)] {
-            from.tx().write(false, || [&data[..]].into_iter()).expect("sound");
+            from.tx()
+                .write(false, || [&data[..]].into_iter())
+                .expect("sound");
             assert_eq!(read(to, 2000), data);
         }
     }

@@ -23,29 +23,44 @@ fn a_handler_sends_and_receives_in_between() {
         let timers = Timers::start();
         let mut random = Random(11);
         let mut into = vec![0; 1 << 16];
-        let enough = || {
-            HANDLED.load(Ordering::Relaxed) >= HANDLERS && SENT.load(Ordering::Relaxed) >= 3000
-        };
+        let enough =
+            || HANDLED.load(Ordering::Relaxed) >= HANDLERS && SENT.load(Ordering::Relaxed) >= 3000;
         // A check that failed takes no more, and room would never come.
         while !enough() && !check.is_finished() {
             let turn = near.take(0).expect("a stream");
-            send_frame(&turn, turn.nested(), MAIN, random.len().min(60_000) as usize);
+            send_frame(
+                &turn,
+                turn.nested(),
+                MAIN,
+                random.len().min(60_000) as usize,
+            );
             drop(turn);
             receive(near, &mut into, &mut random);
         }
         drop(timers);
         DONE.store(true, Ordering::Release);
         // The rest, so that nobody waits for room.
-        while RECEIVED.load(Ordering::Relaxed) < FED.load(Ordering::Acquire) || !FED_ALL.load(Ordering::Acquire) {
+        while RECEIVED.load(Ordering::Relaxed) < FED.load(Ordering::Acquire)
+            || !FED_ALL.load(Ordering::Acquire)
+        {
             receive(near, &mut into, &mut random);
         }
         let turn = near.take(0).expect("a stream");
         turn.tx().finish(FIN);
     });
-    assert_eq!(RECEIVED_SUM.load(Ordering::Relaxed), FED_SUM.load(Ordering::Relaxed));
-    assert_eq!(RECEIVED.load(Ordering::Relaxed), FED.load(Ordering::Relaxed));
+    assert_eq!(
+        RECEIVED_SUM.load(Ordering::Relaxed),
+        FED_SUM.load(Ordering::Relaxed)
+    );
+    assert_eq!(
+        RECEIVED.load(Ordering::Relaxed),
+        FED.load(Ordering::Relaxed)
+    );
     let between = BETWEEN.load(Ordering::Relaxed);
-    println!("{} handlers, {between} in the middle of a turn", HANDLED.load(Ordering::Relaxed));
+    println!(
+        "{} handlers, {between} in the middle of a turn",
+        HANDLED.load(Ordering::Relaxed)
+    );
     assert!(between > 50, "the test tests nothing: {between}");
 }
 
@@ -94,9 +109,14 @@ fn send_frame(stream: &Stream, nested: bool, who: usize, len: usize) {
 
 /// Each frame is whole. A frame that is longer than what is published at once may have others in it: those of handlers, whole as well.
 fn check_frames(far: &Stream) {
-    let mut reader = Reader { far, numbers: [0; 3] };
+    let mut reader = Reader {
+        far,
+        numbers: [0; 3],
+    };
     while reader.frame(0) {}
-    let sent = NUMBERS.each_ref().map(|number| number.load(Ordering::Relaxed));
+    let sent = NUMBERS
+        .each_ref()
+        .map(|number| number.load(Ordering::Relaxed));
     assert_eq!(reader.numbers, sent);
 }
 
@@ -124,7 +144,9 @@ impl Reader<'_> {
         assert_eq!(number, self.numbers[who]);
         self.numbers[who] += 1;
         // Where a handler came in, at the ends of pieces, is said by nobody: both are tried.
-        let whole: Vec<u8> = (0..len as u64).map(|at| byte_at(number * 7 + at + who as u64)).collect();
+        let whole: Vec<u8> = (0..len as u64)
+            .map(|at| byte_at(number * 7 + at + who as u64))
+            .collect();
         for (got, right) in whole.iter().enumerate() {
             while self.handler_frame_next(who) {
                 let mut inner = [0; 16];
@@ -133,7 +155,10 @@ impl Reader<'_> {
             }
             let mut byte = [0; 1];
             assert!(self.bytes(&mut byte));
-            assert_eq!(byte[0], *right, "byte {got} of {len} of frame {number} of {who}");
+            assert_eq!(
+                byte[0], *right,
+                "byte {got} of {len} of frame {number} of {who}"
+            );
         }
     }
 
@@ -176,8 +201,13 @@ impl Reader<'_> {
 fn feed(far: &Stream) {
     let mut random = Random(5);
     while !DONE.load(Ordering::Acquire) {
-        let data: Vec<u8> = (0..random.below(3000)).map(|_| random.next() as u8).collect();
-        let (n, _) = far.tx().write(false, || [&data[..]].into_iter()).expect("sound");
+        let data: Vec<u8> = (0..random.below(3000))
+            .map(|_| random.next() as u8)
+            .collect();
+        let (n, _) = far
+            .tx()
+            .write(false, || [&data[..]].into_iter())
+            .expect("sound");
         FED.fetch_add(n as u64, Ordering::Release);
         FED_SUM.fetch_add(sum(&data[..n]), Ordering::Relaxed);
         if n < data.len() {
@@ -203,7 +233,10 @@ fn receive(near: &Turns<Stream>, into: &mut [u8], random: &mut Random) {
 }
 
 fn sum(bytes: &[u8]) -> u64 {
-    bytes.iter().map(|byte| u64::from(*byte) * u64::from(*byte) + 1).sum()
+    bytes
+        .iter()
+        .map(|byte| u64::from(*byte) * u64::from(*byte) + 1)
+        .sum()
 }
 
 /// Two signals to the calling thread every few microseconds. The second comes into the handler of the first, and none into its own.
@@ -237,9 +270,13 @@ impl Timers {
                 event.sigev_signo = SIGNALS[which];
                 event.sigev_notify_thread_id = libc::gettid();
                 let mut timer = std::mem::zeroed();
-                let made = libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer);
+                let made =
+                    libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer);
                 assert_eq!(made, 0);
-                assert_eq!(libc::timer_settime(timer, 0, &raw const often, ptr::null_mut()), 0);
+                assert_eq!(
+                    libc::timer_settime(timer, 0, &raw const often, ptr::null_mut()),
+                    0
+                );
                 timer
             }
         }))

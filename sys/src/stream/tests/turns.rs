@@ -49,8 +49,13 @@ fn one_who_is_not_there_is_replaced() {
         assert!(a.tx().enter().expect("replaced").orphaned());
     }
     // A thread that has ended, and one of a process that never had the memory.
-    let ended = thread::spawn(rustix::thread::gettid).join().expect("no panic");
-    a.tx().turn().store(ended.as_raw_nonzero().get().cast_unsigned(), Ordering::Relaxed);
+    let ended = thread::spawn(rustix::thread::gettid)
+        .join()
+        .expect("no panic");
+    a.tx().turn().store(
+        ended.as_raw_nonzero().get().cast_unsigned(),
+        Ordering::Relaxed,
+    );
     assert!(a.tx().enter().expect("replaced").orphaned());
     a.rx().turn().store(1, Ordering::Relaxed);
     if std::fs::read("/proc/1/maps").is_err() {
