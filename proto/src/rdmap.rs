@@ -45,7 +45,7 @@ mod work;
 
 pub use self::body::{AtomicOperation, AtomicRequest, AtomicResponse, ReadRequest, Remote};
 pub use self::code::{Code, RdmapError};
-pub use self::engine::{Action, Ahead, Config, Engine, Failure, NoBuffer, PlaceAhead};
+pub use self::engine::{Action, Ahead, Config, Engine, Failure, NoBuffer, PlaceAhead, ReadCopy};
 pub use self::inbound::Received;
 pub use self::line::Line;
 pub use self::opcode::{Carries, Opcode, Row};

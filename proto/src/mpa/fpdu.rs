@@ -13,7 +13,7 @@ pub const ULPDU_LEN_MAX: u16 = 64768;
 /// MULPDU never falls below this, however small the segments of TCP are.
 pub const ULPDU_LEN_MIN: u16 = 128;
 /// The longest FPDU that a peer can announce (ULPDU_Length 65535, with markers), in octets.
-pub const FPDU_LEN_MAX: usize = 65_544 + 4 * 131;
+pub const FPDU_LEN_MAX: usize = 65_544 + 4 * 132;
 
 /// Octets of zero behind a ULPDU of this many.
 #[must_use]

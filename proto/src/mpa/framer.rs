@@ -152,7 +152,8 @@ impl Framer {
         }
     }
 
-    /// Appends an FPDU around the ULPDU that is `head` and behind it `payload`.
+    /// Appends an FPDU around the ULPDU that is `head` and behind it `payload`, which must stay as it is until it has
+    /// been written: the checksum is made now.
     ///
     /// At most 65535 octets in all, of which [`ULPDU_LEN_MAX`](super::ULPDU_LEN_MAX) is the caller's
     /// to observe; longer ones are refused as lost.
@@ -165,6 +166,29 @@ impl Framer {
         payload: Option<(Place, u32)>,
         memory: &impl Source,
     ) -> Result<(), SourceLost> {
+        self.frame_with(head, payload, memory, Self::payload)
+    }
+
+    /// As [`frame`](Self::frame), for payload that others may change meanwhile: takes a copy.
+    ///
+    /// # Errors
+    /// As [`frame`](Self::frame).
+    pub fn frame_copied(
+        &mut self,
+        head: &[u8],
+        payload: Option<(Place, u32)>,
+        memory: &impl Source,
+    ) -> Result<(), SourceLost> {
+        self.frame_with(head, payload, memory, Self::copied_payload)
+    }
+
+    fn frame_with<M: Source>(
+        &mut self,
+        head: &[u8],
+        payload: Option<(Place, u32)>,
+        memory: &M,
+        append: fn(&mut Self, &mut Open, Place, u32, &M) -> Result<(), SourceLost>,
+    ) -> Result<(), SourceLost> {
         let payload_len = payload.map_or(0, |(_, len)| len);
         let ulpdu_len = head.len() + payload_len as usize;
         let length = u16::try_from(ulpdu_len).map_err(|_| SourceLost)?;
@@ -176,7 +200,7 @@ impl Framer {
         self.own_octets(&mut open, &length.to_be_bytes());
         self.own_octets(&mut open, head);
         if let Some((place, len)) = payload
-            && let Err(lost) = self.payload(&mut open, place, len, memory)
+            && let Err(lost) = append(self, &mut open, place, len, memory)
         {
             self.truncate(before);
             return Err(lost);
@@ -195,8 +219,10 @@ impl Framer {
             self.marker_if_due(open);
             let room = self.until_marker(octets.len() as u64) as usize;
             let (run, rest) = octets.split_at_checked(room).unwrap_or((octets, &[]));
-            open.digest(run);
             self.append_own(run);
+            // Of the copy, since what it was copied from may change.
+            let copy = self.own.len().checked_sub(run.len());
+            open.digest(copy.and_then(|at| self.own.get(at..)).unwrap_or(run));
             octets = rest;
         }
     }
@@ -222,6 +248,25 @@ impl Framer {
             });
             self.queued += u64::from(run);
             done += run;
+        }
+        Ok(())
+    }
+
+    fn copied_payload(
+        &mut self,
+        open: &mut Open,
+        place: Place,
+        len: u32,
+        memory: &impl Source,
+    ) -> Result<(), SourceLost> {
+        let mut left = len as usize;
+        memory.show(place, len, |octets| {
+            let octets = octets.get(..left).unwrap_or(octets);
+            left -= octets.len();
+            self.own_octets(open, octets);
+        })?;
+        if left > 0 {
+            return Err(SourceLost);
         }
         Ok(())
     }

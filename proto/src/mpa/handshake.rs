@@ -387,7 +387,7 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::WaitReply => "WAIT_REP",
             Self::WaitRequest => "WAIT_REQ",
             Self::Deciding => "DECIDING",

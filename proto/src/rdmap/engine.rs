@@ -30,6 +30,8 @@ pub struct Config {
     pub extensions: bool,
     /// What to do with a message for which there is no receive.
     pub no_buffer: NoBuffer,
+    /// Whether what a peer reads is copied before it is sent.
+    pub read_copy: ReadCopy,
     /// When payload may be placed before its FPDU is whole.
     pub place_ahead: PlaceAhead,
     /// How long an orderly end may take.
@@ -46,6 +48,7 @@ impl Default for Config {
             marker_check: MarkerCheck::On,
             extensions: false,
             no_buffer: NoBuffer::Terminate,
+            read_copy: ReadCopy::WithCrc,
             place_ahead: PlaceAhead::WithoutCrc,
             drain_limit: Duration::from_secs(2),
         }
@@ -59,6 +62,18 @@ pub enum NoBuffer {
     Terminate,
     /// It waits, and everything behind it, until a receive is posted.
     Wait,
+}
+
+/// When the payload of a Read Response is copied.
+///
+/// Its owner and other peers may write to a region at any time. If they do between the checksum and the system call, the peer that reads sees
+/// a wrong checksum, and ends the connection. (What is *sent* belongs to the engine until it has completed, and is never copied.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadCopy {
+    /// With checksums. Without, nobody can tell.
+    WithCrc,
+    /// Never: for regions that nobody writes while they are read.
+    Never,
 }
 
 /// When [`Engine::ahead`] says anything.
@@ -160,7 +175,7 @@ impl Engine {
             },
             deframer: Deframer::new(markers, terms.crc, config.receive_buffer),
             inbound: Inbound::new(terms, &config),
-            outbound: Outbound::new(terms, config.mulpdu),
+            outbound: Outbound::new(terms, &config),
             actions: VecDeque::new(),
             deadline: None,
             diversion: None,

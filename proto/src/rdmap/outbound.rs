@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::body::{AtomicRequest, AtomicResponse, ReadRequest, Remote};
 use super::code::RdmapError;
+use super::engine::{Config, ReadCopy};
 use super::opcode::Opcode;
 use super::response::{AskedFor, Outstanding, Response};
 use super::terminate::{Terminate, Violation};
@@ -26,6 +27,7 @@ pub(super) struct Outbound {
     outstanding: Outstanding,
     ord: u16,
     mulpdu: u16,
+    copies_reads: bool,
     send_msn: Msn,
     request_msn: Msn,
     answer_msn: Msn,
@@ -62,7 +64,7 @@ enum Stage {
 }
 
 impl Outbound {
-    pub(super) fn new(terms: &Terms, mulpdu: u16) -> Self {
+    pub(super) fn new(terms: &Terms, config: &Config) -> Self {
         let mut outbound = Self {
             framer: Framer::new(terms.send_markers, terms.crc),
             entries: VecDeque::new(),
@@ -70,7 +72,8 @@ impl Outbound {
             next: 0,
             outstanding: Outstanding::default(),
             ord: terms.depths.ord,
-            mulpdu,
+            mulpdu: config.mulpdu,
+            copies_reads: terms.crc && config.read_copy == ReadCopy::WithCrc,
             send_msn: Msn::FIRST,
             request_msn: Msn::FIRST,
             answer_msn: Msn::FIRST,
@@ -338,13 +341,13 @@ impl Outbound {
                     stag: rest.sink.stag,
                     to: rest.sink.to,
                 };
-                self.framer
-                    .frame(
-                        &header.encode(),
-                        place.map(|place| (place, segment.len)),
-                        memory,
-                    )
-                    .map_err(|_| RdmapError::Local)?;
+                let payload = place.map(|place| (place, segment.len));
+                let framed = if self.copies_reads {
+                    self.framer.frame_copied(&header.encode(), payload, memory)
+                } else {
+                    self.framer.frame(&header.encode(), payload, memory)
+                };
+                framed.map_err(|_| RdmapError::Local)?;
                 *sent = segment.offset + segment.len;
                 segment.last
             }

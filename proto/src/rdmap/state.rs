@@ -102,7 +102,7 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::Silent => "SILENT",
             Self::SilentClosing => "SILENT-CLOSING",
             Self::Open => "OPEN",

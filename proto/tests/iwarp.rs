@@ -1,0 +1,28 @@
+//! iWARP: the numbered statements of its checklist, properties, and what changed octets do.
+//!
+//! The number in a test's name (`c79_…`) is that of the statement. The octets are those of RFC 5044's
+//! figures and of vectors that tshark has decoded as good.
+#![forbid(unsafe_code)]
+
+#[path = "iwarp/ddp.rs"]
+mod ddp;
+#[path = "iwarp/end.rs"]
+mod end;
+#[path = "iwarp/enhanced.rs"]
+mod enhanced;
+#[path = "iwarp/extensions.rs"]
+mod extensions;
+#[path = "iwarp/fpdu.rs"]
+mod fpdu;
+#[path = "iwarp/hostile.rs"]
+mod hostile;
+#[path = "iwarp/properties.rs"]
+mod properties;
+#[path = "iwarp/rdmap.rs"]
+mod rdmap;
+#[path = "iwarp/rig.rs"]
+mod rig;
+#[path = "iwarp/startup.rs"]
+mod startup;
+#[path = "iwarp/tables.rs"]
+mod tables;
