@@ -85,3 +85,25 @@ unsafe fn getsockopt(
     }
     rc
 }
+
+/// Through the C library, whose `syscall` our preload library passes on.
+///
+/// # Safety
+/// `value` must have `*len` bytes.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn getsockopt(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: *mut u8,
+    len: *mut u32,
+) -> isize {
+    // SAFETY: what the kernel writes is the caller's to give.
+    let rc =
+        unsafe { libc::syscall(libc::SYS_getsockopt, fd.as_raw_fd(), level, name, value, len) };
+    if rc == 0 {
+        return 0;
+    }
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    -(errno.unwrap_or(libc::EIO) as isize)
+}
