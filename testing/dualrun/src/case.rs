@@ -129,7 +129,11 @@ impl Case {
             // A String takes whatever is written to it.
             let _ = writeln!(faults, "client/server = {combination}: {verdict}");
         }
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
     }
 
     fn prepare(&self, target: &Path) -> Result<Run, String> {

@@ -85,7 +85,14 @@ pub fn compile(program: &Program, build: Build, target: &Path) -> Result<PathBuf
     // A program that runs cannot be overwritten, but it can be replaced.
     let fresh = output.with_extension("new");
     let cc = Command::new("cc")
-        .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .args([
+            "-std=gnu11",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pthread",
+        ])
         .args(build.flags())
         .arg("-I")
         .arg(folder())

@@ -49,13 +49,25 @@ pub struct Combination {
 
 impl Combination {
     /// Neither end: what the kernel does, which is right.
-    pub const NATIVE: Self = Self { client: false, server: false };
+    pub const NATIVE: Self = Self {
+        client: false,
+        server: false,
+    };
     /// Both ends.
-    pub const SOVIA: Self = Self { client: true, server: true };
+    pub const SOVIA: Self = Self {
+        client: true,
+        server: true,
+    };
     /// The client alone.
-    pub const CLIENT: Self = Self { client: true, server: false };
+    pub const CLIENT: Self = Self {
+        client: true,
+        server: false,
+    };
     /// The server alone.
-    pub const SERVER: Self = Self { client: false, server: true };
+    pub const SERVER: Self = Self {
+        client: false,
+        server: true,
+    };
     /// What is compared with [`Self::NATIVE`].
     pub const COMPARED: [Self; 3] = [Self::SOVIA, Self::CLIENT, Self::SERVER];
 

@@ -26,12 +26,8 @@ pub fn under_test(target: &Path) -> Result<PathBuf, String> {
         return fs::canonicalize(&named)
             .map_err(|error| format!("SOVIA_PRELOAD={}: {error}", named.to_string_lossy()));
     }
-    let candidates = ["release", "debug"].map(|profile| {
-        target
-            .join(profile)
-            .join("deps")
-            .join("libsovia.so")
-    });
+    let candidates =
+        ["release", "debug"].map(|profile| target.join(profile).join("deps").join("libsovia.so"));
     candidates
         .iter()
         .filter_map(|path| Some((fs::metadata(path).ok()?.modified().ok()?, path)))

@@ -46,13 +46,19 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/udp", "datagrams"),
     no_connection("connect/unix_listener", "Unix sockets"),
     no_connection("connect/unix_pair", "Unix sockets"),
-    no_connection("connect/itself", "within one process; it does its own warming"),
+    no_connection(
+        "connect/itself",
+        "within one process; it does its own warming",
+    ),
     no_connection("connect/backlog", "short connections stay on TCP"),
     no_connection("epoll/listener", "within its own turns"),
     twin("exec/static_child"),
     twin("exec/static_program"),
     no_connection("fork/prefork", "within its own turns"),
-    stays_on_tcp("limits/low_from_the_start", "there is no room for another file"),
+    stays_on_tcp(
+        "limits/low_from_the_start",
+        "there is no room for another file",
+    ),
     no_connection("shutdown/not_connected", "nothing is connected"),
 ];
 
