@@ -25,6 +25,7 @@ mod handshake;
 mod negotiation;
 mod ring;
 mod startup;
+mod state;
 mod ulpdu;
 
 pub use self::crc::Crc;
@@ -34,11 +35,10 @@ pub use self::fpdu::{
     FPDU_LEN_MAX, MARKER_INTERVAL, ULPDU_LEN_MAX, ULPDU_LEN_MIN, fpdu_len, mulpdu, pad_len,
 };
 pub use self::framer::{Framer, Piece, Place, Source, SourceLost};
-pub use self::handshake::{
-    Handshake, HandshakeMisuse, Outcome, State, Trigger, transition, transitions,
-};
+pub use self::handshake::{Handshake, HandshakeMisuse, Outcome};
 pub use self::negotiation::{Depths, Options, PeerToPeer, Revision, Role, Terms};
 pub use self::startup::{
     Enhanced, Flags, Kind, NOT_NEGOTIATED, PRIVATE_DATA_MAX, Rtr, RtrSet, Startup,
 };
+pub use self::state::{State, Trigger, transition, transitions};
 pub use self::ulpdu::{Pieces, Ulpdu};

@@ -30,8 +30,10 @@
 //! Like everything here the engine does no I/O. After any call take what [`Engine::poll_action`]
 //! has, write what [`Engine::pieces`] has, and call [`Engine::handle_timeout`] when [`Engine::poll_timeout`] says.
 
+mod action;
 mod body;
 mod code;
+mod config;
 mod engine;
 mod inbound;
 mod incoming;
@@ -43,9 +45,11 @@ mod state;
 mod terminate;
 mod work;
 
+pub use self::action::{Action, Failure};
 pub use self::body::{AtomicOperation, AtomicRequest, AtomicResponse, ReadRequest, Remote};
 pub use self::code::{Code, RdmapError};
-pub use self::engine::{Action, Ahead, Config, Engine, Failure, NoBuffer, PlaceAhead, ReadCopy};
+pub use self::config::{Config, NoBuffer, PlaceAhead, ReadCopy};
+pub use self::engine::{Ahead, Engine};
 pub use self::inbound::Received;
 pub use self::line::Line;
 pub use self::opcode::{Carries, Opcode, Row};

@@ -3,6 +3,7 @@
 //! The number in a test's name (`c79_…`) is that of the statement. The octets are those of RFC 5044's
 //! figures and of vectors that tshark has decoded as good.
 #![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "iwarp/ddp.rs"]
 mod ddp;

@@ -1,131 +1,23 @@
 //! One end of a stream in full operation.
 
+mod ahead;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::code::Code;
-use super::inbound::{Brought, Inbound, Received, Way};
+use super::action::{Action, Failure};
+use super::config::Config;
+use super::inbound::{Brought, Inbound, Way};
 use super::incoming::Incoming;
 use super::outbound::Outbound;
 use super::state::{Effect, State, Trigger, transition};
 use super::terminate::{Terminate, Violation};
-use super::work::{Completion, Operation, PostError, Receive, Work, WorkId};
-use crate::ddp::{DdpError, HeaderOctets, Memory, UNTAGGED_LEN};
-use crate::mpa::{
-    Deframer, MarkerCheck, MpaError, Piece, Place, Ready, Role, Terms, ULPDU_LEN_MAX,
-};
+use super::work::{Operation, PostError, Receive, Work};
+use crate::ddp::{DdpError, HeaderOctets, Memory};
+use crate::mpa::{Deframer, MpaError, Piece, Ready, Role, Terms, ULPDU_LEN_MAX};
 
-/// How an engine works; what the two ends need not agree on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// Longest ULPDU to send: [`mulpdu`](crate::mpa::mulpdu) towards hardware, the format's limit towards software.
-    pub mulpdu: u16,
-    /// Octets of the buffer for the socket; at least the longest FPDU.
-    pub receive_buffer: usize,
-    /// No more FPDUs are made while this many octets wait to be written.
-    pub send_window: u64,
-    /// Whether received markers are looked at.
-    pub marker_check: MarkerCheck,
-    /// RFC 7306: immediate data and atomics.
-    pub extensions: bool,
-    /// What to do with a message for which there is no receive.
-    pub no_buffer: NoBuffer,
-    /// Whether what a peer reads is copied before it is sent.
-    pub read_copy: ReadCopy,
-    /// When payload may be placed before its FPDU is whole.
-    pub place_ahead: PlaceAhead,
-    /// How long an orderly end may take.
-    pub drain_limit: Duration,
-}
-
-impl Default for Config {
-    /// Towards software; two seconds for the end.
-    fn default() -> Self {
-        Self {
-            mulpdu: ULPDU_LEN_MAX,
-            receive_buffer: 128 << 10,
-            send_window: 256 << 10,
-            marker_check: MarkerCheck::On,
-            extensions: false,
-            no_buffer: NoBuffer::Terminate,
-            read_copy: ReadCopy::WithCrc,
-            place_ahead: PlaceAhead::WithoutCrc,
-            drain_limit: Duration::from_secs(2),
-        }
-    }
-}
-
-/// What becomes of a message that has no receive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoBuffer {
-    /// It ends the connection (1/2/02), as RFC 5041 has it.
-    Terminate,
-    /// It waits, and everything behind it, until a receive is posted.
-    Wait,
-}
-
-/// When the payload of a Read Response is copied.
-///
-/// Its owner and other peers may write to a region at any time. If they do between the checksum and the system call, the peer that reads sees
-/// a wrong checksum, and ends the connection. (What is *sent* belongs to the engine until it has completed, and is never copied.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadCopy {
-    /// With checksums. Without, nobody can tell.
-    WithCrc,
-    /// Never: for regions that nobody writes while they are read.
-    Never,
-}
-
-/// When [`Engine::ahead`] says anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlaceAhead {
-    /// Never.
-    Never,
-    /// When there is no checksum that could be wrong.
-    WithoutCrc,
-    /// Always. RFC 5044 section 6 does not allow it; a wrong checksum still ends the connection before anything is
-    /// delivered, but what was placed stays.
-    Always,
-}
-
-/// What the driver, or its user, is to know or to do, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// A message is in a receive.
-    Received(Received),
-    /// A work has ended.
-    Completed(Completion),
-    /// A receive has ended without a message.
-    ReceiveFlushed(WorkId),
-    /// The connection fails, for this reason; flushes follow.
-    Failed(Failure),
-    /// Shut the socket down for writing.
-    ShutdownWrite,
-    /// Close the socket.
-    Close,
-}
-
-/// Why a connection fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The peer broke the rules, or something failed here; the peer is told so unless nothing may be sent.
-    Violation(Code),
-    /// The peer says that we did, or that something failed there.
-    Terminated(Terminate),
-    /// The TCP connection was lost.
-    Lost,
-    /// An orderly end took too long.
-    Timeout,
-}
-
-/// Where the next octets of the socket belong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ahead {
-    /// There.
-    pub place: Place,
-    /// So many; what follows them goes into the [`space`](Engine::space).
-    pub len: u32,
-}
+pub use self::ahead::Ahead;
+use self::ahead::Diversion;
 
 /// One end of an RDMA stream over a TCP connection in full operation.
 ///
@@ -147,13 +39,6 @@ pub struct Engine {
     blocked: bool,
     /// The user has been told why this ends.
     failed: bool,
-}
-
-/// A segment whose payload goes from the socket to its place.
-#[derive(Debug, Clone, Copy)]
-struct Diversion {
-    incoming: Incoming,
-    placed: u32,
 }
 
 impl Engine {
@@ -325,105 +210,6 @@ impl Engine {
             Err(violation) => self.violate(violation, now),
         }
         self.report_completions();
-    }
-
-    /// Where the next octets of the socket belong, if they are payload of a long segment that is on
-    /// its way: read them there, and only what follows them into the [`space`](Self::space). Ask again before every read.
-    pub fn ahead(&mut self, memory: &mut impl Memory, now: Duration) -> Option<Ahead> {
-        if self.diversion.is_none() {
-            self.divert(memory, now);
-        }
-        let diversion = self.diversion?;
-        if !self.state.receives() || self.deframer.diverted_left() == 0 {
-            return None;
-        }
-        // Again for every read: the right may have been taken back.
-        match self
-            .inbound
-            .way(&diversion.incoming, &self.outbound, memory)
-        {
-            Ok(Way::To(place)) => Some(Ahead {
-                place: place.advanced(diversion.placed.into()),
-                len: diversion.incoming.payload_len - diversion.placed,
-            }),
-            Ok(Way::Nowhere | Way::Blocked) => None,
-            Err(violation) => {
-                self.violate(violation, now);
-                None
-            }
-        }
-    }
-
-    fn divert(&mut self, memory: &mut impl Memory, now: Duration) {
-        let allowed = match self.config.place_ahead {
-            PlaceAhead::Never => false,
-            PlaceAhead::WithoutCrc => !self.crc,
-            PlaceAhead::Always => true,
-        };
-        // What a responder gets first must be verified before anything follows from it.
-        let verified = !matches!(self.state, State::Silent | State::SilentClosing);
-        let allowed = allowed && verified && self.state.receives();
-        let Some(ulpdu) = self.deframer.arriving(UNTAGGED_LEN).filter(|_| allowed) else {
-            return;
-        };
-        let mut head = [0; UNTAGGED_LEN];
-        ulpdu.copy_to(&mut head);
-        let parsed = Incoming::parse(
-            HeaderOctets::of(&head),
-            ulpdu.len(),
-            self.inbound.extensions(),
-        );
-        // What is wrong with it is said when it is whole.
-        let Some(incoming) = parsed.ok().filter(Incoming::has_payload) else {
-            return;
-        };
-        let Ok(Way::To(place)) = self.inbound.way(&incoming, &self.outbound, memory) else {
-            return;
-        };
-        let mut placed = 0;
-        for octets in ulpdu.pieces_from(incoming.header_len()) {
-            if memory.place(place.advanced(placed), octets).is_err() {
-                self.violate(incoming.local_failure(), now);
-                return;
-            }
-            placed += octets.len() as u64;
-        }
-        self.deframer.divert();
-        self.diversion = Some(Diversion {
-            placed: incoming.payload_len - self.deframer.diverted_left() as u32,
-            incoming,
-        });
-    }
-
-    /// `n` octets have been read to where [`ahead`](Self::ahead) said.
-    pub fn handle_ahead(&mut self, n: u32, memory: &mut impl Memory, now: Duration) {
-        let Some(mut diversion) = self.diversion else {
-            return;
-        };
-        let n = n.min(diversion.incoming.payload_len - diversion.placed);
-        if self.crc {
-            let digested = match self
-                .inbound
-                .way(&diversion.incoming, &self.outbound, memory)
-            {
-                Ok(Way::To(place)) => {
-                    let place = place.advanced(diversion.placed.into());
-                    let deframer = &mut self.deframer;
-                    memory
-                        .show(place, n, |octets| deframer.digest_diverted(octets))
-                        .map_err(|_| diversion.incoming.local_failure())
-                }
-                Ok(Way::Nowhere | Way::Blocked) => Ok(()),
-                Err(violation) => Err(violation),
-            };
-            if let Err(violation) = digested {
-                self.violate(violation, now);
-                return;
-            }
-        }
-        self.deframer.handle_diverted(n as usize);
-        diversion.placed += n;
-        self.diversion = Some(diversion);
     }
 
     fn handle_diverted_fpdu(&mut self, memory: &mut impl Memory, now: Duration) {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::body::{AtomicRequest, AtomicResponse, ReadRequest};
 use super::code::{RdmapError, of_write};
-use super::engine::{Config, NoBuffer};
+use super::config::{Config, NoBuffer};
 use super::incoming::{Incoming, Kind};
 use super::opcode::{Carries, Opcode};
 use super::outbound::Outbound;

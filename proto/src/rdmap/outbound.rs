@@ -1,18 +1,17 @@
 //! What goes out: works and responses, a segment at a time.
 
+mod segment;
+
 use std::collections::VecDeque;
 
-use super::body::{AtomicRequest, AtomicResponse, ReadRequest, Remote};
+use super::body::{AtomicResponse, Remote};
 use super::code::RdmapError;
-use super::engine::{Config, ReadCopy};
+use super::config::{Config, ReadCopy};
 use super::opcode::Opcode;
 use super::response::{AskedFor, Outstanding, Response};
 use super::terminate::{Terminate, Violation};
 use super::work::{Completion, Flushed, Operation, Work, WorkId};
-use crate::ddp::{
-    Access, Cut, HeaderOctets, Memory, Msn, QN_ATOMIC_RESPONSE, QN_REQUEST, QN_SEND, Segment, Stag,
-    TAGGED_LEN, Tagged, UNTAGGED_LEN, Untagged,
-};
+use crate::ddp::{Access, Memory, Msn, QN_ATOMIC_RESPONSE, Stag, TAGGED_LEN, Tagged, Untagged};
 use crate::mpa::{Framer, Place, Rtr, Source, SourceLost, Terms};
 
 /// The sending half of a stream, down to the octets.
@@ -199,87 +198,6 @@ impl Outbound {
         Ok(segment.last)
     }
 
-    fn segment_of(
-        &self,
-        seq: u64,
-        operation: &Operation,
-        sent: u32,
-    ) -> (HeaderOctets, Option<(Place, u32)>, Segment) {
-        let ulp = operation.opcode().control();
-        let untagged = |queue, msn, segment: &Segment, word| Untagged {
-            last: segment.last,
-            ulp,
-            ulp_word: word,
-            queue,
-            msn,
-            mo: segment.offset,
-        };
-        let whole = Segment {
-            offset: 0,
-            len: 0,
-            last: true,
-        };
-        match *operation {
-            Operation::Send {
-                from,
-                len,
-                invalidate,
-                ..
-            } => {
-                let segment = self.cut(len, UNTAGGED_LEN, sent);
-                let word = invalidate.map_or(0, |stag| stag.0);
-                let header = untagged(QN_SEND, self.send_msn, &segment, word);
-                (header.encode(), payload(from, &segment), segment)
-            }
-            Operation::Write { from, len, to } => {
-                let segment = self.cut(len, TAGGED_LEN, sent);
-                let header = Tagged {
-                    last: segment.last,
-                    ulp,
-                    stag: to.stag,
-                    to: to.advanced(segment.offset).to,
-                };
-                (header.encode(), payload(from, &segment), segment)
-            }
-            Operation::Read {
-                len, sink, source, ..
-            } => {
-                let request = ReadRequest {
-                    sink,
-                    len: len_of(len),
-                    source,
-                };
-                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
-                head.push(&request.encode());
-                (head, None, whole)
-            }
-            Operation::Immediate { data, .. } => {
-                let mut head = untagged(QN_SEND, self.send_msn, &whole, 0).encode();
-                head.push(&data);
-                (head, None, whole)
-            }
-            Operation::Atomic { operation, target } => {
-                let request = AtomicRequest {
-                    operation,
-                    id: request_id(seq),
-                    target,
-                };
-                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
-                head.push(&request.encode());
-                (head, None, whole)
-            }
-        }
-    }
-
-    fn cut(&self, len: u64, header_len: usize, sent: u32) -> Segment {
-        let mut cut = Cut::new(len_of(len), self.mulpdu, header_len).starting_at(sent);
-        cut.next().unwrap_or(Segment {
-            offset: sent,
-            len: 0,
-            last: true,
-        })
-    }
-
     fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
         match *operation {
             Operation::Send { .. } | Operation::Immediate { .. } => {
@@ -446,10 +364,6 @@ impl Outbound {
             })
         })
     }
-}
-
-fn payload(from: Place, segment: &Segment) -> Option<(Place, u32)> {
-    (segment.len > 0).then(|| (from.advanced(segment.offset.into()), segment.len))
 }
 
 /// What was posted is no longer than this.

@@ -203,13 +203,12 @@ fn c134_random_octets() {
             Handshake::initiate(Options::default(), b"", NOW).unwrap(),
         ];
         for handshake in &mut handshakes {
-            let key = handshake.output().first().is_some();
-            let key = if key {
-                crate::startup::REPLY
-            } else {
+            let responds = handshake.output().is_empty();
+            let mut frame = hex(if responds {
                 crate::startup::REQUEST
-            };
-            let mut frame = hex(key);
+            } else {
+                crate::startup::REPLY
+            });
             frame.extend(&octets);
             assert!(handshake.handle_octets(&frame) <= 532);
         }

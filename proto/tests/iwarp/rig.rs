@@ -319,7 +319,12 @@ impl Sut {
         let expected = [hex("4147 00000000 00000002 00000001 00000000"), hex(digits)].concat();
         let ulpdus = self.ulpdus();
         let said: Vec<_> = ulpdus.iter().map(|ulpdu| Line(ulpdu).to_string()).collect();
-        assert_eq!(ulpdus, [expected.clone()], "{said:#?} {}", Line(&expected));
+        assert_eq!(
+            ulpdus,
+            std::slice::from_ref(&expected),
+            "{said:#?} {}",
+            Line(&expected)
+        );
         let actions = self.actions();
         let code = Code::new(expected[18] >> 4, expected[18] & 0xf, expected[19]);
         let failure = Action::Failed(Failure::Violation(code));

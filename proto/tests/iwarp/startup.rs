@@ -226,7 +226,7 @@ fn c13_other_revisions_close() {
 fn c14_c15_a_refusal_leaves_tcp_to_its_users() {
     let mut one = initiator(revision_1());
     let mut other = responder();
-    other.handle_octets(&one.output().to_vec());
+    other.handle_octets(one.output());
     other.poll_outcome().unwrap();
     other.reject(b"full").unwrap();
     assert_eq!(other.output(), hex(&format!("{REPLY} 60 01 0004 66756c6c")));

@@ -22,7 +22,7 @@ fn the_messages() {
     for row in Opcode::TABLE {
         let queue = row
             .queue
-            .map_or("tagged".to_owned(), |queue| format!("qn {queue}"));
+            .map_or_else(|| "tagged".to_owned(), |queue| format!("qn {queue}"));
         let carries = match row.carries {
             Carries::Payload => "payload".to_owned(),
             Carries::Body(len) => format!("{len} octets"),

@@ -1,0 +1,96 @@
+//! The segments of works.
+
+use super::super::body::{AtomicRequest, ReadRequest};
+use super::super::work::Operation;
+use super::{Outbound, len_of, request_id};
+use crate::ddp::{
+    Cut, HeaderOctets, QN_REQUEST, QN_SEND, Segment, TAGGED_LEN, Tagged, UNTAGGED_LEN, Untagged,
+};
+use crate::mpa::Place;
+
+impl Outbound {
+    pub(super) fn segment_of(
+        &self,
+        seq: u64,
+        operation: &Operation,
+        sent: u32,
+    ) -> (HeaderOctets, Option<(Place, u32)>, Segment) {
+        let ulp = operation.opcode().control();
+        let untagged = |queue, msn, segment: &Segment, word| Untagged {
+            last: segment.last,
+            ulp,
+            ulp_word: word,
+            queue,
+            msn,
+            mo: segment.offset,
+        };
+        let whole = Segment {
+            offset: 0,
+            len: 0,
+            last: true,
+        };
+        match *operation {
+            Operation::Send {
+                from,
+                len,
+                invalidate,
+                ..
+            } => {
+                let segment = self.cut(len, UNTAGGED_LEN, sent);
+                let word = invalidate.map_or(0, |stag| stag.0);
+                let header = untagged(QN_SEND, self.send_msn, &segment, word);
+                (header.encode(), payload(from, &segment), segment)
+            }
+            Operation::Write { from, len, to } => {
+                let segment = self.cut(len, TAGGED_LEN, sent);
+                let header = Tagged {
+                    last: segment.last,
+                    ulp,
+                    stag: to.stag,
+                    to: to.advanced(segment.offset).to,
+                };
+                (header.encode(), payload(from, &segment), segment)
+            }
+            Operation::Read {
+                len, sink, source, ..
+            } => {
+                let request = ReadRequest {
+                    sink,
+                    len: len_of(len),
+                    source,
+                };
+                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
+                head.push(&request.encode());
+                (head, None, whole)
+            }
+            Operation::Immediate { data, .. } => {
+                let mut head = untagged(QN_SEND, self.send_msn, &whole, 0).encode();
+                head.push(&data);
+                (head, None, whole)
+            }
+            Operation::Atomic { operation, target } => {
+                let request = AtomicRequest {
+                    operation,
+                    id: request_id(seq),
+                    target,
+                };
+                let mut head = untagged(QN_REQUEST, self.request_msn, &whole, 0).encode();
+                head.push(&request.encode());
+                (head, None, whole)
+            }
+        }
+    }
+
+    pub(super) fn cut(&self, len: u64, header_len: usize, sent: u32) -> Segment {
+        let mut cut = Cut::new(len_of(len), self.mulpdu, header_len).starting_at(sent);
+        cut.next().unwrap_or(Segment {
+            offset: sent,
+            len: 0,
+            last: true,
+        })
+    }
+}
+
+fn payload(from: Place, segment: &Segment) -> Option<(Place, u32)> {
+    (segment.len > 0).then(|| (from.advanced(segment.offset.into()), segment.len))
+}
