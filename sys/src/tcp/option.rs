@@ -99,8 +99,16 @@ unsafe fn getsockopt(
     len: *mut u32,
 ) -> isize {
     // SAFETY: what the kernel writes is the caller's to give.
-    let rc =
-        unsafe { libc::syscall(libc::SYS_getsockopt, fd.as_raw_fd(), level, name, value, len) };
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_getsockopt,
+            fd.as_raw_fd(),
+            level,
+            name,
+            value,
+            len,
+        )
+    };
     if rc == 0 {
         return 0;
     }
