@@ -1,17 +1,21 @@
 //! One TCP connection of the program, with all its descriptors in this process.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
+use sys::ledger::{self, Record};
 use sys::lock::Lock;
-use sys::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use sys::stream::Stream;
+use sys::sync::mapped::AtomicU64;
+use sys::sync::{AtomicBool, AtomicU32, Ordering};
 use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
-use crate::flow::{Flow, RECEIVE, SEND};
+use crate::flow::Flow;
 use crate::host::host;
 use crate::kernel::Tcp;
 use crate::meet::{Meeting, Step};
 use crate::reason::Reason;
+use crate::{epoll, handover, share, stat, table};
 
 /// A connection. They live in [`table`](crate::table), and are used again after [`Conn::close`].
 #[derive(Debug)]
@@ -27,6 +31,14 @@ pub struct Conn {
     reason: AtomicU32,
     origin: AtomicU32,
     forked: AtomicBool,
+    /// Where [`share`] is with it, in the middle of a fork.
+    pub(crate) at_fork: AtomicU32,
+    /// Whether a program that is being started counts as a holder.
+    pub(crate) lent: AtomicBool,
+    /// How often others were found to have the socket too.
+    pub(crate) looks: AtomicU32,
+    /// Turns that were taken among processes.
+    pub(crate) entered: AtomicU32,
     /// Calls under way that give the program's buffers to the kernel.
     native_in: AtomicU32,
     native_out: AtomicU32,
@@ -35,9 +47,8 @@ pub struct Conn {
     turnarounds: AtomicU32,
     last: AtomicU32,
     fruitless: AtomicU32,
-    bytes: [AtomicU64; 2],
-    calls: [AtomicU64; 2],
-    sleeps: AtomicU64,
+    /// What `sovia stat` shows, counts among it.
+    record: &'static Record,
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
     pub(crate) low_water: AtomicU32,
     meeting: Lock<Option<Meeting>>,
@@ -82,7 +93,8 @@ pub enum Way {
 }
 
 impl Conn {
-    pub(crate) fn new() -> Self {
+    /// For the place `index`, which is also that of its record in the ledger.
+    pub(crate) fn new(index: usize) -> Self {
         let cpus = wait::cpus();
         Self {
             path: AtomicU32::new(YOUNG),
@@ -93,15 +105,17 @@ impl Conn {
             reason: AtomicU32::new(0),
             origin: AtomicU32::new(0),
             forked: AtomicBool::new(false),
+            at_fork: AtomicU32::new(0),
+            lent: AtomicBool::new(false),
+            looks: AtomicU32::new(0),
+            entered: AtomicU32::new(0),
             native_in: AtomicU32::new(0),
             native_out: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
-            bytes: [AtomicU64::new(0), AtomicU64::new(0)],
-            calls: [AtomicU64::new(0), AtomicU64::new(0)],
-            sleeps: AtomicU64::new(0),
+            record: ledger::record(index),
             low_water: AtomicU32::new(1),
             meeting: Lock::new(None),
             flow: Turns::new(),
@@ -124,6 +138,7 @@ impl Conn {
             .store(origin == Origin::Connected, Ordering::Relaxed);
         self.origin.store(origin as u32, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
+        self.lent.store(false, Ordering::Relaxed);
         self.nonblocking
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
         for count in [&self.native_in, &self.native_out, &self.sleepers] {
@@ -132,16 +147,32 @@ impl Conn {
         for count in [&self.turnarounds, &self.last, &self.fruitless] {
             count.store(0, Ordering::Relaxed);
         }
-        for count in self.bytes.iter().chain(&self.calls).chain([&self.sleeps]) {
+        for count in [&self.at_fork, &self.looks, &self.entered, &self.reason] {
             count.store(0, Ordering::Relaxed);
         }
+        stat::begin(self.record, fd, origin);
         self.low_water.store(1, Ordering::Relaxed);
-        self.path.store(YOUNG, Ordering::Release);
+        self.set_path(YOUNG);
+    }
+
+    /// How many descriptors it has.
+    pub(crate) fn descriptors(&self) -> u32 {
+        self.refs.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has descriptors.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.refs.load(Ordering::Acquire), 1..CLOSING)
     }
 
     /// One descriptor more.
     pub(crate) fn refer(&self) {
         self.refs.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many descriptors this process has of it.
+    pub(crate) fn descriptors(&self) -> u32 {
+        self.refs.load(Ordering::Acquire)
     }
 
     /// One descriptor less; true if it was the last. The place stays taken until [`Conn::close`].
@@ -156,12 +187,13 @@ impl Conn {
 
     /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
     pub fn close(&self, fd: BorrowedFd<'_>) {
-        drop(self.meeting.lock().take());
+        self.end_meeting();
         // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.leave(&self.tcp(fd));
         }
         self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
         self.refs.store(0, Ordering::Release);
     }
 
@@ -170,17 +202,42 @@ impl Conn {
         match self.path.load(Ordering::Acquire) {
             YOUNG => Path::Young,
             MEETING => Path::Meeting,
-            MAPPED => Path::Mapped,
+            MAPPED if self.reason.load(Ordering::Relaxed) == 0 => Path::Mapped,
+            // With rings or without.
             _ => Path::Tcp(Reason::from_number(
                 self.reason.load(Ordering::Relaxed) as u16
             )),
         }
     }
 
+    /// Where its flow counts the doorbells that it rings.
+    pub(crate) fn bells(&self) -> &'static AtomicU64 {
+        &self.record.bells
+    }
+
+    fn set_path(&self, path: u32) {
+        self.path.store(path, Ordering::SeqCst);
+        stat::change(self.record, path + 1, self.reason.load(Ordering::Relaxed));
+    }
+
     /// Whether there are rings.
     #[inline]
     pub fn is_mapped(&self) -> bool {
         self.path.load(Ordering::Acquire) == MAPPED
+    }
+
+    /// Whether the ends are looking for each other.
+    pub(crate) fn is_meeting(&self) -> bool {
+        self.path.load(Ordering::Acquire) == MEETING
+    }
+
+    /// Goes on with the rings that the program before this one had.
+    pub(crate) fn resume(&self, opener: bool, stream: Stream) {
+        self.opener.store(opener, Ordering::Relaxed);
+        let flow = Flow::resume(stream, &self.record.bells);
+        if self.flow.replace(Some(flow)).is_ok() {
+            self.set_path(MAPPED);
+        }
     }
 
     /// Changes with each connection that has this place.
@@ -214,6 +271,24 @@ impl Conn {
         self.forked.store(true, Ordering::Relaxed);
     }
 
+    /// Whether another process may have the socket, for all that this one knows.
+    pub(crate) fn may_be_shared(&self) -> bool {
+        self.forked.load(Ordering::Relaxed) || self.is_inherited()
+    }
+
+    /// It has not.
+    pub(crate) fn set_alone(&self) {
+        self.forked.store(false, Ordering::Relaxed);
+        self.origin
+            .compare_exchange(
+                Origin::Inherited as u32,
+                Origin::Accepted as u32,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .ok();
+    }
+
     /// The TCP connection beneath.
     #[inline]
     pub(crate) fn tcp<'a>(&self, fd: BorrowedFd<'a>) -> Tcp<'a> {
@@ -225,11 +300,31 @@ impl Conn {
 
     /// Stays on TCP for good, unless it is upgraded already.
     pub fn stay_on_tcp(&self, reason: Reason) {
-        drop(self.meeting.lock().take());
+        self.end_meeting();
         if !self.is_mapped() {
             self.reason
                 .store(u32::from(reason.number()), Ordering::Relaxed);
-            self.path.store(TCP, Ordering::Release);
+            self.set_path(TCP);
+        }
+    }
+
+    /// Notes why a connection that has rings is back on TCP.
+    pub(crate) fn note_back(&self, reason: Reason) {
+        let number = u32::from(reason.number());
+        let _ = self
+            .reason
+            .compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+        stat::change(self.record, self.path.load(Ordering::Relaxed) + 1, self.reason.load(Ordering::Relaxed));
+    }
+
+    /// Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted.
+    fn end_meeting(&self) {
+        for _ in 0..TRIES {
+            if let Some(mut meeting) = self.meeting.try_lock() {
+                drop(meeting.take());
+                return;
+            }
+            std::thread::yield_now();
         }
     }
 
@@ -243,6 +338,11 @@ impl Conn {
         count.fetch_add(1, Ordering::SeqCst);
         let native = Native(count);
         (self.path.load(Ordering::SeqCst) != MAPPED).then_some(native)
+    }
+
+    /// Whether this end called `connect`.
+    pub(crate) fn is_opener(&self) -> bool {
+        self.opener.load(Ordering::Relaxed)
     }
 
     /// Whether no call gives a buffer of that direction to the kernel.
@@ -266,7 +366,7 @@ impl Conn {
                 Ordering::Relaxed,
             );
         };
-        if let (Some(total), Some(calls)) = (self.bytes.get(index), self.calls.get(index)) {
+        if let (Some(total), Some(calls)) = (self.record.bytes.get(index), self.record.calls.get(index)) {
             add(total, bytes as u64);
             add(calls, 1);
         }
@@ -277,17 +377,17 @@ impl Conn {
         let index = way as usize;
         let of =
             |counts: &[AtomicU64; 2]| counts.get(index).map_or(0, |n| n.load(Ordering::Relaxed));
-        (of(&self.bytes), of(&self.calls))
+        (of(&self.record.bytes), of(&self.record.calls))
     }
 
     /// Counts a sleep in the kernel.
     pub(crate) fn count_sleep(&self) {
-        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        self.record.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often a call slept in the kernel.
     pub fn sleeps(&self) -> u64 {
-        self.sleeps.load(Ordering::Relaxed)
+        self.record.sleeps.load(Ordering::Relaxed)
     }
 
     /// After a call on TCP: takes the next step towards an upgrade, if it is time.
@@ -309,24 +409,38 @@ impl Conn {
             self.turnarounds.store(turns, Ordering::Relaxed);
         }
         let bytes: u64 = self
+            .record
             .bytes
             .iter()
             .map(|bytes| bytes.load(Ordering::Relaxed))
             .sum();
-        if turns < TURNS && bytes < BYTES {
+        // Eight times as much each time that others were found to have the socket.
+        let patience = 3 * self.looks.load(Ordering::Relaxed);
+        if turns < TURNS << patience && bytes < BYTES << patience {
             return;
         }
         let Some(windows) = host().and_then(|host| host.windows()) else {
             return self.stay_on_tcp(Reason::NoNic);
         };
-        let mut meeting = self.meeting.lock();
-        if self.path.load(Ordering::Acquire) != YOUNG {
+        match share::is_alone(self, fd) {
+            Some(true) => {}
+            Some(false) => return,
+            None => return self.stay_on_tcp(Reason::SharedWithStranger),
+        }
+        // Not in the middle of a fork.
+        let Some(_still) = table::try_freeze() else {
+            return;
+        };
+        let Some(mut meeting) = self.meeting.try_lock() else {
+            return;
+        };
+        if self.path.load(Ordering::Acquire) != YOUNG || self.may_be_shared() {
             return;
         }
         match Meeting::begin(fd, windows) {
             Ok(begun) => {
                 *meeting = Some(begun);
-                self.path.store(MEETING, Ordering::Release);
+                self.set_path(MEETING);
             }
             Err(reason) => {
                 drop(meeting);
@@ -345,13 +459,15 @@ impl Conn {
         };
         match step {
             Step::Wait => {}
-            Step::Met(stream) => {
+            Step::Met(mut stream) => {
                 *meeting = None;
-                if self.flow.replace(Some(Flow::new(stream))).is_ok() {
-                    self.path.store(MAPPED, Ordering::SeqCst);
+                handover::label(self, fd, &mut stream);
+                if self.flow.replace(Some(Flow::new(stream, &self.record.bells))).is_ok() {
+                    self.set_path(MAPPED);
                     if let Some(host) = host() {
                         host.upgraded(fd);
                     }
+                    epoll::upgraded(fd.as_raw_fd(), self);
                 }
             }
             Step::Over(reason) => {
@@ -370,18 +486,15 @@ impl Conn {
     }
 
     /// In the child of a fork: no other thread is here.
-    pub fn forget_threads(&self) {
+    pub(crate) fn forget_threads(&self) {
         self.flow.forget_turns();
-        for count in [&self.native_in, &self.native_out, &self.sleepers] {
-            count.store(0, Ordering::Relaxed);
+        self.sleepers.store(0, Ordering::Relaxed);
+        if !self.is_mapped() {
+            // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
+            for count in [&self.native_in, &self.native_out] {
+                count.store(0, Ordering::Relaxed);
+            }
         }
-    }
-
-    /// Calls `act` with the flow in turns of both sides.
-    pub(crate) fn with_both<R>(&self, act: impl FnOnce(&Flow) -> R) -> Option<R> {
-        let receive = self.flow.take(RECEIVE)?;
-        let _send = self.flow.take(SEND)?;
-        Some(act(&receive))
     }
 }
 
@@ -407,3 +520,4 @@ const TURNS: u32 = 8;
 /// Or after so many bytes.
 const BYTES: u64 = 128 << 10;
 const ASK_EACH: u32 = 32;
+const TRIES: u32 = 100_000;

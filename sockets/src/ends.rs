@@ -7,10 +7,11 @@ use sys::hidden;
 
 use crate::conn::{Conn, Way};
 use crate::flow::{SEND, Stop};
-use crate::table;
+use crate::{epoll, table};
 
 /// The program is about to close `fd`.
 pub fn before_close(fd: RawFd) {
+    epoll::before_close(fd);
     if let Some(conn) = table::remove(fd) {
         sys::socket::with_borrowed(fd, |fd| conn.close(fd));
     }
@@ -28,6 +29,7 @@ pub fn before_replace(old: RawFd, new: RawFd) {
 pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
     if new >= 0 && new != old {
         table::duplicate(old, new);
+        epoll::duplicated(old, new);
     }
     new
 }
@@ -40,6 +42,7 @@ pub fn close_range(
     closes: bool,
 ) -> i32 {
     if closes && first <= last {
+        epoll::before_close_range(first, last);
         table::for_each(|fd, _| {
             if (first..=last).contains(&fd.cast_unsigned()) {
                 before_close(fd);
@@ -64,10 +67,7 @@ pub fn close_range(
     }
 }
 
-/// The program has said whether `fd` is inherited over exec.
-pub fn set_inherited(fd: RawFd, inherited: bool) {
-    let _ = (fd, inherited);
-}
+pub use crate::handover::set_inherited;
 
 /// `shutdown` on a connection with rings. False if the kernel is to do it as well.
 ///
@@ -75,7 +75,7 @@ pub fn set_inherited(fd: RawFd, inherited: bool) {
 /// As `shutdown`.
 pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno> {
     let tcp = conn.tcp(fd);
-    let Some(send) = conn.flow.take(SEND) else {
+    let Some(send) = conn.turn(fd, SEND) else {
         return Ok(false);
     };
     let (reading, writing) = match how {
@@ -103,7 +103,7 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
 /// What `FIONREAD` says of a connection with rings; `None` where the kernel's figure is right.
 pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>) -> Option<i32> {
     let _ = fd.as_raw_fd();
-    let turn = conn.flow.take(crate::flow::RECEIVE)?;
+    let turn = conn.turn(fd, crate::flow::RECEIVE)?;
     if !turn.receives_on_ring() {
         return None;
     }
@@ -113,8 +113,8 @@ pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>) -> Option<i32> {
 }
 
 /// How many bytes a send would take now without waiting, at least; `None` if that direction is on TCP.
-pub fn room(conn: &Conn, _fd: BorrowedFd<'_>) -> Option<usize> {
-    let turn = conn.flow.take(SEND)?;
+pub fn room(conn: &Conn, fd: BorrowedFd<'_>) -> Option<usize> {
+    let turn = conn.turn(fd, SEND)?;
     if !turn.sends_on_ring() {
         return None;
     }

@@ -19,6 +19,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use sys::errno::Errno;
 use sys::stream::{BACK, Corrupt, FIN, GONE, Rx, SLEEPER, Stream};
+use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
 use crate::kernel::Kernel;
@@ -38,6 +39,7 @@ pub struct Flow {
     read_shut: AtomicU32,
     /// Whether this process has to ring for a sender that waits for room.
     owes_bell: AtomicU32,
+    bells: &'static AtomicU64,
 }
 
 /// Why a call moved no byte.
@@ -104,15 +106,28 @@ pub enum Take {
 }
 
 impl Flow {
-    /// Both ends have agreed on `stream`; all bytes are still on TCP.
-    pub fn new(stream: Stream) -> Self {
+    /// Both ends have agreed on `stream`; all bytes are still on TCP. Counts the doorbells that it rings.
+    pub fn new(stream: Stream, bells: &'static AtomicU64) -> Self {
         stream.holders().fetch_add(1, Ordering::AcqRel);
+        // Somebody may be asleep in the kernel's `poll` by now, who does not know of the ring: the first bytes there wake him.
+        stream.rx().arm();
+        Self::resume(stream, bells)
+    }
+
+    /// Goes on where the program before this one was, in this process or the one that started it: it is counted as a holder already.
+    pub fn resume(stream: Stream, bells: &'static AtomicU64) -> Self {
         Self {
             stream,
             kernel_end: AtomicU32::new(0),
             read_shut: AtomicU32::new(0),
             owes_bell: AtomicU32::new(0),
+            bells,
         }
+    }
+
+    /// Whether both directions have gone back to TCP for good.
+    pub(crate) fn is_back_on_tcp(&self) -> bool {
+        self.stream.tx().to_tcp().is_some() && self.stream.rx().phase() == AFTER
     }
 
     /// The shared memory.
@@ -420,6 +435,18 @@ impl Flow {
         Ok(())
     }
 
+    /// As [`Flow::leave_ring`], and for good, also where this direction never was on the ring. No other call of this process is sending on TCP.
+    ///
+    /// # Errors
+    /// As [`Flow::leave_ring`].
+    pub fn renounce_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        let tx = self.stream.tx();
+        if tx.to_ring().is_none() {
+            tx.set_to_ring(kernel.written()?);
+        }
+        self.leave_ring(kernel)
+    }
+
     /// Asks the peer to go back to TCP with what it sends, and to put there what this end has not taken; in both turns. Receive nothing from
     /// now on; poll [`Flow::came_back`].
     ///
@@ -535,6 +562,7 @@ impl Flow {
     }
 
     fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        self.bells.fetch_add(1, Ordering::Relaxed);
         match kernel.send(&[DOORBELL]) {
             // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself.
             Ok(_) | Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => Ok(()),
@@ -597,14 +625,29 @@ impl Flow {
         self.owes_bell.load(Ordering::Relaxed) != 0
     }
 
+    /// Does the duty of one who was killed in a turn of `side`, perhaps before he rang the peer's doorbell; in such a turn.
+    ///
+    /// # Errors
+    /// TCP's.
+    pub fn ring_for_another(&self, kernel: &impl Kernel, side: usize) -> Result<(), Stop> {
+        if side == RECEIVE {
+            self.owes_bell.store(UNASKED, Ordering::Relaxed);
+            return Ok(());
+        }
+        if self.sends_on_ring() {
+            self.ring_bell_now(kernel)?;
+        }
+        Ok(())
+    }
+
     /// Wakes a sender that sleeps for room, in a turn of side [`SEND`]: its doorbell is a byte of the other direction.
     ///
     /// # Errors
     /// TCP's.
     #[cold]
     pub fn pay_bell(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
-        self.owes_bell.store(0, Ordering::Relaxed);
-        if self.stream.rx().knock() {
+        let unasked = self.owes_bell.swap(0, Ordering::Relaxed) == UNASKED;
+        if self.stream.rx().knock() || unasked {
             self.bell_if_possible(kernel, may_switch)?;
         }
         Ok(())
@@ -814,6 +857,8 @@ const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
 
 const ENDED: u32 = u32::MAX;
+/// In `owes_bell`: whether the sender asked for it or not.
+const UNASKED: u32 = 2;
 /// Its value means nothing; who sees it in a trace may know it.
 const DOORBELL: u8 = 0x07;
 

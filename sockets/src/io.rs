@@ -103,7 +103,7 @@ fn receive_mapped(
     let mut got = 0;
     let mut spin = conn.memory.begin();
     loop {
-        let Some(turn) = conn.flow.take(RECEIVE) else {
+        let Some(turn) = conn.turn(fd, RECEIVE) else {
             // Closed by another thread meanwhile.
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
@@ -220,7 +220,7 @@ fn send_mapped(
     let mut sent = 0;
     let mut spin = conn.memory.begin();
     loop {
-        let Some(turn) = conn.flow.take(SEND) else {
+        let Some(turn) = conn.turn(fd, SEND) else {
             return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
         };
         let pieces = Pieces {
@@ -279,7 +279,7 @@ fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let tcp = conn.tcp(fd);
     let timeout_ms = sys::socket::send_timeout_ms(fd);
     {
-        let Some(turn) = conn.flow.take(RECEIVE) else {
+        let Some(turn) = conn.turn(fd, RECEIVE) else {
             return Ok(());
         };
         if !turn.receives_on_ring() || conn.sleepers.load(Ordering::SeqCst) != 0 {
@@ -294,7 +294,7 @@ fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         }
     }
     {
-        let Some(turn) = conn.flow.take(SEND) else {
+        let Some(turn) = conn.turn(fd, SEND) else {
             return Ok(());
         };
         if !turn.arm_send().map_err(errno_of)? {
@@ -334,7 +334,7 @@ fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 
 #[cold]
 fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.flow.take(SEND) {
+    if let Some(turn) = conn.turn(fd, SEND) {
         // A connection that is gone has woken its sleepers.
         let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
     }

@@ -7,10 +7,16 @@
 
 pub mod conn;
 pub mod ends;
+pub mod epoll;
 pub mod flow;
+pub mod handover;
 pub mod host;
 pub mod io;
 pub mod kernel;
 pub mod meet;
+pub mod poll;
+pub mod ready;
 pub mod reason;
+pub mod share;
+pub mod stat;
 pub mod table;

@@ -3,12 +3,13 @@
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
-use sys::lock::Lock;
+use sys::lock::{Guard, Lock};
 use sys::socket;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
 use crate::conn::{Conn, Origin};
+use crate::share;
 
 /// The connection behind a descriptor; `None` if it is not a connected TCP socket.
 ///
@@ -35,6 +36,11 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let _guard = CHANGES.lock();
     insert_locked(fd, origin)
+}
+
+/// As [`insert`], for a connection that another program began.
+pub(crate) fn insert_resumed(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    insert(fd, Origin::Inherited)
 }
 
 /// Notes that `new` is now the same as `old`, of which it is a duplicate. What `new` was before must have been [removed](remove).
@@ -96,13 +102,27 @@ pub fn for_each(mut visit: impl FnMut(RawFd, &'static Conn)) {
     }
 }
 
-/// Holds the table still, around `fork`.
-pub fn freeze() -> impl Drop {
-    CHANGES.lock()
+/// Holds the table still, as around `fork`, if nobody is changing it.
+pub(crate) fn try_freeze() -> Option<Guard<'static, ()>> {
+    CHANGES.try_lock()
+}
+
+/// Calls `visit` with each connection of this process.
+pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
+    for chunk in CONNS.iter().map_while(OnceLock::get) {
+        chunk
+            .iter()
+            .filter(|conn| conn.is_open())
+            .for_each(&mut visit);
+    }
 }
 
 #[cold]
 fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    if !share::is_home() {
+        // The number means something else to the process whose table this is.
+        return None;
+    }
     let _guard = CHANGES.lock();
     let entry = entry(fd.as_raw_fd())?;
     match entry.load(Ordering::Acquire) {
@@ -142,7 +162,10 @@ fn free_conn() -> Option<u32> {
     (0..chunks).map(|n| (start + n) % chunks).find_map(|index| {
         let chunk = CONNS
             .get(index / CHUNK)?
-            .get_or_init(|| (0..CHUNK).map(|_| Conn::new()).collect());
+            .get_or_init(|| {
+            let first = index / CHUNK * CHUNK;
+            (first..first + CHUNK).map(Conn::new).collect()
+        });
         chunk.get(index % CHUNK)?.claim().then(|| {
             let index = index as u32;
             NEXT.store(index + 1, Ordering::Relaxed);

@@ -14,7 +14,12 @@ use crate::tcp::with_borrowed;
 /// As `epoll_ctl`.
 pub fn add(set: RawFd, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
     control(set, fd, |set, fd| {
-        epoll::add(set, fd, EventData::new_u64(data), EventFlags::from_bits_retain(events))
+        epoll::add(
+            set,
+            fd,
+            EventData::new_u64(data),
+            EventFlags::from_bits_retain(events),
+        )
     })
 }
 
@@ -24,7 +29,12 @@ pub fn add(set: RawFd, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
 /// As `epoll_ctl`.
 pub fn modify(set: RawFd, fd: RawFd, events: u32, data: u64) -> Result<(), Errno> {
     control(set, fd, |set, fd| {
-        epoll::modify(set, fd, EventData::new_u64(data), EventFlags::from_bits_retain(events))
+        epoll::modify(
+            set,
+            fd,
+            EventData::new_u64(data),
+            EventFlags::from_bits_retain(events),
+        )
     })
 }
 
@@ -39,7 +49,10 @@ pub fn delete(set: RawFd, fd: RawFd) -> Result<(), Errno> {
 /// Which of `events` (those of `poll`) the kernel shows for `fd` now, and the errors that it always shows.
 pub fn shows(fd: RawFd, events: u16) -> u16 {
     with_borrowed(fd, |fd| {
-        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::from_bits_retain(events))];
+        let mut fds = [PollFd::from_borrowed_fd(
+            fd,
+            PollFlags::from_bits_retain(events),
+        )];
         match poll(&mut fds, Some(&rustix::time::Timespec::default())) {
             Ok(1..) => fds[0].revents().bits(),
             _ => 0,

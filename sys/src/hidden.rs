@@ -5,7 +5,7 @@
 //! are known to [`is_hidden`].
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
@@ -38,6 +38,12 @@ impl Hidden {
         let fd = fd.into_raw_fd();
         mark(fd, true);
         Self(fd)
+    }
+
+    /// As [`Hidden::adopt`], by number; `None` if nothing is open there.
+    pub fn adopt_number(fd: RawFd) -> Option<Self> {
+        // SAFETY: a number that is open, of which nobody in this process knows: it came over exec, and is marked as ours from now on.
+        crate::socket::is_open(fd).then(|| Self::adopt(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Moves it elsewhere, because the program wants to put its own descriptor at this number.
@@ -107,7 +113,9 @@ pub fn is_hidden(fd: RawFd) -> bool {
 pub fn list() -> impl Iterator<Item = u32> {
     (0u32..).zip(&BITS).flat_map(|(word, bits)| {
         let bits = bits.load(Ordering::Relaxed);
-        (0..64).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| word * 64 + bit)
+        (0..64)
+            .filter(move |bit| bits & (1 << bit) != 0)
+            .map(move |bit| word * 64 + bit)
     })
 }
 

@@ -65,7 +65,11 @@ fn look(socket: &Socket) -> Result<Others, Errno> {
             Err(_) => unseen |= family.may_include(pid, process.as_fd()),
         }
     }
-    Ok(if unseen { Others::Unknown } else { Others::None })
+    Ok(if unseen {
+        Others::Unknown
+    } else {
+        Others::None
+    })
 }
 
 fn has(fds: BorrowedFd<'_>, socket: &Socket) -> Result<bool, Errno> {
@@ -138,7 +142,13 @@ fn ids(pid: i32) -> Option<(i32, i32)> {
 
 /// The parent and the session of a process.
 fn ids_at(process: BorrowedFd<'_>) -> Option<(i32, i32)> {
-    let stat = openat(process, c"stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let stat = openat(
+        process,
+        c"stat",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
     let mut text = [0; 512];
     let n = read(&stat, &mut text).ok()?;
     let text = text.get(..n)?;

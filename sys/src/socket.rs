@@ -11,8 +11,10 @@ use rustix::net::{AddressFamily, SocketType, getpeername, ipproto};
 
 /// Whether `fd` is a TCP socket, over IPv4 or IPv6.
 pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
-    matches!(socket_domain(fd), Ok(AddressFamily::INET | AddressFamily::INET6))
-        && socket_type(fd) == Ok(SocketType::STREAM)
+    matches!(
+        socket_domain(fd),
+        Ok(AddressFamily::INET | AddressFamily::INET6)
+    ) && socket_type(fd) == Ok(SocketType::STREAM)
         && socket_protocol(fd) == Ok(Some(ipproto::TCP))
 }
 
@@ -41,6 +43,14 @@ pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));
 }
 
+/// Resets a connection at once, whoever has it.
+pub fn reset_now(fd: BorrowedFd<'_>) {
+    if rustix::net::connect_unspec(fd).is_err() {
+        reset_on_close(fd);
+        let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Both);
+    }
+}
+
 /// `shutdown(SHUT_WR)`; a connection that is gone has nothing to shut.
 pub fn finish(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
@@ -59,5 +69,7 @@ pub fn with_borrowed<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> R) -> Opt
 }
 
 fn millis(timeout: Option<Duration>) -> i32 {
-    timeout.map_or(-1, |timeout| i32::try_from(timeout.as_millis().max(1)).unwrap_or(i32::MAX))
+    timeout.map_or(-1, |timeout| {
+        i32::try_from(timeout.as_millis().max(1)).unwrap_or(i32::MAX)
+    })
 }

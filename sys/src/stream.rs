@@ -47,7 +47,7 @@ mod unfinished;
 mod write;
 
 pub use held::{Held, Kept};
-pub use own::{Tag, closes_on_exec, cookie};
+pub use own::{Tag, closes_on_exec, cookie, is_stream};
 pub use rx::Rx;
 pub use tx::Tx;
 

@@ -9,6 +9,12 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// The monotonic clock in whole seconds, the same for all processes of a host.
+pub fn seconds() -> u32 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u32::try_from(now.tv_sec).unwrap_or(u32::MAX)
+}
+
 /// The end of a wait that starts now; `None`, here and in every wait, is for ever.
 pub fn deadline(timeout_ms: Option<u64>) -> Option<Instant> {
     now().checked_add(Duration::from_millis(timeout_ms?))

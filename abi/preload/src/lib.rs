@@ -22,6 +22,7 @@ mod file;
 mod host;
 mod option;
 mod outcome;
+mod process;
 mod real;
 mod receive;
 mod send;

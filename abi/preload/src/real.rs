@@ -87,3 +87,10 @@ next! {
     fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t;
     fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t;
 }
+
+// Processes.
+next! {
+    fn _Fork() -> libc::pid_t;
+    fn clone(start: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_tid: *mut libc::pid_t, tls: *mut c_void, child_tid: *mut libc::pid_t) -> c_int;
+    fn fork() -> libc::pid_t;
+}

@@ -8,6 +8,8 @@ use sys::stream::Side;
 
 use super::*;
 
+static BELLS: AtomicU64 = AtomicU64::new(0);
+
 /// One direction of a TCP connection.
 struct Pipe {
     bytes: RefCell<VecDeque<u8>>,
@@ -242,7 +244,7 @@ fn ends<'a>(pipes: &'a [Pipe; 2]) -> [End<'a>; 2] {
     let memory = Stream::memory().expect("memfd");
     let other = memory.try_clone().expect("dup");
     let end = |stream, out, input| End {
-        flow: Flow::new(stream),
+        flow: Flow::new(stream, &BELLS),
         kernel: Model { out, input },
         sent: 0,
         received: 0,

@@ -1,7 +1,8 @@
 //! What is this process's alone in a stream's descriptor: a file position nobody else can move, kept over `fork` and `exec`.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek, tell};
 
@@ -81,6 +82,16 @@ impl Tag {
             side: if position & 4 == 0 { Side::A } else { Side::B },
             opener: position & 2 != 0,
         })
+    }
+}
+
+/// Whether descriptor `fd` is the memory of a stream.
+pub fn is_stream(fd: RawFd) -> bool {
+    let mut target = [MaybeUninit::uninit(); 64];
+    let name = format_args!("/proc/self/fd/{fd}").to_string();
+    match rustix::fs::readlinkat_raw(rustix::fs::CWD, name, &mut target) {
+        Ok((target, _)) => target.starts_with(b"/memfd:sovia-stream"),
+        Err(_) => false,
     }
 }
 

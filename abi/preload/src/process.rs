@@ -1,0 +1,105 @@
+//! fork and its kin: a process becomes two.
+
+use std::ffi::{c_int, c_void};
+
+use libc::pid_t;
+use sockets::share;
+
+use crate::outcome::keeping_errno;
+use crate::real;
+
+/// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself (`daemon`,
+/// `forkpty`); here is seen only whether it succeeded.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fork() -> pid_t {
+    // SAFETY: the program's own call.
+    let pid = unsafe { real::fork() };
+    if pid < 0 {
+        keeping_errno(share::take_back_fork);
+    }
+    pid
+}
+
+/// POSIX. The C library runs no handlers for it.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn _Fork() -> pid_t {
+    // SAFETY: the program's own call.
+    forking(|| unsafe { real::_Fork() })
+}
+
+/// Linux. A thread, and a process that shares memory or is a guest in it as after `vfork`, need nothing.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn clone(
+    start: extern "C" fn(*mut c_void) -> c_int,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent_tid: *mut pid_t,
+    tls: *mut c_void,
+    child_tid: *mut pid_t,
+) -> c_int {
+    if flags & libc::CLONE_VM != 0 {
+        // SAFETY: the program's own call. Those of the last three that it did not pass it does not ask for by the flags.
+        return unsafe { real::clone(start, stack, flags, argument, parent_tid, tls, child_tid) };
+    }
+    let inner = Start { start, argument };
+    let inner = (&raw const inner).cast_mut().cast();
+    forking(|| {
+        // SAFETY: as above. The child has a copy of this stack, though it runs on another.
+        unsafe { real::clone(begin, stack, flags, inner, parent_tid, tls, child_tid) }
+    })
+}
+
+/// What the program wants its child to run.
+struct Start {
+    start: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+}
+
+extern "C" fn begin(inner: *mut c_void) -> c_int {
+    share::in_child();
+    // SAFETY: `clone` passed it, and its memory is copied.
+    let inner = unsafe { &*inner.cast::<Start>() };
+    (inner.start)(inner.argument)
+}
+
+/// Does what fork handlers do, around a call that makes a child and runs none.
+pub(crate) fn forking<P: Into<i64> + Copy>(fork: impl FnOnce() -> P) -> P {
+    keeping_errno(share::before_fork);
+    let pid = fork();
+    match pid.into() {
+        0 => share::in_child(),
+        pid => keeping_errno(|| {
+            share::after_fork();
+            if pid < 0 {
+                share::take_back_fork();
+            }
+        }),
+    }
+    pid
+}
+
+extern "C" fn before() {
+    keeping_errno(share::before_fork);
+}
+
+extern "C" fn after() {
+    keeping_errno(share::after_fork);
+}
+
+extern "C" fn in_child() {
+    keeping_errno(share::in_child);
+}
+
+extern "C" fn start() {
+    keeping_errno(|| {
+        sys::fork::settle();
+        // SAFETY: plain functions that live as long as the program. If the C library has no memory for them the program will not get far.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+    });
+}
+
+/// Run by the dynamic linker before the program begins.
+#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
+#[used]
+static START: extern "C" fn() = start;

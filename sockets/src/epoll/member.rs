@@ -1,0 +1,363 @@
+//! A member of a set.
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use sys::errno::Errno;
+use sys::{epoll, tcp};
+
+use super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, Set, token};
+use crate::conn::Conn;
+use crate::ready::{self, ALWAYS, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
+use crate::table;
+
+/// A member, as the program registered it, and what it was told of it.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) fd: RawFd,
+    pub(super) what: What,
+    /// Events waited for, and flags.
+    pub(super) events: u32,
+    pub(super) data: u64,
+    /// What the kernel was told to report, under our token; `None` where it has the program's own registration.
+    pub(super) captured: Option<u32>,
+    /// What the kernel said that has not been passed on.
+    said: u32,
+    /// The kernel said that both directions have ended.
+    hung_up: bool,
+    /// Reported [`ONCE`], and not modified since.
+    fired: bool,
+    /// Among those that each wait looks at.
+    pub(super) hot: bool,
+    /// How often in a row there was nothing to report.
+    pub(super) fruitless: u32,
+    /// What the program knows of an edge-triggered member.
+    told: Marks,
+}
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// A connection, the `generation`th at its place.
+    Connection {
+        conn: &'static Conn,
+        generation: u32,
+    },
+    /// Another set.
+    Set(&'static Set),
+    /// Only the kernel knows.
+    Other,
+    /// Nothing: the place is free.
+    Nothing,
+}
+
+/// What became of getting ready to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Armed {
+    /// There is something to report.
+    Awake,
+    /// It is no member any more.
+    Gone,
+    /// One may sleep, but not for long if `nap`.
+    Quiet { nap: bool },
+}
+
+impl What {
+    pub(super) fn of(fd: RawFd) -> Self {
+        if let Some(conn) = tcp::with_borrowed(fd, table::connection).flatten() {
+            return Self::Connection {
+                conn,
+                generation: conn.generation(),
+            };
+        }
+        super::known(fd).map_or(Self::Other, Self::Set)
+    }
+
+    /// Whether it is to be captured.
+    #[inline]
+    pub(super) fn is_in_memory(&self) -> bool {
+        match *self {
+            Self::Connection { conn, generation } => {
+                conn.is_mapped() && conn.generation() == generation
+            }
+            Self::Set(set) => set.is_in_memory(),
+            Self::Other | Self::Nothing => false,
+        }
+    }
+}
+
+impl Member {
+    pub(super) fn new(fd: RawFd, what: What, event: Event) -> Self {
+        Self {
+            fd,
+            what,
+            events: event.events,
+            data: event.data,
+            captured: None,
+            said: 0,
+            hung_up: false,
+            fired: false,
+            hot: false,
+            fruitless: 0,
+            told: UNTOLD,
+        }
+    }
+
+    /// As the program now has it.
+    pub(super) fn modify(&mut self, event: Event) {
+        self.events = event.events;
+        self.data = event.data;
+        self.fired = false;
+        self.said = 0;
+        self.told = UNTOLD;
+        self.fruitless = 0;
+    }
+
+    /// Whether it is still the connection or set that it was registered as.
+    pub(super) fn is_same(&self) -> bool {
+        match self.what {
+            What::Connection { conn, generation } => {
+                conn.generation() == generation
+                    && table::known(self.fd).is_some_and(|now| std::ptr::eq(now, conn))
+            }
+            What::Set(set) => super::known(self.fd).is_some_and(|now| std::ptr::eq(now, set)),
+            What::Other | What::Nothing => false,
+        }
+    }
+
+    /// Whether it is that connection.
+    pub(super) fn is(&self, other: &Conn) -> bool {
+        matches!(self.what, What::Connection { conn, generation }
+            if std::ptr::eq(conn, other) && generation == other.generation())
+    }
+
+    /// What is waited for.
+    #[inline]
+    pub(super) fn interest(&self) -> u32 {
+        self.events & !FLAGS | ALWAYS
+    }
+
+    #[inline]
+    fn is_edge(&self) -> bool {
+        self.events & EDGE != 0
+    }
+
+    /// Which of its events the program is to be told now.
+    #[inline]
+    pub(super) fn news(&self) -> u32 {
+        self.news_and_marks().0
+    }
+
+    /// As [`Member::news`], and from now on the program knows.
+    #[inline]
+    pub(super) fn tell(&mut self) -> u32 {
+        let (news, marks) = self.news_and_marks();
+        self.said = 0;
+        if news != 0 {
+            self.fruitless = 0;
+            self.fired = self.events & ONCE != 0;
+            if let Some(marks) = marks {
+                self.told = Marks {
+                    full_at: if news & WRITE != 0 {
+                        marks.full_at
+                    } else {
+                        self.told.full_at
+                    },
+                    ..marks
+                };
+            }
+        }
+        news
+    }
+
+    /// Whether it waits to be modified.
+    #[inline]
+    pub(super) fn is_fired(&self) -> bool {
+        self.fired
+    }
+
+    #[inline]
+    fn news_and_marks(&self) -> (u32, Option<Marks>) {
+        if self.fired {
+            return (0, None);
+        }
+        match self.what {
+            What::Connection { conn, generation } if conn.generation() == generation => {
+                self.news_of(conn)
+            }
+            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => {
+                (READ & self.events, None)
+            }
+            _ => (0, None),
+        }
+    }
+
+    #[inline]
+    fn news_of(&self, conn: &Conn) -> (u32, Option<Marks>) {
+        let interest = self.interest();
+        if !self.is_edge() {
+            let look = with(self.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+            return (self.shown(look) & interest, None);
+        }
+        let Some((look, marks)) = with(self.fd, |fd| ready::look_closely(conn, fd)) else {
+            return (0, None);
+        };
+        let shown = self.shown(look) & interest;
+        let edge = self.said & look.ask & interest != 0
+            || (shown & !WRITE != 0 && marks.input != self.told.input)
+            || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
+        (if edge { shown } else { 0 }, Some(marks))
+    }
+
+    #[inline]
+    fn shown(&self, look: Look) -> u32 {
+        let mut shown = look.ready | self.said & look.ask;
+        if self.hung_up {
+            shown |= u32::from(epoll::shows(self.fd, 0)) & ALWAYS;
+        }
+        shown
+    }
+
+    /// The kernel has reported its token. Whether to look at it from now on.
+    pub(super) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
+        self.said |= events;
+        self.hung_up |= events & ready::HUP != 0;
+        if events & (RDHUP | ALWAYS) != 0
+            && let What::Connection { conn, .. } = self.what
+        {
+            with(self.fd, |fd| Some(ready::note_end(conn, fd)));
+        }
+        if self.fired && self.captured.is_some_and(|now| now & EDGE == 0) {
+            // It would be reported again and again.
+            let _ = self.register(EDGE, index, instance, false);
+        }
+        !self.fired
+    }
+
+    /// Has the kernel report our token instead of the program's data.
+    pub(super) fn capture(&mut self, index: u32, instance: Instance) -> Result<(), Errno> {
+        let wake = self.first_wake();
+        if self.events & EXCLUSIVE != 0 {
+            // The kernel modifies no such member.
+            epoll::delete(instance, self.fd)?;
+            epoll::add(instance, self.fd, wake, token::of(index))?;
+        } else {
+            epoll::modify(instance, self.fd, wake, token::of(index))?;
+        }
+        self.captured = Some(wake);
+        self.told = UNTOLD;
+        if let What::Connection { conn, .. } = self.what
+            && let Some((look, marks)) = with(self.fd, |fd| ready::look_closely(conn, fd))
+            && look.ready & READ == 0
+        {
+            self.told = marks;
+        }
+        Ok(())
+    }
+
+    /// Adds it to the kernel's instance, under our token.
+    pub(super) fn add_captured(&mut self, index: u32, instance: Instance) -> Result<(), Errno> {
+        if self.events & EXCLUSIVE != 0 && self.events & !EXCLUSIVE_MAY != 0 {
+            return Err(Errno::INVAL);
+        }
+        let wake = self.first_wake();
+        epoll::add(instance, self.fd, wake, token::of(index))?;
+        self.captured = Some(wake);
+        Ok(())
+    }
+
+    /// Before it is known what lies where: everything that may wake.
+    fn first_wake(&self) -> u32 {
+        self.events & (EDGE | !FLAGS) | IN | RDHUP
+    }
+
+    /// Before somebody sleeps: takes doorbells away, arms, has the kernel report what it must, looks once more.
+    pub(super) fn arm(&mut self, index: u32, instance: Instance, shared: bool) -> Armed {
+        if self.fired {
+            return Armed::Quiet { nap: false };
+        }
+        let What::Connection { conn, .. } = self.what else {
+            return Armed::Quiet { nap: false };
+        };
+        let edge = self.is_edge();
+        let interest = self.interest();
+        let Some(bed) = with(self.fd, |fd| Some(ready::lie_down(conn, fd, interest, edge))) else {
+            return Armed::Gone;
+        };
+        // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.
+        let once = edge || !(bed.carried || shared);
+        let wake = bed.wake | if once { EDGE } else { 0 };
+        if self.register(wake, index, instance, false).is_err() {
+            return Armed::Gone;
+        }
+        if self.news() != 0 {
+            Armed::Awake
+        } else {
+            Armed::Quiet { nap: bed.nap }
+        }
+    }
+
+    /// As [`Member::arm`] for another set, which somebody who sleeps on this one then sleeps on too.
+    pub(super) fn arm_set(&self, set: &Set) -> Armed {
+        match set.lie_down(self.fd) {
+            Rest::Awake => Armed::Awake,
+            Rest::Asleep(bed) => Armed::Quiet { nap: bed.nap },
+        }
+    }
+
+    /// After a change: sees to it that the kernel reports what only it knows.
+    pub(super) fn widen(&mut self, index: u32, instance: Instance) -> Result<(), Errno> {
+        let What::Connection { conn, .. } = self.what else {
+            return Ok(());
+        };
+        let look = with(self.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+        let needed = look.ask & self.interest() & !ALWAYS;
+        let now = self.captured.unwrap_or(0);
+        if needed == 0 {
+            return Ok(());
+        }
+        let flags = self.events & EDGE;
+        // A change reports an edge again.
+        let again = flags != 0 || self.events & ONCE != 0;
+        let wake = needed | now & !(EDGE | OUT) | flags;
+        if again || wake & !now != 0 || now & EDGE != flags {
+            self.register(wake, index, instance, true)?;
+        }
+        Ok(())
+    }
+
+    /// Wakes one who sleeps in the kernel's instance: the connection can nearly always be written to, for it carries doorbells.
+    pub(super) fn wake_sleeper(&mut self, index: u32, instance: Instance) {
+        // Who is not woken by this has been woken by the end of the connection.
+        let _ = self.register(IN | RDHUP | OUT | EDGE, index, instance, true);
+    }
+
+    fn register(
+        &mut self,
+        wake: u32,
+        index: u32,
+        instance: Instance,
+        again: bool,
+    ) -> Result<(), Errno> {
+        if self.captured == Some(wake) && !again {
+            return Ok(());
+        }
+        epoll::modify(instance, self.fd, wake, token::of(index))?;
+        self.captured = Some(wake);
+        Ok(())
+    }
+}
+
+#[inline]
+fn with<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> Option<R>) -> Option<R> {
+    tcp::with_borrowed(fd, act).flatten()
+}
+
+/// Of a member of which nothing was told yet: whatever there is, is new.
+const UNTOLD: Marks = Marks {
+    input: u64::MAX,
+    sent: 0,
+    full_at: 0,
+};
+
+/// With [`EXCLUSIVE`] the kernel allows no more.
+const EXCLUSIVE_MAY: u32 = IN | OUT | ALWAYS | EDGE | EXCLUSIVE | 1 << 29;

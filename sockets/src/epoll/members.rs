@@ -1,0 +1,425 @@
+//! The members of one set, and which of them are hot.
+
+use std::os::fd::RawFd;
+
+use sys::errno::Errno;
+
+use super::member::{Armed, Member, What};
+use super::{Event, Instance, places, token};
+use crate::conn::Conn;
+
+/// The members of one set. All calls are made under the set's lock.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// By index, which tokens hold; free places are [`What::Nothing`].
+    list: Vec<Member>,
+    free: Vec<u32>,
+    /// By descriptor: index plus 1.
+    by_fd: Vec<u32>,
+    /// Looked at by each wait. Never needs to grow in one: it has room for all.
+    hot: Vec<u32>,
+    /// Other sets.
+    sets: Vec<u32>,
+    /// Where the next look begins, so that who fills the program's buffer does not fill it each time.
+    next: usize,
+    /// After how many waits the kernel is looked at again, and how many are left.
+    kernel_gap: u32,
+    kernel_in: u32,
+    pub(super) instance: Instance,
+    /// Other processes may wait on the kernel's instance too.
+    pub(super) shared: bool,
+    /// How many are captured, how many are connections.
+    pub(super) captured: u32,
+    pub(super) connections: u32,
+}
+
+impl Members {
+    /// A place for a member that is about to be added.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub(super) fn reserve(&mut self, fd: RawFd) -> Result<u32, Errno> {
+        let by_fd = usize::try_from(fd).map_err(|_| Errno::BADF)? + 1;
+        let more = by_fd.saturating_sub(self.by_fd.len());
+        let index = match self.free.last() {
+            Some(index) => *index,
+            None => u32::try_from(self.list.len()).map_err(|_| Errno::NOMEM)?,
+        };
+        let all = self.list.len() + 1;
+        if all > token::MEMBERS_MAX
+            || self.by_fd.try_reserve(more).is_err()
+            || self.list.try_reserve(1).is_err()
+            || self.free.try_reserve(all - self.free.len()).is_err()
+            || self.hot.try_reserve(all - self.hot.len()).is_err()
+            || self.sets.try_reserve(1).is_err()
+        {
+            return Err(Errno::NOMEM);
+        }
+        if more > 0 {
+            self.by_fd.resize(by_fd, 0);
+        }
+        Ok(index)
+    }
+
+    /// Puts a member at the place that was [reserved](Members::reserve). What had its descriptor before is no member any more.
+    pub(super) fn insert(&mut self, index: u32, member: Member) {
+        if let Some(old) = self.index_of(member.fd) {
+            self.remove(old);
+        }
+        let fd = member.fd;
+        self.captured += u32::from(member.captured.is_some());
+        self.connections += u32::from(matches!(member.what, What::Connection { .. }));
+        if matches!(member.what, What::Set(_)) {
+            self.sets.push(index);
+        }
+        if self.free.last() == Some(&index) {
+            self.free.pop();
+        }
+        match self.list.get_mut(index as usize) {
+            Some(place) => *place = member,
+            None => self.list.push(member),
+        }
+        if let Some(entry) = self.by_fd.get_mut(fd.cast_unsigned() as usize) {
+            *entry = index + 1;
+        }
+        places::note_member(fd);
+        // The kernel may have something of the new one.
+        self.kernel_gap = 1;
+        self.kernel_in = 1;
+    }
+
+    /// The member at an index from a token or a list.
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Member> {
+        self.list.get_mut(index as usize)
+    }
+
+    /// Where the member with that descriptor is.
+    pub(super) fn index_of(&self, fd: RawFd) -> Option<u32> {
+        self.by_fd
+            .get(usize::try_from(fd).ok()?)
+            .and_then(|entry| entry.checked_sub(1))
+    }
+
+    /// Where the members are that are that connection, under whatever descriptor.
+    pub(super) fn find(&self, fd: RawFd, conn: &Conn, everywhere: bool) -> Option<u32> {
+        if let Some(index) = self.index_of(fd) {
+            return Some(index);
+        }
+        let found = everywhere.then(|| self.list.iter().position(|member| member.is(conn)))?;
+        u32::try_from(found?).ok()
+    }
+
+    /// Forgets a member. What the kernel has of it is the caller's business.
+    pub(super) fn remove(&mut self, index: u32) {
+        let Some(place) = self.list.get_mut(index as usize) else {
+            return;
+        };
+        let member = std::mem::replace(place, Member::new(-1, What::Nothing, NO_EVENT));
+        if matches!(member.what, What::Nothing) {
+            return;
+        }
+        self.captured -= u32::from(member.captured.is_some());
+        self.connections -= u32::from(matches!(member.what, What::Connection { .. }));
+        self.sets.retain(|other| *other != index);
+        self.hot.retain(|other| *other != index);
+        self.disown(member.fd, index);
+        self.free.push(index);
+    }
+
+    /// The descriptor of a member is closed, while the member lives on as a duplicate.
+    pub(super) fn disown(&mut self, fd: RawFd, index: u32) {
+        if let Ok(at) = usize::try_from(fd)
+            && let Some(entry) = self.by_fd.get_mut(at)
+            && *entry == index + 1
+        {
+            *entry = 0;
+            places::forget_member(fd);
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        for index in 0..self.list.len() {
+            self.remove(index as u32);
+        }
+        *self = Self::default();
+    }
+
+    /// Has each wait look at a member.
+    #[inline]
+    pub(super) fn heat(&mut self, index: u32) {
+        if let Some(member) = self.list.get_mut(index as usize)
+            && member.captured.is_some()
+            && !member.hot
+        {
+            member.hot = true;
+            self.hot.push(index);
+        }
+    }
+
+    /// Captures a member that has become one of ours.
+    pub(super) fn capture(&mut self, index: u32) {
+        let instance = self.instance;
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return;
+        };
+        if member.captured.is_some() || !member.what.is_in_memory() {
+            return;
+        }
+        if member.capture(index, instance).is_ok() {
+            self.captured += 1;
+            self.heat(index);
+        }
+    }
+
+    /// Captures the other sets that have got members with rings since.
+    pub(super) fn capture_sets(&mut self) {
+        for at in 0..self.sets.len() {
+            if let Some(index) = self.sets.get(at).copied() {
+                self.capture(index);
+            }
+        }
+    }
+
+    /// A member may have become a connection since it was added.
+    pub(super) fn classify(&mut self, index: u32) {
+        if let Some(member) = self.list.get_mut(index as usize)
+            && matches!(member.what, What::Other)
+        {
+            member.what = What::of(member.fd);
+            self.connections += u32::from(matches!(member.what, What::Connection { .. }));
+        }
+    }
+
+    /// Whether this wait is to look at the kernel. Each of them does while the kernel has news, then fewer and fewer.
+    #[inline]
+    pub(super) fn kernel_is_due(&mut self) -> bool {
+        self.kernel_in = self.kernel_in.saturating_sub(1);
+        self.kernel_in == 0
+    }
+
+    /// The kernel has been looked at.
+    pub(super) fn kernel_had(&mut self, news: bool) {
+        self.kernel_gap = if news {
+            1
+        } else {
+            (self.kernel_gap * 2).clamp(1, KERNEL_EACH)
+        };
+        self.kernel_in = self.kernel_gap;
+    }
+
+    /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before.
+    #[inline]
+    pub(super) fn tell(&mut self, events: &mut [Event], told: usize) -> usize {
+        let mut told = told;
+        let mut left = self.hot.len();
+        let mut at = self.next;
+        while left > 0 && told < events.len() {
+            left -= 1;
+            if at >= self.hot.len() {
+                at = 0;
+            }
+            let Some(index) = self.hot.get(at).copied() else {
+                break;
+            };
+            let Some(member) = self.list.get_mut(index as usize) else {
+                break;
+            };
+            let news = member.tell();
+            if news != 0 {
+                if let Some(event) = events.get_mut(told) {
+                    *event = Event {
+                        events: news,
+                        data: member.data,
+                    };
+                    told += 1;
+                }
+                at += 1;
+                continue;
+            }
+            member.fruitless = member.fruitless.saturating_add(1);
+            if member.is_fired() || (member.fruitless > PATIENCE && self.cools(index)) {
+                self.cool(at);
+            } else {
+                at += 1;
+            }
+        }
+        self.next = at;
+        told
+    }
+
+    /// Whether a member needs no look until its doorbell rings.
+    #[cold]
+    fn cools(&mut self, index: u32) -> bool {
+        let (instance, shared) = (self.instance, self.shared);
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return true;
+        };
+        if matches!(member.what, What::Set(_)) {
+            return false;
+        }
+        member.fruitless = 0;
+        match member.arm(index, instance, shared) {
+            Armed::Awake | Armed::Quiet { nap: true } => false,
+            Armed::Quiet { nap: false } | Armed::Gone => true,
+        }
+    }
+
+    fn cool(&mut self, at: usize) {
+        if at < self.hot.len() {
+            let index = self.hot.swap_remove(at);
+            if let Some(member) = self.list.get_mut(index as usize) {
+                member.hot = false;
+            }
+        }
+    }
+
+    /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.
+    pub(super) fn hear(&mut self, events: &mut [Event], count: usize) -> usize {
+        let mut kept = 0;
+        let instance = self.instance;
+        for at in 0..count.min(events.len()) {
+            let Some(event) = events.get(at).copied() else {
+                break;
+            };
+            let Some(index) = token::member(event.data) else {
+                if let Some(place) = events.get_mut(kept) {
+                    *place = event;
+                    kept += 1;
+                }
+                continue;
+            };
+            if let Some(member) = self.list.get_mut(index as usize)
+                && member.hear(event.events, index, instance)
+            {
+                self.heat(index);
+            }
+        }
+        kept
+    }
+
+    /// How many are other sets.
+    #[inline]
+    pub(super) fn sets_count(&self) -> u32 {
+        self.sets.len() as u32
+    }
+
+    /// Whether a hot member has news.
+    pub(super) fn have_news(&self) -> bool {
+        self.hot.iter().any(|index| {
+            self.list
+                .get(*index as usize)
+                .is_some_and(|member| member.news() != 0)
+        })
+    }
+
+    /// Makes those hot for which the kernel has something, without taking the program's own events from it.
+    pub(super) fn ask_kernel(&mut self) {
+        for at in 0..self.list.len() {
+            let Some(member) = self.list.get_mut(at) else {
+                break;
+            };
+            if let (Some(wake), What::Connection { .. }) = (member.captured, member.what) {
+                let said = sys::epoll::shows(member.fd, (wake & 0xffff) as u16);
+                if said != 0 && member.hear(u32::from(said), at as u32, self.instance) {
+                    self.heat(at as u32);
+                }
+            }
+        }
+    }
+
+    /// Arms all hot members and lets them cool. `None` if one has news; else whether one may only nap.
+    pub(super) fn lie_down(&mut self) -> Option<bool> {
+        let (instance, shared) = (self.instance, self.shared);
+        let mut nap = false;
+        let mut at = 0;
+        while let Some(index) = self.hot.get(at).copied() {
+            let Some(member) = self.list.get_mut(index as usize) else {
+                break;
+            };
+            if matches!(member.what, What::Set(_)) {
+                at += 1;
+                continue;
+            }
+            match member.arm(index, instance, shared) {
+                Armed::Awake => return None,
+                Armed::Quiet { nap: true } => {
+                    nap = true;
+                    at += 1;
+                }
+                Armed::Quiet { nap: false } => self.cool(at),
+                Armed::Gone => self.remove(index),
+            }
+        }
+        self.lie_down_in_sets().map(|short| nap || short)
+    }
+
+    /// Sleeping on this set is sleeping on the sets in it.
+    fn lie_down_in_sets(&mut self) -> Option<bool> {
+        let mut nap = false;
+        for (at, index) in self.sets.iter().enumerate() {
+            let Some(member) = self.list.get(*index as usize) else {
+                continue;
+            };
+            if let (What::Set(set), Some(_)) = (member.what, member.captured) {
+                match member.arm_set(set) {
+                    Armed::Quiet { nap: short } => nap |= short,
+                    Armed::Awake | Armed::Gone => {
+                        self.wake_sets(at);
+                        if member.news() != 0 {
+                            return None;
+                        }
+                        // It has what this set does not wait for.
+                        return Some(true);
+                    }
+                }
+            }
+        }
+        Some(nap)
+    }
+
+    /// Nobody sleeps on the first `count` sets in this one any more.
+    fn wake_sets(&self, count: usize) {
+        for index in self.sets.iter().take(count) {
+            if let Some(member) = self.list.get(*index as usize)
+                && let (What::Set(set), Some(_)) = (member.what, member.captured)
+            {
+                set.get_up();
+            }
+        }
+    }
+
+    /// Nobody sleeps on the sets in this one any more.
+    pub(super) fn get_up(&self) {
+        self.wake_sets(self.sets.len());
+    }
+
+    /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
+    pub(super) fn keep_watch(&mut self) {
+        let (instance, shared) = (self.instance, self.shared);
+        for index in &self.hot {
+            if let Some(member) = self.list.get_mut(*index as usize) {
+                member.arm(*index, instance, shared);
+            }
+        }
+    }
+
+    /// After a change to a member while others sleep on the set: arms it, or wakes one of them.
+    pub(super) fn settle(&mut self, index: u32) {
+        let (instance, shared) = (self.instance, self.shared);
+        if let Some(member) = self.list.get_mut(index as usize)
+            && member.arm(index, instance, shared) == Armed::Awake
+        {
+            member.wake_sleeper(index, instance);
+        }
+    }
+}
+
+const NO_EVENT: Event = Event { events: 0, data: 0 };
+
+/// While rings are busy the kernel is looked at so seldom.
+const KERNEL_EACH: u32 = 16;
+
+/// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
+const PATIENCE: u32 = 256;

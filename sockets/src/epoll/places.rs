@@ -1,0 +1,205 @@
+//! Which descriptor is which set, and which descriptors are members of any.
+
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+
+use sys::lock::Lock;
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
+
+use super::Set;
+use super::set::Entered;
+use crate::conn::Conn;
+use crate::table;
+
+/// The mirror of the instance behind a descriptor, if there is one.
+#[inline]
+pub fn known(fd: RawFd) -> Option<&'static Set> {
+    let index = SETS.get(usize::try_from(fd).ok()?)?.load(Ordering::Acquire);
+    set(index.checked_sub(1)?)
+}
+
+/// The program has made an instance, `fd`, unless that is an error.
+pub fn created(fd: RawFd) -> RawFd {
+    if fd >= 0 {
+        // Whatever was here was closed behind our back.
+        release(fd);
+        first_seen(fd);
+    }
+    fd
+}
+
+/// The mirror of an instance that was made just now, or where we did not see it. `None` if there are too many.
+pub(super) fn first_seen(fd: RawFd) -> Option<&'static Set> {
+    let _guard = CHANGES.lock();
+    if let Some(set) = known(fd) {
+        return Some(set);
+    }
+    let place = SETS.get(usize::try_from(fd).ok()?)?;
+    let (index, set) = (0..PLACES).find_map(|index| {
+        let set = PLACE
+            .get(index as usize / CHUNK)?
+            .get_or_init(|| (0..CHUNK).map(|_| Set::new()).collect())
+            .get(index as usize % CHUNK)?;
+        let free = set
+            .refs
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+        free.is_ok().then_some((index, set))
+    })?;
+    set.open(fd);
+    USED.fetch_max(index + 1, Ordering::AcqRel);
+    TOP.fetch_max(fd.cast_unsigned() + 1, Ordering::AcqRel);
+    place.store(index + 1, Ordering::Release);
+    Some(set)
+}
+
+/// The program has made `new` a duplicate of `old`.
+pub fn duplicated(old: RawFd, new: RawFd) {
+    let _guard = CHANGES.lock();
+    let (Ok(from), Ok(to)) = (usize::try_from(old), usize::try_from(new)) else {
+        return;
+    };
+    if let (Some(set), Some(from), Some(to)) = (known(old), SETS.get(from), SETS.get(to)) {
+        set.refs.fetch_add(1, Ordering::AcqRel);
+        TOP.fetch_max(new.cast_unsigned() + 1, Ordering::AcqRel);
+        to.store(from.load(Ordering::Acquire), Ordering::Release);
+    }
+}
+
+/// The program is about to close a descriptor. To be called before the [table](crate::table) forgets it.
+#[inline]
+pub fn before_close(fd: RawFd) {
+    let Ok(at) = usize::try_from(fd) else {
+        return;
+    };
+    if SETS.get(at).is_some_and(|set| set.load(Ordering::Relaxed) != 0) {
+        release(fd);
+    }
+    if MEMBERSHIPS
+        .get(at)
+        .is_some_and(|count| count.load(Ordering::Acquire) != 0)
+    {
+        leave_all(fd);
+    }
+}
+
+/// As [`before_close`] for each descriptor of a range.
+pub fn before_close_range(first: u32, last: u32) {
+    let end = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
+    for fd in first..end {
+        before_close(fd.cast_signed());
+    }
+}
+
+#[cold]
+fn leave_all(fd: RawFd) {
+    let last = table::known(fd).is_none_or(|conn| conn.descriptors() <= 1);
+    for set in all() {
+        set.before_close(fd, last);
+    }
+}
+
+fn release(fd: RawFd) {
+    let _guard = CHANGES.lock();
+    let Some(set) = known(fd) else {
+        return;
+    };
+    if let Some(place) = SETS.get(fd.cast_unsigned() as usize) {
+        place.store(0, Ordering::Release);
+    }
+    if set.refs.load(Ordering::Acquire) > 1 {
+        set.moved(fd, other_number(set));
+        set.refs.fetch_sub(1, Ordering::AcqRel);
+    } else {
+        // Its members go now, while nobody can take the place.
+        set.open(-1);
+        set.refs.store(0, Ordering::Release);
+    }
+}
+
+/// Another descriptor of the same instance.
+fn other_number(set: &Set) -> Option<RawFd> {
+    (0..TOP.load(Ordering::Acquire).cast_signed())
+        .find(|fd| known(*fd).is_some_and(|other| std::ptr::eq(other, set)))
+}
+
+/// A connection has got rings: the sets that it is a member of capture it.
+pub fn upgraded(fd: RawFd, conn: &Conn) {
+    let duplicates = conn.descriptors() > 1;
+    let member = MEMBERSHIPS
+        .get(fd.cast_unsigned() as usize)
+        .is_some_and(|count| count.load(Ordering::Acquire) != 0);
+    if member || duplicates {
+        for set in all() {
+            set.upgraded(fd, conn, duplicates);
+        }
+    }
+}
+
+/// Holds all sets still, around `fork`.
+pub fn freeze() -> impl Drop {
+    let sets = all().filter_map(Set::enter).collect();
+    Frozen {
+        _sets: sets,
+        _places: CHANGES.lock(),
+    }
+}
+
+/// After a fork, once what [`freeze`] gave is dropped, in both processes: they share the kernel's instances.
+pub fn in_child(child: bool) {
+    for set in all() {
+        set.forked(child);
+    }
+}
+
+struct Frozen {
+    _sets: Vec<Entered<'static>>,
+    _places: sys::lock::Guard<'static, ()>,
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {}
+}
+
+pub(super) fn note_member(fd: RawFd) {
+    if let Some(count) = MEMBERSHIPS.get(fd.cast_unsigned() as usize) {
+        count.fetch_add(1, Ordering::AcqRel);
+        TOP.fetch_max(fd.cast_unsigned() + 1, Ordering::AcqRel);
+    }
+}
+
+pub(super) fn forget_member(fd: RawFd) {
+    if let Some(count) = MEMBERSHIPS.get(fd.cast_unsigned() as usize) {
+        count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// All sets in use.
+fn all() -> impl Iterator<Item = &'static Set> {
+    (0..USED.load(Ordering::Acquire))
+        .filter_map(set)
+        .filter(|set| set.refs.load(Ordering::Acquire) != 0)
+}
+
+#[inline]
+fn set(index: u32) -> Option<&'static Set> {
+    PLACE
+        .get(index as usize / CHUNK)?
+        .get()?
+        .get(index as usize % CHUNK)
+}
+
+const CHUNK: usize = 16;
+const PLACES: u32 = 4096;
+
+/// Whoever changes which descriptor is which set has this.
+static CHANGES: Lock<()> = Lock::new(());
+/// By descriptor: the place of the set plus 1. As many as the kernel allows by default (`fs.nr_open`); untouched pages cost nothing.
+static SETS: [AtomicU32; 1 << 20] = [const { AtomicU32::new(0) }; 1 << 20];
+/// By descriptor: in how many sets it is a member.
+static MEMBERSHIPS: [AtomicU32; 1 << 20] = [const { AtomicU32::new(0) }; 1 << 20];
+static PLACE: [OnceLock<Box<[Set]>>; PLACES as usize / CHUNK] =
+    [const { OnceLock::new() }; PLACES as usize / CHUNK];
+/// Above the highest place that was ever used, and the highest descriptor that was ever noted.
+static USED: AtomicU32 = AtomicU32::new(0);
+static TOP: AtomicU32 = AtomicU32::new(0);

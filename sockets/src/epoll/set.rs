@@ -1,0 +1,371 @@
+//! One instance of `epoll`, mirrored.
+
+use std::ops::{Deref, DerefMut};
+use std::os::fd::RawFd;
+
+use sys::errno::Errno;
+use sys::lock::{self, Lock};
+use sys::sync::{AtomicU32, AtomicUsize, Ordering};
+use sys::turn::thread_id;
+use sys::wait::{self, Limits, Monotonic, Spinner};
+
+use super::member::{Member, What};
+use super::members::Members;
+use super::{Change, EXCLUSIVE, Event, ONCE, places};
+use crate::conn::Conn;
+use crate::ready::{Bed, IN, Rest};
+
+/// The mirror of one instance. Places are never freed, and used again for another instance.
+#[derive(Debug)]
+pub struct Set {
+    /// Descriptors of the instance; 0 if the place is free.
+    pub(super) refs: AtomicU32,
+    pub(super) generation: AtomicU32,
+    /// Copies of what [`Members`] counts, to be read without the lock.
+    captured: AtomicU32,
+    connections: AtomicU32,
+    /// Whether there are other sets among the members.
+    has_sets: AtomicU32,
+    /// Threads asleep in the kernel's instance, or in one that it is in.
+    waiters: AtomicU32,
+    /// The thread that has the lock: its signal handlers must not wait for it.
+    owner: AtomicUsize,
+    members: Lock<Members>,
+    pub(super) memory: Spinner,
+    pub(super) socket: Spinner,
+}
+
+/// The members, as long as it lives.
+pub(super) struct Entered<'a> {
+    set: &'a Set,
+    members: lock::Guard<'a, Members>,
+}
+
+impl Set {
+    pub(super) fn new() -> Self {
+        let cpus = wait::cpus();
+        Self {
+            refs: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            captured: AtomicU32::new(0),
+            connections: AtomicU32::new(0),
+            has_sets: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
+            owner: AtomicUsize::new(0),
+            members: Lock::new(Members::default()),
+            memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
+            socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
+        }
+    }
+
+    /// The members; `None` in a signal handler that came while its own thread had them.
+    #[inline]
+    pub(super) fn enter(&self) -> Option<Entered<'_>> {
+        let me = thread_id();
+        // Only this thread stores its own number.
+        if self.owner.load(Ordering::Relaxed) == me {
+            return None;
+        }
+        let members = self.members.lock();
+        self.owner.store(me, Ordering::Relaxed);
+        Some(Entered { set: self, members })
+    }
+
+    /// Whether events of members are worked out from memory, so that the kernel's own are not the whole truth.
+    #[inline]
+    pub fn is_in_memory(&self) -> bool {
+        self.captured.load(Ordering::Acquire) != 0
+            || (self.has_sets.load(Ordering::Relaxed) != 0 && self.finds_sets())
+    }
+
+    #[cold]
+    fn finds_sets(&self) -> bool {
+        if let Some(mut members) = self.enter() {
+            members.capture_sets();
+        }
+        self.captured.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether there are connections among the members.
+    #[inline]
+    pub(super) fn has_connections(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a wait on the set, whose descriptor is `fd`, would return at once.
+    pub(crate) fn is_ready(&self, fd: RawFd) -> bool {
+        let Some(mut members) = self.enter() else {
+            return true;
+        };
+        if members.have_news() {
+            return true;
+        }
+        if !shows(fd) {
+            return false;
+        }
+        // Whose doorbell is it, or is it a member that only the kernel knows?
+        members.ask_kernel();
+        members.have_news() || members.lie_down().is_none() || {
+            members.get_up();
+            shows(fd)
+        }
+    }
+
+    /// Somebody is about to sleep on the set's descriptor.
+    pub(crate) fn lie_down(&self, _fd: RawFd) -> Rest {
+        let Some(mut members) = self.enter() else {
+            return Rest::Awake;
+        };
+        match members.lie_down() {
+            None => Rest::Awake,
+            Some(nap) => {
+                self.waiters.fetch_add(1, Ordering::SeqCst);
+                Rest::Asleep(Bed {
+                    wake: IN,
+                    nap,
+                    carried: false,
+                })
+            }
+        }
+    }
+
+    /// He sleeps no more.
+    pub(crate) fn get_up(&self) {
+        // One too few or too many, after a fork or a cancelled thread, costs a doorbell at most.
+        let _ = self
+            .waiters
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |waiters| {
+                waiters.checked_sub(1)
+            });
+        if self.has_sets.load(Ordering::Relaxed) != 0
+            && let Some(members) = self.enter()
+        {
+            members.get_up();
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_waiters(&self) -> bool {
+        self.waiters.load(Ordering::SeqCst) != 0
+    }
+
+    /// A connection that may be a member has got rings.
+    pub(super) fn upgraded(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
+        let Some(mut members) = self.enter() else {
+            return;
+        };
+        let Some(index) = members.find(fd, conn, everywhere) else {
+            return;
+        };
+        members.classify(index);
+        let once = members
+            .get_mut(index)
+            .is_none_or(|member| !member.is(conn) || member.events & ONCE != 0);
+        // Of one that reports once nobody knows whether it has. It will be captured when it is modified.
+        if !once {
+            members.capture(index);
+            if self.has_waiters() {
+                members.settle(index);
+            }
+        }
+    }
+
+    /// A descriptor is about to be closed, which is the last of its connection or not.
+    pub(super) fn before_close(&self, fd: RawFd, last: bool) {
+        let Some(mut members) = self.enter() else {
+            return;
+        };
+        let Some(index) = members.index_of(fd) else {
+            return;
+        };
+        let instance = members.instance;
+        let Some(member) = members.get_mut(index) else {
+            return;
+        };
+        if !last && matches!(member.what, What::Connection { .. }) {
+            // As in the kernel, what is a member is not the descriptor.
+            return members.disown(fd, index);
+        }
+        if member.captured.is_some() {
+            // Another process may have the connection too, and the kernel would go on reporting tokens.
+            let _ = sys::epoll::delete(instance, fd);
+        }
+        members.remove(index);
+    }
+
+    /// Begins as the mirror of the instance behind `fd`.
+    pub(super) fn open(&self, fd: RawFd) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.waiters.store(0, Ordering::Relaxed);
+        if let Some(mut members) = self.enter() {
+            members.clear();
+            members.instance = fd;
+        }
+    }
+
+    /// One of its descriptors goes; another is `other`.
+    pub(super) fn moved(&self, from: RawFd, to: Option<RawFd>) {
+        if let Some(mut members) = self.enter()
+            && members.instance == from
+            && let Some(to) = to
+        {
+            members.instance = to;
+        }
+    }
+
+    /// Two processes have the instance now.
+    pub(super) fn forked(&self, in_child: bool) {
+        if in_child {
+            self.waiters.store(0, Ordering::Relaxed);
+        }
+        if let Some(mut members) = self.enter() {
+            members.shared = true;
+        }
+    }
+
+    fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        let index = members.reserve(fd)?;
+        let mut member = Member::new(fd, What::of(fd), event);
+        if member.what.is_in_memory() {
+            member.add_captured(index, instance)?;
+        } else {
+            sys::epoll::add(instance, fd, event.events, event.data)?;
+        }
+        members.insert(index, member);
+        members.heat(index);
+        if self.has_waiters() {
+            members.settle(index);
+        }
+        Ok(())
+    }
+
+    /// Mirrors what has been added to the kernel's instance already.
+    fn adopt(&self, fd: RawFd, event: Event) {
+        if let Some(mut members) = self.enter()
+            && let Ok(index) = members.reserve(fd)
+        {
+            members.insert(index, Member::new(fd, What::of(fd), event));
+            members.capture(index);
+        }
+    }
+
+    fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        let Some(index) = members.index_of(fd) else {
+            return sys::epoll::modify(instance, fd, event.events, event.data);
+        };
+        let Some(member) = members.get_mut(index) else {
+            return Err(Errno::NOENT);
+        };
+        if member.captured.is_none() || !member.is_same() {
+            sys::epoll::modify(instance, fd, event.events, event.data)?;
+            member.modify(event);
+            // One that became ours while it could not be captured.
+            members.capture(index);
+        } else {
+            if (event.events | member.events) & EXCLUSIVE != 0 {
+                return Err(Errno::INVAL);
+            }
+            member.modify(event);
+            member.widen(index, instance)?;
+            members.heat(index);
+        }
+        if self.has_waiters() {
+            members.settle(index);
+        }
+        Ok(())
+    }
+
+    fn delete(&self, instance: RawFd, fd: RawFd) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        sys::epoll::delete(instance, fd)?;
+        if let Some(index) = members.index_of(fd) {
+            members.remove(index);
+        }
+        Ok(())
+    }
+}
+
+/// As `epoll_ctl`.
+///
+/// # Errors
+/// As `epoll_ctl`.
+pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
+    let Some(set) = super::known(instance) else {
+        return control_unseen(instance, fd, change);
+    };
+    match change {
+        Change::Add(event) => set.add(instance, fd, event),
+        Change::Modify(event) => set.modify(instance, fd, event),
+        Change::Delete => set.delete(instance, fd),
+    }
+}
+
+/// An instance that was made where we did not see it is mirrored from the first member on that it gets where we do.
+#[cold]
+fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
+    match change {
+        Change::Modify(event) => sys::epoll::modify(instance, fd, event.events, event.data),
+        Change::Delete => sys::epoll::delete(instance, fd),
+        Change::Add(event) => {
+            sys::epoll::add(instance, fd, event.events, event.data)?;
+            if let Some(set) = places::first_seen(instance) {
+                set.adopt(fd, event);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn shows(fd: RawFd) -> bool {
+    sys::epoll::shows(fd, IN as u16) != 0
+}
+
+impl Entered<'_> {
+    /// Arms all, and notes that the caller sleeps. `None` if there is news; else whether he may only nap.
+    pub(super) fn fall_asleep(&mut self) -> Option<bool> {
+        let nap = self.lie_down()?;
+        self.set.waiters.fetch_add(1, Ordering::SeqCst);
+        Some(nap)
+    }
+}
+
+impl Deref for Entered<'_> {
+    type Target = Members;
+
+    #[inline]
+    fn deref(&self) -> &Members {
+        &self.members
+    }
+}
+
+impl DerefMut for Entered<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Members {
+        &mut self.members
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.set.publish(&self.members);
+        self.set.owner.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Set {
+    #[inline]
+    fn publish(&self, members: &Members) {
+        for (copy, now) in [
+            (&self.captured, members.captured),
+            (&self.connections, members.connections),
+            (&self.has_sets, members.sets_count()),
+        ] {
+            if copy.load(Ordering::Relaxed) != now {
+                copy.store(now, Ordering::Release);
+            }
+        }
+    }
+}

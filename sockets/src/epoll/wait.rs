@@ -1,0 +1,167 @@
+//! `epoll_wait`.
+
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use sys::errno::Errno;
+use sys::sync::Ordering;
+
+use super::{Event, Set, Waiter};
+use crate::ready::{self, Deadline};
+
+/// As `epoll_wait` on an instance; `events` is not empty.
+///
+/// # Errors
+/// As `epoll_wait`.
+#[inline]
+pub fn wait(
+    instance: RawFd,
+    events: &mut [Event],
+    timeout: Option<Duration>,
+    kernel: &impl Waiter,
+) -> Result<usize, Errno> {
+    let Some(set) = super::known(instance) else {
+        return kernel.wait(events, timeout);
+    };
+    if set.is_in_memory() {
+        return mixed(set, events, timeout, kernel);
+    }
+    let end = Deadline::after(timeout.filter(|timeout| !timeout.is_zero()));
+    let found = plain(set, events, timeout, end, kernel)?;
+    if !set.is_in_memory() {
+        return Ok(found);
+    }
+    // A member has got rings meanwhile.
+    let kept = match set.enter() {
+        Some(mut members) => members.hear(events, found),
+        None => found,
+    };
+    let over = timeout.is_some() && end.left().is_none_or(|left| left.is_zero());
+    if kept > 0 || (found == 0 && over) {
+        return Ok(kept);
+    }
+    let left = if timeout == Some(Duration::ZERO) {
+        timeout
+    } else {
+        end.left()
+    };
+    mixed(set, events, left, kernel)
+}
+
+/// Only the kernel knows, but for connections a few looks are quicker than sleep and wake-up.
+fn plain(
+    set: &Set,
+    events: &mut [Event],
+    timeout: Option<Duration>,
+    end: Deadline,
+    kernel: &impl Waiter,
+) -> Result<usize, Errno> {
+    let hasty = timeout == Some(Duration::ZERO) || !ready::worth_polling(timeout);
+    if hasty || !set.has_connections() {
+        return kernel.wait(events, timeout);
+    }
+    let mut spin = set.socket.begin();
+    loop {
+        let found = kernel.wait(events, Some(Duration::ZERO))?;
+        if found > 0 {
+            spin.hit();
+            return Ok(found);
+        }
+        if !spin.again() {
+            break;
+        }
+    }
+    let found = kernel.wait(events, end.left())?;
+    if found > 0 {
+        spin.hit();
+    }
+    Ok(found)
+}
+
+fn mixed(
+    set: &Set,
+    events: &mut [Event],
+    timeout: Option<Duration>,
+    kernel: &impl Waiter,
+) -> Result<usize, Errno> {
+    let generation = set.generation.load(Ordering::Relaxed);
+    let patient = timeout != Some(Duration::ZERO);
+    let mut spin = set.memory.begin();
+    let mut end: Option<Deadline> = None;
+    let mut looks = 0u32;
+    loop {
+        let (mut found, mut due) = (0, !patient || looks % KERNEL_EACH == KERNEL_EACH - 1);
+        {
+            // In a signal handler that came while its thread was here there is no truth to be had.
+            let mut members = set.enter().ok_or(Errno::INTR)?;
+            if looks == 0 && members.kernel_is_due() {
+                due = true;
+            } else {
+                found = members.tell(events, 0);
+                if found > 0 && set.has_waiters() {
+                    members.keep_watch();
+                }
+            }
+        }
+        if found == 0 && due {
+            let said = kernel.wait(events, Some(Duration::ZERO))?;
+            found = sort(set, events, said)?;
+        }
+        if found > 0 {
+            spin.hit();
+            return Ok(found);
+        }
+        if !patient {
+            return Ok(0);
+        }
+        looks += 1;
+        let end = *end.get_or_insert_with(|| Deadline::after(timeout));
+        if ready::worth_polling(timeout) && spin.again() {
+            continue;
+        }
+        let nap = match set.enter() {
+            Some(mut members) => members.fall_asleep(),
+            None => return Err(Errno::INTR),
+        };
+        let Some(nap) = nap else {
+            continue;
+        };
+        let left = end.left();
+        let slept = kernel.wait(events, if nap { ready::nap_within(left) } else { left });
+        set.get_up();
+        if set.generation.load(Ordering::Relaxed) != generation {
+            // Closed meanwhile by another thread.
+            return slept;
+        }
+        found = match slept {
+            Ok(said) => sort(set, events, said)?,
+            // What came at the same time is told first.
+            Err(errno) => match sort(set, events, 0)? {
+                0 => return Err(errno),
+                found => found,
+            },
+        };
+        if found > 0 {
+            spin.hit();
+            return Ok(found);
+        }
+        if end.left() == Some(Duration::ZERO) {
+            return Ok(0);
+        }
+    }
+}
+
+/// Sorts what the kernel said and adds what memory shows.
+fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
+    let mut members = set.enter().ok_or(Errno::INTR)?;
+    let kept = members.hear(events, said);
+    members.kernel_had(kept > 0);
+    let found = members.tell(events, kept);
+    if found > 0 && set.has_waiters() {
+        members.keep_watch();
+    }
+    Ok(found)
+}
+
+/// While polling, memory is looked at so much oftener than the kernel.
+const KERNEL_EACH: u32 = 16;

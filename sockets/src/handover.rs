@@ -1,0 +1,53 @@
+//! What becomes of a connection when its process becomes another program, or gives the socket away.
+//!
+//! The stream's hidden descriptor is inherited by the next program exactly if a descriptor of the connection is. The next program finds it among its
+//! descriptors, with a [tag](sys::stream::Tag) that says to which socket it belongs, if it has this library ([`arrival`]). If it has not, the connection
+//! goes back to TCP first ([`go_back`]).
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use sys::stream::{Stream, Tag, closes_on_exec};
+
+use crate::conn::Conn;
+use crate::flow::SEND;
+use crate::table;
+
+pub use back::go_back;
+
+pub mod arrival;
+mod back;
+pub mod departure;
+
+/// Notes in a new stream whose it is, and has it inherited if the connection is.
+pub(crate) fn label(conn: &Conn, fd: BorrowedFd<'_>, stream: &mut Stream) {
+    let tag = Tag::for_socket(fd, stream.side(), conn.is_opener());
+    if tag.and_then(|tag| stream.set_tag(tag)).is_ok() {
+        // Not inherited is what it is; then the connection goes back to TCP when it comes to that.
+        let _ = stream.inherit(!closes_on_exec(fd));
+    }
+}
+
+/// The program has said whether `fd` is inherited over exec, or there is a new descriptor that is or is not.
+pub fn set_inherited(fd: RawFd, inherited: bool) {
+    if let Some(conn) = table::known(fd).filter(|conn| conn.is_mapped()) {
+        pass_on(conn, inherited || is_inherited(conn));
+    }
+}
+
+/// Has the stream inherited or not; whether it now is.
+fn pass_on(conn: &Conn, inherited: bool) -> bool {
+    conn.flow.take(SEND).is_some_and(|flow| {
+        flow.stream().is_tagged() && flow.stream().inherit(inherited).is_ok() && inherited
+    })
+}
+
+/// Whether any descriptor of a connection is inherited over exec.
+fn is_inherited(conn: &Conn) -> bool {
+    let mut any = false;
+    table::for_each(|fd, of| {
+        if std::ptr::eq(of, conn) {
+            any |= sys::socket::with_borrowed(fd, |fd| !closes_on_exec(fd)) == Some(true);
+        }
+    });
+    any
+}

@@ -1,0 +1,90 @@
+//! After `exec`: what the program before this one, in the same process or its parent, has left.
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use sys::fds;
+use sys::hidden::Hidden;
+use sys::stream::{self, Stream, Tag};
+
+use crate::{share, table};
+
+/// Takes over the streams that are among the descriptors, each with its socket. To be called once, before the program begins.
+///
+/// A stream whose socket is not here has been left behind, and is closed. A socket whose stream cannot be taken over is reset: what goes over TCP on
+/// it is not what the program would mean.
+pub fn take_over() {
+    let mut found: [Option<RawFd>; MOST] = [None; MOST];
+    let mut more = true;
+    while more {
+        more = false;
+        let mut count = 0;
+        let _ = fds::each(|fd| {
+            if stream::is_stream(fd) && !sys::hidden::is_hidden(fd) {
+                match found.get_mut(count) {
+                    Some(place) => *place = Some(fd),
+                    None => more = true,
+                }
+                count += usize::from(!more);
+            }
+        });
+        for fd in found.iter_mut().take(count).filter_map(Option::take) {
+            adopt(fd);
+        }
+    }
+}
+
+fn adopt(fd: RawFd) {
+    // From now on it is no number of the program's.
+    let Some(hidden) = Hidden::adopt_number(fd) else {
+        return;
+    };
+    let Some(tag) = Tag::of(hidden.as_fd()) else {
+        return;
+    };
+    let mut sockets = [None; DUPLICATES];
+    let mut count = 0;
+    let _ = fds::each(|fd| {
+        let same = sys::socket::with_borrowed(fd, |fd| stream::cookie(fd).ok()).flatten();
+        if same == Some(tag.cookie)
+            && let Some(place) = sockets.get_mut(count)
+        {
+            *place = Some(fd);
+            count += 1;
+        }
+    });
+    match Stream::resume(hidden, tag.side) {
+        // Whoever started this program counted it as a holder.
+        Ok(stream) if count == 0 => share::forget_holder(&stream),
+        Ok(stream) => {
+            let mut stream = Some(stream);
+            let mut first = None;
+            for fd in sockets.iter().flatten() {
+                match first {
+                    None => {
+                        let conn = sys::socket::with_borrowed(*fd, table::insert_resumed).flatten();
+                        if let (Some(conn), Some(stream)) = (conn, stream.take()) {
+                            conn.resume(tag.opener, stream);
+                            first = Some(*fd);
+                        }
+                    }
+                    Some(first) => table::duplicate(first, *fd),
+                }
+            }
+            if first.is_none() {
+                reset(&sockets);
+            }
+        }
+        Err(_) => reset(&sockets),
+    }
+}
+
+fn reset(sockets: &[Option<RawFd>]) {
+    for fd in sockets.iter().flatten() {
+        sys::socket::with_borrowed(*fd, |fd: BorrowedFd<'_>| sys::socket::reset_now(fd));
+    }
+}
+
+/// Taken over at a time.
+const MOST: usize = 64;
+/// As many descriptors of one connection are found.
+const DUPLICATES: usize = 16;

@@ -1,0 +1,81 @@
+//! The way back to TCP, for who is about to do with a socket what cannot be followed.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use crate::conn::{Conn, Way};
+use crate::flow::{RECEIVE, SEND, Stop};
+use crate::host::host;
+use crate::reason::Reason;
+
+/// Has all bytes of a connection go over TCP from now on, so that system calls that we do not see are right.
+///
+/// A young connection stays there, at once. One with rings needs its peer, who is asked, and woken if he sleeps. One who does nothing with the
+/// connection for [`PATIENCE`] does not answer: then it is reset, for a reset is an error and a wrong byte is not. False says that it was.
+pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
+    conn.stay_on_tcp(reason);
+    if !conn.is_mapped() || is_back(conn) {
+        return true;
+    }
+    conn.note_back(reason);
+    let back = walk(conn, fd).is_ok();
+    if !back {
+        sys::socket::reset_now(fd);
+    }
+    back
+}
+
+/// Whether a connection with rings uses them no more.
+pub(crate) fn is_back(conn: &Conn) -> bool {
+    conn.flow
+        .take(RECEIVE)
+        .is_some_and(|flow| flow.is_back_on_tcp())
+}
+
+fn walk(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Stop> {
+    let tcp = conn.tcp(fd);
+    let begun = Instant::now();
+    // Nobody else of this end receives or sends meanwhile, in whatever process.
+    let (Some(receive), Some(send)) = (conn.turn(fd, RECEIVE), conn.turn(fd, SEND)) else {
+        return Ok(());
+    };
+    receive.call_back(&tcp, conn.is_quiet(Way::Out))?;
+    let mut renounced = false;
+    loop {
+        if !renounced && (send.sends_on_ring() || conn.is_quiet(Way::Out)) {
+            send.renounce_ring(&tcp)?;
+            renounced = true;
+        }
+        let served = send.serve_back(&tcp)?;
+        let came = match receive.came_back(&tcp) {
+            // TCP has ended: nothing comes any more, and nothing is lost if all was read.
+            Err(Stop::End) if receive.available() == Ok(0) => true,
+            came => came?,
+        };
+        if came && served && renounced {
+            return Ok(());
+        }
+        let waited = begun.elapsed();
+        if waited > PATIENCE {
+            return Err(Stop::Again);
+        }
+        if waited < SHORT {
+            std::thread::yield_now();
+        } else {
+            pause(fd);
+        }
+    }
+}
+
+/// A millisecond.
+fn pause(fd: BorrowedFd<'_>) {
+    match host().map(|host| host.poll(fd, 0, 1)) {
+        Some(Ok(0)) => {}
+        // A signal, or a connection that is gone and shows it at once.
+        _ => std::thread::sleep(Duration::from_millis(1)),
+    }
+}
+
+const SHORT: Duration = Duration::from_micros(200);
+/// How long the peer is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,0 +1,191 @@
+//! Before a process becomes another program, or starts one.
+
+use std::os::fd::{BorrowedFd, RawFd};
+
+use sys::fds;
+use sys::stream::{Tag, closes_on_exec, cookie};
+
+use super::{back, is_inherited, pass_on};
+use crate::conn::Conn;
+use crate::flow::RECEIVE;
+use crate::reason::Reason;
+use crate::{share, table};
+
+/// What was done before an `exec`, to be undone if it fails.
+#[derive(Debug)]
+#[must_use = "an exec that returns has failed"]
+pub struct Departure {
+    guest: bool,
+}
+
+/// Before this process becomes another program; `followed` says that that will have this library and take over what it inherits.
+///
+/// In the child of `vfork` it is the child's descriptors that count, and the parent goes on.
+pub fn before_exec(followed: bool) -> Departure {
+    let guest = !share::is_home();
+    if guest {
+        guest_leaves(followed);
+    } else {
+        table::each(|conn| {
+            conn.set_forked();
+            if conn.is_mapped() && !back::is_back(conn) {
+                owner_leaves(conn, followed);
+            }
+        });
+    }
+    Departure { guest }
+}
+
+impl Departure {
+    /// The program could not be run: this one goes on.
+    pub fn failed(self) {
+        table::each(|conn| {
+            if !conn.is_mapped() {
+                return;
+            }
+            if self.guest {
+                if conn.unlend() {
+                    conn.drop_holder();
+                }
+            } else {
+                if conn.unlend() {
+                    conn.rejoin();
+                }
+                pass_on(conn, is_inherited(conn));
+            }
+        });
+    }
+}
+
+fn owner_leaves(conn: &Conn, followed: bool) {
+    if !is_inherited(conn) {
+        pass_on(conn, false);
+        conn.drop_holder();
+        conn.set_lent();
+        with_a_descriptor(conn, |fd| tidy(conn, fd));
+        return;
+    }
+    if !(followed && pass_on(conn, true)) {
+        with_a_descriptor(conn, |fd| {
+            back::go_back(conn, fd, Reason::HandedOver);
+        });
+        pass_on(conn, false);
+    }
+}
+
+/// The child of `vfork` has descriptors of its own by now.
+fn guest_leaves(followed: bool) {
+    table::each(|conn| {
+        if !conn.is_mapped() {
+            conn.set_forked();
+            if conn.is_meeting() {
+                conn.stay_on_tcp(Reason::GaveUp);
+            }
+        } else if !back::is_back(conn) {
+            pass_on(conn, false);
+        }
+    });
+    let _ = fds::each(|fd| {
+        let Some(cookie) = sys::socket::with_borrowed(fd, inherited_cookie).flatten() else {
+            return;
+        };
+        table::each(|conn| {
+            if conn.is_mapped() && tag(conn).is_some_and(|tag| tag.cookie == cookie) {
+                sys::socket::with_borrowed(fd, |fd| guest_takes(conn, fd, followed));
+            }
+        });
+    });
+}
+
+fn guest_takes(conn: &Conn, fd: BorrowedFd<'_>, followed: bool) {
+    if back::is_back(conn) || conn.is_lent() {
+        return;
+    }
+    if followed && pass_on(conn, true) {
+        conn.lend();
+        conn.set_lent();
+    } else {
+        back::go_back(conn, fd, Reason::HandedOver);
+    }
+}
+
+/// Before this process starts another program by `posix_spawn`, which inherits what is not closed on exec.
+pub fn before_spawn(followed: bool) {
+    table::each(|conn| {
+        if !conn.is_mapped() {
+            conn.set_forked();
+            if conn.is_meeting() {
+                conn.stay_on_tcp(Reason::GaveUp);
+            }
+        } else if is_inherited(conn) && !back::is_back(conn) {
+            if followed && pass_on(conn, true) {
+                conn.lend();
+                conn.set_lent();
+            } else {
+                with_a_descriptor(conn, |fd| {
+                    back::go_back(conn, fd, Reason::HandedOver);
+                });
+            }
+        }
+    });
+}
+
+/// It was started, or not.
+pub fn after_spawn(started: bool) {
+    table::each(|conn| {
+        if conn.unlend() && !started {
+            conn.drop_holder();
+        }
+    });
+}
+
+/// This process ends now, and its descriptors with it.
+///
+/// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and that other
+/// processes may have the connection.
+pub fn before_exit() {
+    if !share::is_home() {
+        return;
+    }
+    table::each(|conn| {
+        if conn.is_mapped() && !conn.is_lent() {
+            conn.set_lent();
+            conn.drop_holder();
+            with_a_descriptor(conn, |fd| tidy(conn, fd));
+        }
+    });
+}
+
+/// Takes doorbells off a connection that the kernel is about to close. If bytes were not read, it is to be reset as TCP would.
+fn tidy(conn: &Conn, fd: BorrowedFd<'_>) {
+    let Some(flow) = conn.flow.take(RECEIVE) else {
+        return;
+    };
+    if flow.stream().holders().load(sys::sync::Ordering::Acquire) == 0 {
+        let tcp = conn.tcp(fd);
+        let _ = flow.drain(&tcp);
+    }
+}
+
+fn inherited_cookie(fd: BorrowedFd<'_>) -> Option<u64> {
+    if closes_on_exec(fd) {
+        return None;
+    }
+    cookie(fd).ok()
+}
+
+fn tag(conn: &Conn) -> Option<Tag> {
+    Tag::of(conn.flow.take(RECEIVE)?.stream().fd())
+}
+
+fn with_a_descriptor(conn: &Conn, act: impl FnOnce(BorrowedFd<'_>)) {
+    let mut found: Option<RawFd> = None;
+    table::for_each(|fd, of| {
+        if std::ptr::eq(of, conn) {
+            found = found.or(Some(fd));
+        }
+    });
+    if let Some(fd) = found {
+        sys::socket::with_borrowed(fd, act);
+    }
+}

@@ -1,0 +1,368 @@
+//! `poll`, and `select` on top of it, over connections with rings, sets of them, and whatever else has a descriptor.
+//!
+//! Connections whose bytes come through memory are looked at there, all others by the kernel, in one call. The wait polls for a while, as
+//! every wait here does; then each connection is [armed](crate::ready), and the kernel sleeps on all of them.
+
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+use sys::errno::Errno;
+use sys::wait::{Spin, Spinner};
+
+use crate::conn::Conn;
+use crate::epoll::{self, Set};
+use crate::ready::{self, ALWAYS, Deadline, IN, NVAL, RDHUP, Rest};
+use crate::table;
+
+pub mod select;
+#[cfg(test)]
+mod tests;
+
+/// An entry of `poll`, as C has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PollFd {
+    /// Not looked at if negative.
+    pub fd: RawFd,
+    /// What is waited for.
+    pub events: i16,
+    /// What there is.
+    pub revents: i16,
+}
+
+/// The kernel's part: `ppoll`, with the program's signal mask.
+pub trait Poller {
+    /// As `poll`; no timeout is for ever.
+    ///
+    /// # Errors
+    /// As `poll`.
+    fn poll(&self, fds: &mut [PollFd], timeout: Option<Duration>) -> Result<usize, Errno>;
+}
+
+/// As `poll`.
+///
+/// # Errors
+/// As `poll`.
+pub fn poll(
+    fds: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+) -> Result<usize, Errno> {
+    let found = survey(fds);
+    if found.in_memory == 0 {
+        return plain(fds, timeout, kernel, found.connection);
+    }
+    let mut few = [NONE; FEW];
+    let mut many = Vec::new();
+    let scratch = if let Some(few) = few.get_mut(..fds.len()) {
+        few
+    } else {
+        many.resize(fds.len(), NONE);
+        &mut many
+    };
+    mixed(fds, scratch, timeout, kernel, &found)
+}
+
+/// Only the kernel knows, but for connections a non-blocking look or a few are quicker than sleep and wake-up.
+fn plain(
+    fds: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+    connection: Option<&Conn>,
+) -> Result<usize, Errno> {
+    let Some(conn) = connection.filter(|_| timeout != Some(Duration::ZERO)) else {
+        return kernel.poll(fds, timeout);
+    };
+    if !ready::worth_polling(timeout) {
+        return kernel.poll(fds, timeout);
+    }
+    let end = Deadline::after(timeout);
+    let mut spin = conn.socket.begin();
+    loop {
+        match kernel.poll(fds, Some(Duration::ZERO)) {
+            Ok(0) => {}
+            result => {
+                spin.hit();
+                return result;
+            }
+        }
+        if !spin.again() {
+            break;
+        }
+    }
+    let result = kernel.poll(fds, end.left());
+    if result != Ok(0) {
+        spin.hit();
+    }
+    result
+}
+
+fn mixed(
+    fds: &mut [PollFd],
+    scratch: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+    found: &Survey,
+) -> Result<usize, Errno> {
+    let end = Deadline::after(timeout.filter(|timeout| !timeout.is_zero()));
+    let mut spin: Spin<'_> = found.spinner().begin();
+    let patient = timeout != Some(Duration::ZERO);
+    let mut looks = 0u32;
+    loop {
+        let shown = show(fds, scratch);
+        // What the kernel knows belongs to the answer, as far as somebody asks for it.
+        let due = shown.ready > 0 || looks.is_multiple_of(KERNEL_EACH) || !patient;
+        let ask = found.others || shown.ask || (!patient && shown.ready == 0);
+        let mut ready = shown.ready;
+        if ask && due {
+            kernel.poll(scratch, Some(Duration::ZERO))?;
+            ready = answer(fds, scratch);
+        }
+        if ready > 0 {
+            spin.hit();
+            return Ok(ready);
+        }
+        if !patient {
+            return Ok(0);
+        }
+        looks += 1;
+        if ready::worth_polling(timeout) && spin.again() {
+            continue;
+        }
+        let Some(nap) = lie_down(fds, scratch) else {
+            continue;
+        };
+        let left = end.left();
+        let slept = kernel.poll(scratch, if nap { ready::nap_within(left) } else { left });
+        get_up(fds);
+        let woken = slept?;
+        let ready = answer(fds, scratch);
+        if ready > 0 {
+            spin.hit();
+            return Ok(ready);
+        }
+        if woken == 0 && end.left() == Some(Duration::ZERO) {
+            return Ok(0);
+        }
+    }
+}
+
+/// What a list of descriptors consists of.
+struct Survey {
+    /// How many are looked at in memory.
+    in_memory: usize,
+    /// Whether there are any that only the kernel knows.
+    others: bool,
+    /// One that is a connection; with rings if there is such a one.
+    connection: Option<&'static Conn>,
+}
+
+impl Survey {
+    fn spinner(&self) -> &Spinner {
+        static SETS: std::sync::OnceLock<Spinner> = std::sync::OnceLock::new();
+        match self.connection {
+            Some(conn) => &conn.memory,
+            None => SETS.get_or_init(|| Spinner::new(sys::wait::Limits::MEMORY)),
+        }
+    }
+}
+
+#[inline]
+fn survey(fds: &[PollFd]) -> Survey {
+    let mut found = Survey {
+        in_memory: 0,
+        others: false,
+        connection: None,
+    };
+    for entry in fds {
+        match What::is(entry.fd) {
+            What::Nothing => {}
+            What::Ring(conn) => {
+                found.in_memory += 1;
+                found.connection = Some(conn);
+            }
+            What::Set(_) => found.in_memory += 1,
+            What::Other => {
+                found.others = true;
+                if found.in_memory == 0
+                    && let Some(conn) = table::known(entry.fd)
+                {
+                    found.connection = Some(conn);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a descriptor is to a poller.
+enum What {
+    /// A negative number.
+    Nothing,
+    /// A connection with rings.
+    Ring(&'static Conn),
+    /// A set with such connections in it.
+    Set(&'static Set),
+    /// The kernel's.
+    Other,
+}
+
+impl What {
+    #[inline]
+    fn is(fd: RawFd) -> Self {
+        if fd < 0 {
+            return Self::Nothing;
+        }
+        match table::known(fd) {
+            Some(conn) if conn.is_mapped() => Self::Ring(conn),
+            Some(_) => Self::Other,
+            None => match epoll::known(fd) {
+                Some(set) if set.is_in_memory() => Self::Set(set),
+                _ => Self::Other,
+            },
+        }
+    }
+}
+
+struct Shown {
+    ready: usize,
+    /// Whether the kernel must be asked about one that memory knows.
+    ask: bool,
+}
+
+/// Sets `revents` as memory shows, and `scratch` to the questions for the kernel.
+fn show(fds: &mut [PollFd], scratch: &mut [PollFd]) -> Shown {
+    let mut shown = Shown {
+        ready: 0,
+        ask: false,
+    };
+    for (entry, question) in fds.iter_mut().zip(scratch) {
+        entry.revents = 0;
+        *question = PollFd {
+            revents: 0,
+            ..*entry
+        };
+        let interest = bits(entry.events);
+        match What::is(entry.fd) {
+            What::Ring(conn) => {
+                let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+                entry.revents = revents(look.ready & (interest | ALWAYS));
+                let ask = look.ask & (interest | ALWAYS);
+                shown.ask |= ask != 0;
+                // An end that memory does not show yet, too: that of a peer that was killed.
+                question.events = revents(ask | RDHUP);
+            }
+            What::Set(set) => {
+                question.fd = -1;
+                if interest & ready::READ != 0 && set.is_ready(entry.fd) {
+                    entry.revents = revents(interest & ready::READ);
+                }
+            }
+            What::Nothing | What::Other => {}
+        }
+        shown.ready += usize::from(entry.revents != 0);
+    }
+    shown
+}
+
+/// Adds what the kernel answered; how many entries are ready.
+fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
+    let mut ready = 0;
+    for (entry, question) in fds.iter_mut().zip(scratch) {
+        let interest = bits(entry.events);
+        let said = bits(question.revents);
+        match What::is(entry.fd) {
+            What::Ring(conn) if said & NVAL == 0 => {
+                if said & (RDHUP | ALWAYS) != 0 {
+                    with(entry.fd, |fd| Some(ready::note_end(conn, fd)));
+                }
+                let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+                entry.revents = revents((look.ready | said & look.ask) & (interest | ALWAYS));
+            }
+            What::Set(set) => {
+                let is_ready = interest & ready::READ != 0
+                    && (entry.revents != 0 || set.is_ready(entry.fd));
+                entry.revents = if is_ready {
+                    revents(interest & ready::READ)
+                } else {
+                    0
+                };
+            }
+            What::Nothing => entry.revents = 0,
+            What::Ring(_) | What::Other => {
+                entry.revents = revents(said & (interest | ALWAYS | NVAL));
+            }
+        }
+        ready += usize::from(entry.revents != 0);
+    }
+    ready
+}
+
+/// Arms all, and sets `scratch` to what the kernel is to sleep on; whether it must only be a nap. `None` if something is ready.
+fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<bool> {
+    let mut nap = false;
+    for (index, (entry, bed)) in fds.iter().zip(scratch).enumerate() {
+        *bed = PollFd {
+            revents: 0,
+            ..*entry
+        };
+        let rest = match What::is(entry.fd) {
+            What::Ring(conn) => with(entry.fd, |fd| {
+                Some(ready::rest(conn, fd, bits(entry.events)))
+            }),
+            What::Set(set) => Some(set.lie_down(entry.fd)),
+            What::Nothing | What::Other => None,
+        };
+        match rest {
+            None => {}
+            Some(Rest::Asleep(how)) => {
+                bed.events = revents(how.wake);
+                nap |= how.nap;
+            }
+            Some(Rest::Awake) => {
+                // Sets before this one have been told that somebody sleeps.
+                get_up(fds.get(..index).unwrap_or(fds));
+                return None;
+            }
+        }
+    }
+    Some(nap)
+}
+
+/// Tells sets that nobody sleeps any more.
+fn get_up(fds: &[PollFd]) {
+    for entry in fds {
+        if let What::Set(set) = What::is(entry.fd) {
+            set.get_up();
+        }
+    }
+}
+
+#[inline]
+fn with<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> Option<R>) -> Option<R> {
+    sys::tcp::with_borrowed(fd, act).flatten()
+}
+
+#[inline]
+fn bits(events: i16) -> u32 {
+    u32::from(events.cast_unsigned())
+}
+
+#[inline]
+fn revents(bits: u32) -> i16 {
+    // All events have bits below the sign's.
+    (bits as u16).cast_signed()
+}
+
+const NONE: PollFd = PollFd {
+    fd: -1,
+    events: 0,
+    revents: 0,
+};
+
+/// So many descriptors cost no allocation.
+const FEW: usize = 256;
+/// While polling, memory is looked at so much oftener than the kernel.
+const KERNEL_EACH: u32 = 16;
+
+const _: () = assert!(IN == 1 && size_of::<PollFd>() == 8);

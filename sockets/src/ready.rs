@@ -1,0 +1,272 @@
+//! Whether a connection with rings is ready, and what to do before one sleeps until it is.
+//!
+//! `poll`, `select` and `epoll` are built on two questions. [`look`]: which events does memory show, and which does only the kernel know?
+//! [`rest`]: may one sleep until some event comes, and on which events of the kernel? A doorbell is a byte on TCP, so it wakes whoever
+//! sleeps on the descriptor with [`IN`].
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use sys::sync::Ordering;
+
+use crate::conn::{Conn, Way};
+use crate::flow::{Flow, RECEIVE, SEND};
+
+/// What a connection shows. The bits are those of `poll` and `epoll`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Events that memory shows.
+    pub(crate) ready: u32,
+    /// Events for which the kernel's answer counts.
+    pub(crate) ask: u32,
+}
+
+/// Whether one may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Something is ready: look again.
+    Awake,
+    /// Yes, in this way.
+    Asleep(Bed),
+}
+
+/// How to sleep until something comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bed {
+    /// On these events of the kernel.
+    pub(crate) wake: u32,
+    /// Not longer than [`NAP`], for nobody rings.
+    pub(crate) nap: bool,
+    /// Whether the kernel's events are the program's, and not doorbells only.
+    pub(crate) carried: bool,
+}
+
+/// What the connection shows; `None` if it has no rings (any more).
+#[inline]
+pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Look> {
+    let turn = conn.flow.take(RECEIVE)?;
+    Some(look_at(conn, &turn, fd))
+}
+
+/// As [`look`], and what an edge-triggered observer compares.
+#[inline]
+pub(crate) fn look_closely(conn: &Conn, fd: BorrowedFd<'_>) -> Option<(Look, Marks)> {
+    let turn = conn.flow.take(RECEIVE)?;
+    Some((look_at(conn, &turn, fd), Marks::of(&turn)))
+}
+
+/// What one who sleeps on TCP's own events is told that the end of TCP has come: reads it, so that memory shows it.
+#[cold]
+pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.turn(fd, RECEIVE) {
+        // What is wrong shows at the next look.
+        let _ = turn.drain(&conn.tcp(fd));
+        turn.stream().rx().arm();
+    }
+}
+
+/// Gets ready to sleep until one of the events of `interest`, and looks once more.
+pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
+    let bed = lie_down(conn, fd, interest, false);
+    match look(conn, fd) {
+        Some(look) if look.ready & (interest | ALWAYS) != 0 => Rest::Awake,
+        _ => Rest::Asleep(bed),
+    }
+}
+
+/// Gets ready to sleep: takes doorbells away, arms. Look once more afterwards. An `edge` observer sleeps while there is room, too, and is
+/// told when there was none in between.
+pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: bool) -> Bed {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return Bed {
+            wake: interest,
+            nap: false,
+            carried: true,
+        };
+    };
+    let tcp = conn.tcp(fd);
+    if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
+        // So that the peer can ring: its doorbells need the ring's direction.
+        turn.consent();
+    }
+    let mut quiet = turn.arm_receive(&tcp).is_ok();
+    if turn.stream().tx().back_wanted()
+        && let Some(send) = conn.turn(fd, SEND)
+    {
+        // The peer waits for bytes that we sent, and the program may be waiting for room.
+        let _ = send.serve_back(&tcp);
+    }
+    let wants_room = interest & WRITE != 0 && turn.sends_on_ring();
+    let full = wants_room && !turn.writable();
+    if full || (wants_room && edge) {
+        let armed = conn.turn(fd, SEND).map(|send| send.arm_send());
+        quiet &= !full || armed == Some(Ok(true));
+    }
+    let look = look_at(conn, &turn, fd);
+    let over = turn.kernel_end().is_some() || turn.read_is_shut();
+    let on_ring = turn.receives_on_ring() && !over;
+    let mut wake = look.ask & interest;
+    let carried = wake != 0;
+    if on_ring {
+        wake |= IN | RDHUP;
+    }
+    // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it.
+    let heard = edge && turn.stream().rx().consented() && !over;
+    if wants_room && heard {
+        wake |= IN;
+    }
+    Bed {
+        wake,
+        nap: !quiet || (full && !on_ring && !heard),
+        carried,
+    }
+}
+
+/// What an edge-triggered observer compares with what he was last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Changes with each byte that arrives, and with the end.
+    pub(crate) input: u64,
+    /// Bytes sent to the ring in all.
+    pub(crate) sent: u64,
+    /// When so many have been sent, the ring may have been full.
+    pub(crate) full_at: u64,
+}
+
+impl Marks {
+    fn of(flow: &Flow) -> Self {
+        let (rx, tx) = (flow.stream().rx(), flow.stream().tx());
+        let arrived = rx.head().wrapping_add(rx.available().unwrap_or(0) as u64);
+        let ended = u64::from(rx.finished() != 0 || flow.kernel_end().is_some());
+        let sent = tx.tail();
+        let room = tx.room(1).unwrap_or(0) as u64;
+        Self {
+            input: arrived ^ ended << 63 ^ u64::from(flow.read_is_shut()) << 62,
+            sent,
+            full_at: sent.wrapping_add(room),
+        }
+    }
+}
+
+#[inline]
+fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
+    let mut look = Look {
+        ready: 0,
+        ask: PRI,
+    };
+    if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
+        follow(conn, flow, fd);
+    }
+    if flow.receives_on_ring() {
+        if flow.readable() && enough(conn, flow) {
+            look.ready |= READ;
+        }
+        if flow.peer_finished() || flow.read_is_shut() {
+            look.ready |= READ | RDHUP;
+            look.ready |= if flow.finished() { HUP } else { 0 };
+        }
+    } else {
+        look.ask |= READ | RDHUP;
+    }
+    if flow.sends_on_ring() {
+        look.ready |= if flow.writable() { WRITE } else { 0 };
+    } else {
+        look.ask |= WRITE;
+    }
+    if let Some(end) = flow.kernel_end() {
+        look.ready |= if end.is_some() { ERR | HUP } else { 0 };
+        look.ask |= ALWAYS;
+    }
+    look
+}
+
+/// Follows a sender that has moved to the ring, or back.
+#[cold]
+fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
+    let tcp = conn.tcp(fd);
+    // The same turn again, and against other processes.
+    let Some(_turn) = conn.turn(fd, RECEIVE) else {
+        return;
+    };
+    // What is wrong with the connection is for the call that moves bytes to find.
+    if flow.receives_on_ring() {
+        if flow.available() == Ok(0) {
+            let _ = flow.came_back(&tcp);
+        }
+    } else {
+        let _ = flow.follow(&tcp);
+    }
+}
+
+/// `SO_RCVLOWAT`: less than that is nothing yet.
+#[inline]
+fn enough(conn: &Conn, flow: &Flow) -> bool {
+    let least = conn.low_water.load(Ordering::Relaxed) as usize;
+    least <= 1
+        || flow
+            .available()
+            .map_or(true, |n| n >= least.min(LOW_WATER_MAX) || n == 0)
+}
+
+/// When a wait ends. Reads the clock only for waits that end at some time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    #[inline]
+    pub(crate) fn after(timeout: Option<Duration>) -> Self {
+        Self(timeout.and_then(|timeout| sys::time::now().checked_add(timeout)))
+    }
+
+    /// What is left: `None` for ever.
+    pub(crate) fn left(self) -> Option<Duration> {
+        self.0
+            .map(|end| end.saturating_duration_since(sys::time::now()))
+    }
+}
+
+/// Whether a wait of this length polls first: one that is shorter than the poll would overrun.
+#[inline]
+pub(crate) fn worth_polling(timeout: Option<Duration>) -> bool {
+    timeout.is_none_or(|timeout| timeout >= SHORT)
+}
+
+/// The shorter of a wait and a nap.
+pub(crate) fn nap_within(left: Option<Duration>) -> Option<Duration> {
+    Some(left.map_or(NAP, |left| left.min(NAP)))
+}
+
+/// There is something to receive.
+pub const IN: u32 = 0x1;
+/// There is out-of-band data.
+pub const PRI: u32 = 0x2;
+/// There is room to send.
+pub const OUT: u32 = 0x4;
+/// There is an error.
+pub const ERR: u32 = 0x8;
+/// Both directions have ended.
+pub const HUP: u32 = 0x10;
+/// There is no such descriptor.
+pub const NVAL: u32 = 0x20;
+/// As [`IN`].
+pub const RDNORM: u32 = 0x40;
+/// As [`PRI`], to some.
+pub const RDBAND: u32 = 0x80;
+/// As [`OUT`].
+pub const WRNORM: u32 = 0x100;
+/// Room for out-of-band data.
+pub const WRBAND: u32 = 0x200;
+/// The peer sends no more.
+pub const RDHUP: u32 = 0x2000;
+
+pub(crate) const READ: u32 = IN | RDNORM;
+pub(crate) const WRITE: u32 = OUT | WRNORM;
+/// Told without being asked for.
+pub(crate) const ALWAYS: u32 = ERR | HUP;
+
+/// How long one sleeps where nobody rings.
+pub(crate) const NAP: Duration = Duration::from_millis(1);
+/// Twice the longest spin.
+const SHORT: Duration = Duration::from_micros(50);
+/// More than this never lies in a ring that a sender waits to fill.
+const LOW_WATER_MAX: usize = sys::stream::RING / 4;

@@ -1,0 +1,315 @@
+//! Connections that several processes have: turns between them, and `fork`.
+//!
+//! Everything about a stream lies in memory that a child of `fork` has too, so both may send and receive, byte for byte in turns. A process on
+//! its own takes turns among its threads only, which is cheaper; `shared` in the memory says whether that is enough. It is set
+//! while nobody acts at the end, before there is a second process, and cleared when the last but one has said that it left.
+//! One that was killed says nothing: then turns stay the dearer kind, and the end is told to the peer by the kernel when the last descriptor goes.
+//!
+//! A connection that is young when its process forks is a TCP connection that both have, and if one of them upgraded it the other would not know.
+//! So whoever would begin a meeting first asks the kernel who else has the socket ([`is_alone`]).
+
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
+
+use sys::fork::{self, Place};
+use sys::holders::{self, Others};
+use sys::lock::{Guard, Lock};
+use sys::stream::{Kept, Stream};
+use sys::sync::Ordering;
+use sys::turn;
+
+use crate::conn::{Conn, Path};
+use crate::flow::{Flow, SEND};
+use crate::reason::Reason;
+use crate::table;
+
+/// A turn at one side of a connection's flow, among the threads of this process and, if it is shared, among processes.
+pub struct Turn<'a> {
+    turn: turn::Turn<'a, Flow>,
+    side: usize,
+    kept: Option<Kept>,
+}
+
+impl Conn {
+    /// Takes a turn at `side`, waiting for it; `None` if there are no rings (any more).
+    #[inline]
+    pub(crate) fn turn(&self, fd: BorrowedFd<'_>, side: usize) -> Option<Turn<'_>> {
+        let turn = self.flow.take(side)?;
+        if turn.stream().shared().load(Ordering::Relaxed) != 0 {
+            return self.enter(fd, turn, side);
+        }
+        Some(Turn {
+            turn,
+            side,
+            kept: None,
+        })
+    }
+
+    #[cold]
+    fn enter<'a>(
+        &'a self,
+        fd: BorrowedFd<'_>,
+        mut turn: turn::Turn<'a, Flow>,
+        side: usize,
+    ) -> Option<Turn<'a>> {
+        if self.look_for_others(fd, &turn) && !turn.nested() {
+            drop(turn);
+            unshare(self);
+            turn = self.flow.take(side)?;
+        }
+        let mut turn = Turn {
+            turn,
+            side,
+            kept: None,
+        };
+        let stream = turn.turn.stream();
+        let held = match turn.side {
+            SEND => stream.tx().enter(),
+            _ => stream.rx().enter(),
+        };
+        let held = held.ok()?;
+        let orphaned = held.orphaned();
+        turn.kept = Some(held.keep());
+        if orphaned {
+            // Killed between its last act and the doorbell, perhaps. One too many does no harm.
+            let _ = turn.turn.ring_for_another(&self.tcp(fd), turn.side);
+        }
+        Some(turn)
+    }
+
+    /// Whether this process is the only one that has the end, as far as it can be told cheaply.
+    fn look_for_others(&self, fd: BorrowedFd<'_>, flow: &Flow) -> bool {
+        let holders = flow.stream().holders();
+        let entered = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
+        if entered >= TURNS_PER_LOOK
+            && entered.is_power_of_two()
+            && holders::others(fd) == Others::None
+        {
+            // They were killed.
+            holders.store(1, Ordering::Release);
+        }
+        holders.load(Ordering::Acquire) == 1
+    }
+
+    /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
+    fn before_fork(&self) {
+        self.at_fork.store(0, Ordering::Relaxed);
+        self.set_forked();
+        if self.path() == Path::Meeting {
+            // The child would have the meeting too, and only one of the two may have what comes of it.
+            self.stay_on_tcp(Reason::GaveUp);
+        }
+        if self.is_mapped() {
+            let mut at_fork = COUNTED;
+            // A signal handler that forks in the middle of its thread's turn has that turn to itself, in both processes, for a moment.
+            if let Some(both) = self.flow.both() {
+                std::mem::forget(both);
+                at_fork = HELD;
+            }
+            self.at_fork.store(at_fork, Ordering::Relaxed);
+            self.add_holder();
+        }
+    }
+
+    fn after_fork(&self, child: bool) {
+        if child {
+            self.forget_threads();
+        } else if self.at_fork.load(Ordering::Relaxed) == HELD {
+            self.flow.forget_turns();
+        }
+        if self.at_fork.load(Ordering::Relaxed) == HELD {
+            self.at_fork.store(COUNTED, Ordering::Relaxed);
+        }
+    }
+
+    /// Another process has this end from now on. For who holds both turns.
+    fn add_holder(&self) {
+        if let Some(flow) = self.flow.take(SEND) {
+            flow.stream().holders().fetch_add(1, Ordering::AcqRel);
+            flow.stream().shared().store(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Another process is about to have this end, and this one goes on.
+    pub fn lend(&self) {
+        if let Some(_both) = self.flow.both() {
+            self.add_holder();
+        }
+    }
+
+    /// Notes that what was done about holders is to be undone if the program goes on.
+    pub(crate) fn set_lent(&self) {
+        self.lent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that is so.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Whether that was so.
+    pub(crate) fn unlend(&self) -> bool {
+        self.lent.swap(false, Ordering::Relaxed)
+    }
+
+    /// This process is a holder again.
+    pub(crate) fn rejoin(&self) {
+        if let Some(flow) = self.flow.take(SEND) {
+            flow.stream().holders().fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// It did not come to that, or this process is about to have the end no more without closing it.
+    pub fn drop_holder(&self) {
+        if let Some(flow) = self.flow.take(SEND) {
+            forget_holder(flow.stream());
+        }
+    }
+}
+
+impl Deref for Turn<'_> {
+    type Target = Flow;
+
+    #[inline]
+    fn deref(&self) -> &Flow {
+        &self.turn
+    }
+}
+
+impl Turn<'_> {
+    /// Whether this thread was in a turn already: it is a signal handler.
+    #[inline]
+    pub fn nested(&self) -> bool {
+        self.turn.nested()
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            match self.side {
+                SEND => self.turn.stream().tx().leave(kept),
+                _ => self.turn.stream().rx().leave(kept),
+            }
+        }
+    }
+}
+
+/// Before this process forks, in whatever way.
+pub fn before_fork() {
+    let frozen = freeze();
+    table::each(Conn::before_fork);
+    if let Some(mut held) = FROZEN.try_lock() {
+        *held = frozen;
+    }
+}
+
+/// After it, in the process that forked.
+pub fn after_fork() {
+    table::each(|conn| conn.after_fork(false));
+    thaw();
+}
+
+/// The fork that has just ended made no child after all.
+pub fn take_back_fork() {
+    table::each(|conn| {
+        if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
+            conn.drop_holder();
+        }
+    });
+}
+
+/// After it, in the child.
+pub fn in_child() {
+    fork::settle();
+    table::each(|conn| {
+        conn.after_fork(true);
+        conn.at_fork.store(0, Ordering::Relaxed);
+    });
+    thaw();
+}
+
+/// Whether the descriptors of this process are those that the table describes. They are not in the child of `vfork`, which has its parent's
+/// memory: what it does to descriptors concerns nobody but itself.
+pub fn is_home() -> bool {
+    match fork::place() {
+        Place::Home => true,
+        Place::Guest => false,
+        Place::Child => {
+            // Too late for the quiet that `before_fork` makes; the other process does not know that it is not alone.
+            table::each(Conn::lend);
+            in_child();
+            true
+        }
+    }
+}
+
+/// Whether no other process has the socket of a connection, so that it may be upgraded. Asks the kernel where there may be one.
+///
+/// It is asked a few times at most, after ever more has been exchanged: a server that forks for each connection closes its own
+/// descriptor soon, and one that does not will never.
+pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
+    if !conn.may_be_shared() {
+        return Some(true);
+    }
+    match holders::others(fd) {
+        Others::None => {
+            conn.set_alone();
+            Some(true)
+        }
+        Others::Some | Others::Unknown if conn.looks.fetch_add(1, Ordering::Relaxed) < LOOKS => {
+            Some(false)
+        }
+        Others::Some | Others::Unknown => None,
+    }
+}
+
+/// The other process that had a shared end may be gone: then turns are among threads again.
+#[cold]
+pub(crate) fn unshare(conn: &Conn) {
+    let Some(_both) = conn.flow.both() else {
+        return;
+    };
+    if let Some(flow) = conn.flow.take(SEND)
+        && flow.stream().holders().load(Ordering::Acquire) == 1
+    {
+        flow.stream().shared().store(0, Ordering::SeqCst);
+    }
+}
+
+pub(crate) fn forget_holder(stream: &Stream) {
+    // Not below none, whatever was missed.
+    let _ = stream
+        .holders()
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+}
+
+/// Bounded: `fork` may be called in a signal handler, in the middle of a change of its own thread.
+fn freeze() -> Option<Guard<'static, ()>> {
+    (0..TRIES).find_map(|_| {
+        let frozen = table::try_freeze();
+        if frozen.is_none() {
+            std::thread::yield_now();
+        }
+        frozen
+    })
+}
+
+fn thaw() {
+    if let Some(mut held) = FROZEN.try_lock() {
+        drop(held.take());
+    }
+}
+
+/// The table does not change between [`before_fork`] and what comes after it.
+static FROZEN: Lock<Option<Guard<'static, ()>>> = Lock::new(None);
+
+/// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
+const HELD: u32 = 2;
+const COUNTED: u32 = 1;
+
+const LOOKS: u32 = 3;
+const TRIES: u32 = 100_000;
+/// After so many turns among processes it is asked whether there still are several, and after twice as many again.
+const TURNS_PER_LOOK: u32 = 1 << 16;
