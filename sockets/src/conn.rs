@@ -170,11 +170,6 @@ impl Conn {
         self.refs.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many descriptors this process has of it.
-    pub(crate) fn descriptors(&self) -> u32 {
-        self.refs.load(Ordering::Acquire)
-    }
-
     /// One descriptor less; true if it was the last. The place stays taken until [`Conn::close`].
     pub(crate) fn release(&self) -> bool {
         let before = self

@@ -36,6 +36,8 @@ use unfinished::Unfinished;
 
 mod held;
 mod layout;
+#[cfg(all(test, loom))]
+mod model;
 mod own;
 mod release;
 mod rx;

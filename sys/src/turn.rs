@@ -367,20 +367,20 @@ mod tests {
             turns
                 .replace(Some(Alone::default()))
                 .expect("nobody has a turn");
-            let users = [0, 1].map(|side| {
+            let user = {
                 let turns = turns.clone();
                 thread::spawn(move || {
-                    if let Some(turn) = turns.take(side) {
-                        turn.act(side);
+                    for side in [0, 1] {
+                        if let Some(turn) = turns.take(side) {
+                            turn.act(side);
+                        }
                     }
                 })
-            });
+            };
             let before = turns.replace(None).expect("no turn of this thread");
             // Nobody refers to it any more: loom sees to that as it is dropped.
             drop(before.expect("a value"));
-            for user in users {
-                user.join().expect("no panic");
-            }
+            user.join().expect("no panic");
         });
     }
 
