@@ -18,10 +18,12 @@
 mod buffers;
 mod connect;
 mod descriptor;
+mod epoll;
 mod file;
 mod host;
 mod option;
 mod outcome;
+mod poll;
 mod process;
 mod real;
 mod receive;

@@ -8,6 +8,11 @@ use sockets::share;
 use crate::outcome::keeping_errno;
 use crate::real;
 
+mod exec;
+mod exit;
+mod image;
+mod spawn;
+
 /// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself (`daemon`,
 /// `forkpty`); here is seen only whether it succeeded.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -96,6 +101,7 @@ extern "C" fn start() {
         sys::fork::settle();
         // SAFETY: plain functions that live as long as the program. If the C library has no memory for them the program will not get far.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+        sockets::handover::arrival::take_over();
     });
 }
 

@@ -1,6 +1,6 @@
 //! The C library's own functions, which ours stand in front of.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::{iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
 use sys::sync::Ordering;
@@ -67,7 +67,15 @@ next! {
     fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
     fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
     fn ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_void) -> c_int;
+    fn epoll_create(size: c_int) -> c_int;
+    fn epoll_create1(flags: c_int) -> c_int;
+    fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut libc::epoll_event) -> c_int;
+    fn epoll_pwait(set: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int, mask: *const libc::sigset_t) -> c_int;
+    fn epoll_pwait2(set: c_int, events: *mut libc::epoll_event, count: c_int, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
     fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+    fn ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
+    fn pselect(count: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set, except: *mut libc::fd_set, timeout: *const libc::timespec, mask: *const libc::sigset_t) -> c_int;
+    fn select(count: c_int, read: *mut libc::fd_set, write: *mut libc::fd_set, except: *mut libc::fd_set, timeout: *mut libc::timeval) -> c_int;
     fn preadv2(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
     fn pwritev2(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
     fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t;
@@ -90,6 +98,17 @@ next! {
 
 // Processes.
 next! {
+    fn _exit(status: c_int) -> c_int;
+    fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn execveat(directory: c_int, path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char, flags: c_int) -> c_int;
+    fn execvpe(name: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn fexecve(fd: c_int, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void;
+    fn posix_spawn(pid: *mut libc::pid_t, path: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int;
+    fn posix_spawnp(pid: *mut libc::pid_t, name: *const c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
+    fn quick_exit(status: c_int) -> c_int;
+    fn system(command: *const c_char) -> c_int;
     fn _Fork() -> libc::pid_t;
     fn clone(start: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_tid: *mut libc::pid_t, tls: *mut c_void, child_tid: *mut libc::pid_t) -> c_int;
     fn fork() -> libc::pid_t;

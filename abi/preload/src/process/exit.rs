@@ -1,0 +1,47 @@
+//! The end of a process.
+
+use std::ffi::c_int;
+
+use sockets::handover::departure::before_exit;
+
+use crate::outcome::keeping_errno;
+use crate::real;
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+    keeping_errno(before_exit);
+    // SAFETY: the program's own call.
+    unsafe { real::_exit(status) };
+    std::process::abort()
+}
+
+/// C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: as above; they are the same.
+    unsafe { _exit(status) }
+}
+
+/// C. What the program asked to be called at such an end may still use its connections.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn quick_exit(status: c_int) -> ! {
+    // SAFETY: a plain function. Registered last it is called first, and does no harm to what comes after.
+    unsafe { at_quick_exit(end) };
+    // SAFETY: as above.
+    unsafe { real::quick_exit(status) };
+    std::process::abort()
+}
+
+extern "C" fn end() {
+    keeping_errno(before_exit);
+}
+
+unsafe extern "C" {
+    fn at_quick_exit(function: extern "C" fn()) -> c_int;
+}
+
+/// Run at the end of `exit`, after what the program asked for.
+#[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
+#[used]
+static END: extern "C" fn() = end;

@@ -1,0 +1,199 @@
+//! What a program will be: with this library in it, or not.
+
+use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, fgetxattr, fstat, openat};
+use rustix::io::{Errno, pread};
+use rustix::process::{getegid, geteuid, getgid, getuid};
+
+/// Whether the program in the file `path`, run with `environment`, will have this library in front of its C library: a dynamic ELF of this
+/// machine, without privileges of its own, or a script for one; and the library is asked for, and there.
+///
+/// # Safety
+/// `environment` is a null-terminated array of strings, or null.
+pub(crate) unsafe fn has_this_library(path: &CStr, environment: *const *const c_char) -> bool {
+    // SAFETY: by the contract.
+    let asked = unsafe { is_asked_for(environment) };
+    asked && file(CWD, path).is_ok_and(|file| is_fit(&file, 0))
+}
+
+/// As [`has_this_library`], for an open file.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn of_descriptor(
+    at: BorrowedFd<'_>,
+    path: &CStr,
+    environment: *const *const c_char,
+) -> bool {
+    // SAFETY: by the contract.
+    if !unsafe { is_asked_for(environment) } {
+        return false;
+    }
+    if path.is_empty() {
+        return is_fit_at(at, 0);
+    }
+    file(at, path).is_ok_and(|file| is_fit(&file, 0))
+}
+
+/// Calls `run` with the places where `execvp` looks for `name`, until it says true.
+pub(crate) fn search(name: &CStr, mut run: impl FnMut(&CStr) -> bool) -> bool {
+    let bytes = name.to_bytes();
+    if bytes.contains(&b'/') {
+        return run(name);
+    }
+    // SAFETY: the program's environment; its own call reads the same.
+    let path = unsafe { libc::getenv(c"PATH".as_ptr()) };
+    let path = if path.is_null() {
+        c"/bin:/usr/bin"
+    } else {
+        // SAFETY: a string of the environment.
+        unsafe { CStr::from_ptr(path) }
+    };
+    path.to_bytes().split(|byte| *byte == b':').any(|directory| {
+        let mut buffer = [0; libc::PATH_MAX as usize];
+        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+        let parts = [directory, slash, bytes, b"\0"];
+        let len: usize = parts.iter().map(|part| part.len()).sum();
+        if len > buffer.len() {
+            return false;
+        }
+        buffer
+            .iter_mut()
+            .zip(parts.into_iter().flatten())
+            .for_each(|(place, byte)| *place = *byte);
+        buffer
+            .get(..len)
+            .and_then(|path| CStr::from_bytes_with_nul(path).ok())
+            .is_some_and(&mut run)
+    })
+}
+
+/// Whether `path` can be run, as far as its mode tells.
+pub(crate) fn is_there(path: &CStr) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+        && file(CWD, path)
+            .and_then(|file| fstat(&file))
+            .is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
+unsafe fn is_asked_for(environment: *const *const c_char) -> bool {
+    if environment.is_null() {
+        return false;
+    }
+    (0..)
+        // SAFETY: by the callers' contract the array goes on to a null pointer.
+        .map(|n| unsafe { *environment.add(n) })
+        .take_while(|variable| !variable.is_null())
+        // SAFETY: as above, of strings.
+        .filter_map(|variable| unsafe { CStr::from_ptr(variable) }.to_bytes().strip_prefix(b"LD_PRELOAD="))
+        .any(|list| list.split(|byte| matches!(byte, b':' | b' ')).any(is_this_library))
+}
+
+fn is_this_library(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    name == b"libsovia.so" && (name.len() == path.len() || rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok())
+}
+
+fn file(at: impl AsFd, path: &CStr) -> Result<OwnedFd, Errno> {
+    openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK, Mode::empty())
+}
+
+fn is_fit(file: &OwnedFd, depth: u32) -> bool {
+    is_fit_at(file.as_fd(), depth)
+}
+
+fn is_fit_at(file: BorrowedFd<'_>, depth: u32) -> bool {
+    if depth > 4 || is_privileged(file) {
+        return false;
+    }
+    let mut head = [0u8; 1024];
+    let Ok(len) = pread(file, &mut head, 0) else {
+        return false;
+    };
+    let Some(head) = head.get(..len) else {
+        return false;
+    };
+    if let Some(line) = head.strip_prefix(b"#!") {
+        return interpreter(line).is_some_and(|mut path| {
+            path.1.get_mut(path.0).is_some_and(|end| {
+                *end = 0;
+                true
+            }) && CStr::from_bytes_until_nul(&path.1)
+                .is_ok_and(|path| self::file(CWD, path).is_ok_and(|file| is_fit(&file, depth + 1)))
+        });
+    }
+    is_dynamic(file, head)
+}
+
+/// The loader ignores `LD_PRELOAD` for a program that gets privileges by being run.
+fn is_privileged(file: BorrowedFd<'_>) -> bool {
+    let Ok(found) = fstat(file) else {
+        return true;
+    };
+    let by_mode = found.st_mode & (libc::S_ISUID | libc::S_ISGID) != 0;
+    let mut capability = [MaybeUninit::uninit(); 64];
+    let by_attribute = !matches!(
+        fgetxattr(file, c"security.capability", &mut capability),
+        Err(Errno::NODATA | Errno::OPNOTSUPP)
+    );
+    by_mode || by_attribute || getuid() != geteuid() || getgid() != getegid()
+}
+
+/// The path in the first line of a script, and its length.
+fn interpreter(line: &[u8]) -> Option<(usize, [u8; 256])> {
+    let line = line.split(|byte| *byte == b'\n').next()?;
+    let path = line
+        .split(|byte| matches!(byte, b' ' | b'\t'))
+        .find(|word| !word.is_empty())?;
+    let mut copy = [0; 256];
+    if path.len() >= copy.len() {
+        return None;
+    }
+    copy.iter_mut().zip(path).for_each(|(place, byte)| *place = *byte);
+    Some((path.len(), copy))
+}
+
+/// Whether it is an ELF of this machine that asks for glibc's loader.
+fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
+    let number = |at: usize, len: usize| -> Option<u64> {
+        let bytes = head.get(at..at + len)?;
+        Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    };
+    // ELF, 64 bits, least significant byte first.
+    if !head.starts_with(b"\x7fELF\x02\x01") || number(18, 2) != Some(MACHINE) {
+        return false;
+    }
+    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2)) else {
+        return false;
+    };
+    (0..count.min(64)).any(|n| {
+        let mut entry = [0; 40];
+        let at = table.saturating_add(n * size);
+        if pread(file, &mut entry, at) != Ok(entry.len()) {
+            return false;
+        }
+        let word = |at: usize, len: usize| {
+            entry.get(at..at + len).map_or(0, |bytes| {
+                bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte))
+            })
+        };
+        let mut path = [0; 256];
+        word(0, 4) == PT_INTERP
+            && pread(file, &mut path, word(8, 8)).is_ok()
+            && CStr::from_bytes_until_nul(&path).is_ok_and(|path| {
+                let name = path.to_bytes().rsplit(|byte| *byte == b'/').next();
+                name.is_some_and(|name| name.starts_with(b"ld-linux"))
+            })
+    })
+}
+
+const PT_INTERP: u64 = 3;
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u64 = 62;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u64 = 183;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const MACHINE: u64 = u64::MAX;

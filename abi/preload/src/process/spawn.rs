@@ -1,0 +1,110 @@
+//! posix_spawn and what is built on it: another program beside this one, with copies of descriptors.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use libc::pid_t;
+use sockets::handover::{departure, go_back};
+use sockets::reason::Reason;
+
+use super::image;
+use crate::outcome::{connection, keeping_errno};
+use crate::real;
+
+type Strings = *const *const c_char;
+
+fn spawning<R>(followed: bool, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
+    keeping_errno(|| departure::before_spawn(followed));
+    let result = spawn();
+    keeping_errno(|| departure::after_spawn(started(&result)));
+    result
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_spawn(
+    pid: *mut pid_t,
+    path: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    // SAFETY: the program's own call and its promises, here and below.
+    let followed = !path.is_null()
+        && keeping_errno(|| unsafe { image::has_this_library(CStr::from_ptr(path), environment) });
+    spawning(
+        followed,
+        |result| *result == 0,
+        || unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) },
+    )
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_spawnp(
+    pid: *mut pid_t,
+    name: *const c_char,
+    actions: *const c_void,
+    attributes: *const c_void,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    let mut followed = false;
+    if !name.is_null() {
+        keeping_errno(|| {
+            // SAFETY: as above.
+            image::search(unsafe { CStr::from_ptr(name) }, |path| {
+                let there = image::is_there(path);
+                // SAFETY: as above.
+                followed = there && unsafe { image::has_this_library(path, environment) };
+                there
+            })
+        });
+    }
+    spawning(
+        followed,
+        |result| *result == 0,
+        // SAFETY: as above.
+        || unsafe { real::posix_spawnp(pid, name, actions, attributes, arguments, environment) },
+    )
+}
+
+/// POSIX. The new program will have a connection at another number, which says nothing of what the new one will be: the way back.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int {
+    keeping_errno(|| {
+        if let Some((conn, borrowed)) = connection(fd) {
+            if conn.is_mapped() {
+                go_back(conn, borrowed, Reason::HandedOver);
+            } else {
+                conn.set_forked();
+            }
+        }
+    });
+    // SAFETY: as above.
+    unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, new) }
+}
+
+/// C. The C library starts the shell by a way of its own.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+    if command.is_null() {
+        // SAFETY: as above.
+        return unsafe { real::system(command) };
+    }
+    // SAFETY: as above.
+    spawning(shell(), |result| *result != -1, || unsafe { real::system(command) })
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
+    // SAFETY: as above.
+    spawning(shell(), |result: &*mut c_void| !result.is_null(), || unsafe { real::popen(command, mode) })
+}
+
+fn shell() -> bool {
+    // SAFETY: the program's environment, which the C library passes on.
+    keeping_errno(|| unsafe { image::has_this_library(c"/bin/sh", libc::environ.cast_const().cast()) })
+}
+
