@@ -22,7 +22,7 @@ mod tests;
 mod wait;
 
 pub use places::{
-    before_close, before_close_range, created, duplicated, freeze, in_child, known, upgraded,
+    after_fork, before_close, before_close_range, before_fork, created, duplicated, known, upgraded,
 };
 pub use set::{Set, control};
 pub use wait::wait;

@@ -274,7 +274,7 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
         match What::is(entry.fd) {
             What::Ring(conn) if said & NVAL == 0 => {
                 if said & (RDHUP | ALWAYS) != 0 {
-                    with(entry.fd, |fd| Some(ready::note_end(conn, fd)));
+                    sys::tcp::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
                 }
                 let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
                 entry.revents = revents((look.ready | said & look.ask) & (interest | ALWAYS));

@@ -21,7 +21,7 @@ use sys::turn;
 use crate::conn::{Conn, Path};
 use crate::flow::{Flow, SEND};
 use crate::reason::Reason;
-use crate::table;
+use crate::{epoll, table};
 
 /// A turn at one side of a connection's flow, among the threads of this process and, if it is shared, among processes.
 pub struct Turn<'a> {
@@ -198,6 +198,7 @@ impl Drop for Turn<'_> {
 
 /// Before this process forks, in whatever way.
 pub fn before_fork() {
+    epoll::before_fork();
     let frozen = freeze();
     table::each(Conn::before_fork);
     if let Some(mut held) = FROZEN.try_lock() {
@@ -209,6 +210,7 @@ pub fn before_fork() {
 pub fn after_fork() {
     table::each(|conn| conn.after_fork(false));
     thaw();
+    epoll::after_fork(false);
 }
 
 /// The fork that has just ended made no child after all.
@@ -228,6 +230,7 @@ pub fn in_child() {
         conn.at_fork.store(0, Ordering::Relaxed);
     });
     thaw();
+    epoll::after_fork(true);
 }
 
 /// Whether the descriptors of this process are those that the table describes. They are not in the child of `vfork`, which has its parent's

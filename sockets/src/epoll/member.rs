@@ -224,7 +224,7 @@ impl Member {
         if events & (RDHUP | ALWAYS) != 0
             && let What::Connection { conn, .. } = self.what
         {
-            with(self.fd, |fd| Some(ready::note_end(conn, fd)));
+            tcp::with_borrowed(self.fd, |fd| ready::note_end(conn, fd));
         }
         if self.fired && self.captured.is_some_and(|now| now & EDGE == 0) {
             // It would be reported again and again.

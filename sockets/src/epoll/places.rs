@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
-use sys::lock::Lock;
+use sys::lock::{Guard, Lock};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
@@ -136,29 +136,30 @@ pub fn upgraded(fd: RawFd, conn: &Conn) {
     }
 }
 
-/// Holds all sets still, around `fork`.
-pub fn freeze() -> impl Drop {
-    let sets = all().filter_map(Set::enter).collect();
-    Frozen {
-        _sets: sets,
+/// Holds all sets still. First of all that is done before a fork: who has a set may be waiting for a connection.
+pub fn before_fork() {
+    let frozen = Frozen {
+        _sets: all().filter_map(Set::enter).collect(),
         _places: CHANGES.lock(),
+    };
+    if let Some(mut held) = FROZEN.try_lock() {
+        *held = Some(frozen);
     }
 }
 
-/// After a fork, once what [`freeze`] gave is dropped, in both processes: they share the kernel's instances.
-pub fn in_child(child: bool) {
+/// After a fork, last, in both processes: they share the kernel's instances.
+pub fn after_fork(in_child: bool) {
+    if let Some(mut held) = FROZEN.try_lock() {
+        drop(held.take());
+    }
     for set in all() {
-        set.forked(child);
+        set.forked(in_child);
     }
 }
 
 struct Frozen {
     _sets: Vec<Entered<'static>>,
-    _places: sys::lock::Guard<'static, ()>,
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {}
+    _places: Guard<'static, ()>,
 }
 
 pub(super) fn note_member(fd: RawFd) {
@@ -194,6 +195,7 @@ const PLACES: u32 = 4096;
 
 /// Whoever changes which descriptor is which set has this.
 static CHANGES: Lock<()> = Lock::new(());
+static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
 /// By descriptor: the place of the set plus 1. As many as the kernel allows by default (`fs.nr_open`); untouched pages cost nothing.
 static SETS: [AtomicU32; 1 << 20] = [const { AtomicU32::new(0) }; 1 << 20];
 /// By descriptor: in how many sets it is a member.
