@@ -17,6 +17,7 @@ mod output;
 mod plain;
 mod process;
 mod run;
+mod stat;
 mod vi;
 
 /// User-level sockets over Virtual Interfaces
@@ -30,6 +31,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Options),
+    Stat(stat::Options),
     Demo(demo::Options),
     /// Measure, side by side
     #[command(subcommand)]
@@ -56,6 +58,7 @@ enum Vi {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(options) => run::main(&options).map_err(Error::from),
+        Command::Stat(options) => stat::main(&options),
         Command::Demo(options) => demo::main(&options),
         Command::Bench(bench) => bench::main(&bench),
         Command::Vi(Vi::Demo(options)) => vi::demo::main(&options),

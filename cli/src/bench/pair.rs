@@ -113,6 +113,32 @@ impl Pair {
         self.answer()
     }
 
+    /// As many blocks as fill `budget`, judged by the least disturbed of a few, more than once: a stream in small blocks is
+    /// slower than in large ones.
+    fn fitted(&mut self, round_ns: f64, budget: Budget) -> Result<Order> {
+        let block_ns = budget.block.as_nanos() as f64;
+        let mut rounds = (block_ns / round_ns).clamp(1.0, ROUNDS_MAX);
+        let mut least_ns = block_ns;
+        for _ in 0..FITTINGS_MAX {
+            let blocks = self.obey(Order::Blocks {
+                blocks: BLOCKS_MIN,
+                rounds: rounds as u32,
+            })?;
+            least_ns = blocks.into_iter().min().ok_or_else(ended)?.max(1) as f64;
+            if least_ns >= block_ns * 0.7 {
+                break;
+            }
+            rounds = (rounds * (block_ns / least_ns).min(8.0))
+                .ceil()
+                .min(ROUNDS_MAX);
+        }
+        let blocks = budget.run.as_nanos() as f64 / least_ns.max(block_ns);
+        Ok(Order::Blocks {
+            blocks: blocks.clamp(BLOCKS_MIN.into(), 100.0) as u32,
+            rounds: rounds as u32,
+        })
+    }
+
     /// Nanoseconds a round, for so long.
     fn whole(&mut self, time: Duration) -> Result<f64> {
         let order = Order::Span {
@@ -133,14 +159,7 @@ impl Contestant for Pair {
             Method::Whole => Order::Span {
                 ms: budget.run.as_millis() as u32,
             },
-            Method::Median => {
-                let rounds = (budget.block.as_nanos() as f64 / round_ns).clamp(1.0, 1e7);
-                let blocks = budget.run.as_nanos() as f64 / (round_ns * rounds);
-                Order::Blocks {
-                    blocks: blocks.clamp(5.0, 100.0) as u32,
-                    rounds: rounds as u32,
-                }
-            }
+            Method::Median => self.fitted(round_ns, budget)?,
         };
         Ok(())
     }
@@ -182,6 +201,10 @@ pub(super) fn ended() -> Error {
 }
 
 const WARM_UP_MS: u32 = 20;
+/// Below this a median says little.
+const BLOCKS_MIN: u32 = 5;
+const ROUNDS_MAX: f64 = 1e7;
+const FITTINGS_MAX: u32 = 10;
 
 /// Whoever says nothing for so long hangs; no order takes a second.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);

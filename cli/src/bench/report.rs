@@ -153,7 +153,9 @@ impl fmt::Display for Report {
             cells.push(right(line.cores()));
             table.add_row(cells);
         }
-        writeln!(f, "{table}")?;
+        if !self.lines.is_empty() {
+            writeln!(f, "{table}")?;
+        }
         if self.lines.iter().any(Measured::stayed) {
             writeln!(f, "{STAYED_MARK} No connection left TCP.")?;
         }
