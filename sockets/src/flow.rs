@@ -503,6 +503,16 @@ impl Flow {
         }
     }
 
+    /// Whether [`Flow::serve_back`] is due.
+    #[inline]
+    pub fn owes_back(&self) -> bool {
+        let tx = self.stream.tx();
+        tx.back_wanted()
+            && tx
+                .to_tcp()
+                .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))
+    }
+
     /// An end that was said in memory must be said on TCP too, once that is where the receiver looks.
     fn repeat_end(&self, kernel: &impl Kernel) {
         if self.finished() {

@@ -141,6 +141,15 @@ fn receive_mapped(
         if got > 0 && !(how.wait_all && patient) {
             return Ok(got);
         }
+        if turn.owes_back() {
+            drop(turn);
+            serve_back(conn, fd);
+            if !patient {
+                return Err(Errno::AGAIN);
+            }
+            nap(fd)?;
+            continue;
+        }
         if !patient {
             if conn.is_time_to_ask() {
                 // A peer that was killed said nothing in memory.
@@ -159,7 +168,8 @@ fn receive_mapped(
             nap(fd)?;
             continue;
         }
-        if !turn.arm_receive(&tcp).map_err(errno_of)? {
+        // In this order: who calls back rings afterwards.
+        if !turn.arm_receive(&tcp).map_err(errno_of)? || turn.owes_back() {
             continue;
         }
         drop(turn);
@@ -241,6 +251,10 @@ fn send_mapped(
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::End) => return Err(Errno::PIPE),
             Err(Stop::Again) => {}
+        }
+        if turn.owes_back() {
+            // A full ring asks nothing of who would write to it. What is wrong with the connection the next attempt tells.
+            let _ = turn.serve_back(&tcp);
         }
         if !patient {
             return if sent > 0 {
@@ -330,6 +344,15 @@ fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
         host.poll(fd, 0, 1)?;
     }
     Ok(())
+}
+
+/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on.
+#[cold]
+fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.turn(fd, SEND) {
+        // What is wrong with the connection the next call tells.
+        let _ = turn.serve_back(&conn.tcp(fd));
+    }
 }
 
 #[cold]

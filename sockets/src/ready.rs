@@ -44,14 +44,14 @@ pub(crate) struct Bed {
 /// What the connection shows; `None` if it has no rings (any more).
 #[inline]
 pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Look> {
-    let turn = conn.flow.take(RECEIVE)?;
+    let turn = conn.turn(fd, RECEIVE)?;
     Some(look_at(conn, &turn, fd))
 }
 
 /// As [`look`], and what an edge-triggered observer compares.
 #[inline]
 pub(crate) fn look_closely(conn: &Conn, fd: BorrowedFd<'_>) -> Option<(Look, Marks)> {
-    let turn = conn.flow.take(RECEIVE)?;
+    let turn = conn.turn(fd, RECEIVE)?;
     Some((look_at(conn, &turn, fd), Marks::of(&turn)))
 }
 

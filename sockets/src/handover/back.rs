@@ -11,7 +11,7 @@ use crate::reason::Reason;
 /// Has all bytes of a connection go over TCP from now on, so that system calls that we do not see are right.
 ///
 /// A young connection stays there, at once. One with rings needs its peer, who is asked, and woken if he sleeps. One who does nothing with the
-/// connection for [`PATIENCE`] does not answer: then it is reset, for a reset is an error and a wrong byte is not. False says that it was.
+/// connection for five seconds does not answer: then it is reset, for a reset is an error and a wrong byte is not. False says that it was.
 pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     conn.stay_on_tcp(reason);
     if !conn.is_mapped() || is_back(conn) {
@@ -78,4 +78,4 @@ fn pause(fd: BorrowedFd<'_>) {
 
 const SHORT: Duration = Duration::from_micros(200);
 /// How long the peer is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
