@@ -14,6 +14,37 @@
 //! at every 512th of the stream, which point back to where the FPDU around them begins. They let
 //! hardware find a beginning amid lost segments; a peer that asks for them gets them.
 //!
+//! # Example
+//!
+//! Two ends agree; `write` and `read` of a socket would stand between them.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use proto::mpa::{Handshake, Options, Outcome};
+//!
+//! let now = Duration::ZERO;
+//! let mut client = Handshake::initiate(Options::default(), b"to whom", now)?;
+//! let mut server = Handshake::respond(Options::default(), now);
+//!
+//! let request = client.output().to_vec();
+//! client.handle_written(request.len());
+//! assert_eq!(server.handle_octets(&request), request.len());
+//! assert!(matches!(server.poll_outcome(), Some(Outcome::Requested { .. })));
+//! server.accept(b"welcome")?;
+//!
+//! let reply = server.output().to_vec();
+//! server.handle_written(reply.len());
+//! client.handle_octets(&reply);
+//! for end in [&mut client, &mut server] {
+//!     let Some(Outcome::Established { terms, .. }) = end.poll_outcome() else {
+//!         panic!("refused");
+//!     };
+//!     assert!(terms.crc);
+//! }
+//! # Ok::<(), proto::mpa::HandshakeMisuse>(())
+//! ```
+//!
 //! Specifications: RFC 5044, RFC 6581 (revision 2), RFC 3720 B.4 (the checksum).
 
 mod crc;

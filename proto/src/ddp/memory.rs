@@ -7,9 +7,9 @@ use crate::mpa::{Place, Source, SourceLost};
 
 /// A driver's memory, and the rights of the stream to it.
 ///
-/// A tagged segment is first [granted](Self::grant), which is the check of STag, rights and bounds and
-/// yields a [`Place`]; only what was granted, or posted as a receive, is ever placed. The check is made for every
-/// segment, so a region that is taken back is out of reach at once.
+/// A tagged segment is first [granted](Self::grant), which is the check of STag, rights and bounds
+/// and yields a [`Place`]; only what was granted, or posted as a receive, is ever placed. The check
+/// is made for every segment, so a region that is taken back is out of reach at once.
 pub trait Memory: Source {
     /// May the peer reach `len` octets, at least one, from `to` on in `stag`? Where are they?
     ///
@@ -17,7 +17,8 @@ pub trait Memory: Source {
     /// The first [`Fault`] in the order of its variants.
     fn grant(&self, access: Access, stag: Stag, to: u64, len: u32) -> Result<Place, Fault>;
 
-    /// Writes payload to its place. Each octet of a message comes once, unless its sender repeats it.
+    /// Writes payload to its place. Each octet of a message comes once, unless its sender repeats
+    /// it.
     ///
     /// # Errors
     /// [`SourceLost`] when that is no memory any more: an error of this end.
@@ -29,8 +30,8 @@ pub trait Memory: Source {
     /// [`InvalidateFault`] if it cannot be.
     fn invalidate(&mut self, stag: Stag) -> Result<(), InvalidateFault>;
 
-    /// Replaces the aligned 64-bit number (in the host's order) at a granted place by what `change` makes of it, atomically
-    /// as seen by other atomics of this driver; returns the former.
+    /// Replaces the aligned 64-bit number (in the host's order) at a granted place by what `change`
+    /// makes of it, atomically as seen by other atomics of this driver; returns the former.
     ///
     /// # Errors
     /// [`SourceLost`] when that is no memory any more.

@@ -315,8 +315,8 @@ impl Deframer {
         }
     }
 
-    /// The next octets of a diverted ULPDU, for the checksum: once they are in their place, and before
-    /// [`handle_diverted`](Self::handle_diverted).
+    /// The next octets of a diverted ULPDU, for the checksum: once they are in their place, and
+    /// before [`handle_diverted`](Self::handle_diverted).
     pub fn digest_diverted(&mut self, octets: &[u8]) {
         if let Current::Diverted(Diverted { crc: Some(crc), .. }) = &mut self.current {
             crc.update(octets);

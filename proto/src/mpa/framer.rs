@@ -152,11 +152,11 @@ impl Framer {
         }
     }
 
-    /// Appends an FPDU around the ULPDU that is `head` and behind it `payload`, which must stay as it is until it has
-    /// been written: the checksum is made now.
+    /// Appends an FPDU around the ULPDU that is `head` and behind it `payload`, which must stay as
+    /// it is until it has been written: the checksum is made now.
     ///
-    /// At most 65535 octets in all, of which [`ULPDU_LEN_MAX`](super::ULPDU_LEN_MAX) is the caller's
-    /// to observe; longer ones are refused as lost.
+    /// At most 65535 octets in all, of which [`ULPDU_LEN_MAX`](super::ULPDU_LEN_MAX) is the
+    /// caller's to observe; longer ones are refused as lost.
     ///
     /// # Errors
     /// [`SourceLost`] from the memory that the payload is in; then nothing has been appended.

@@ -14,8 +14,8 @@ use super::state::{State, Trigger, transition};
 /// Write [`output`](Self::output), read at most [`wants`](Self::wants) octets into
 /// [`handle_octets`](Self::handle_octets), take what [`poll_outcome`](Self::poll_outcome) has. It
 /// never takes an octet behind its frame, so the stream continues exactly there. After
-/// [`Outcome::Established`], the rest of `output` comes before anything of full operation. Time is what
-/// has passed since an epoch of the caller's.
+/// [`Outcome::Established`], the rest of `output` comes before anything of full operation. Time is
+/// what has passed since an epoch of the caller's.
 #[derive(Debug)]
 pub struct Handshake {
     options: Options,

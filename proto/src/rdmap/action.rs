@@ -25,7 +25,8 @@ pub enum Action {
 /// Why a connection fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The peer broke the rules, or something failed here; the peer is told so unless nothing may be sent.
+    /// The peer broke the rules, or something failed here; the peer is told so unless nothing may
+    /// be sent.
     Violation(Code),
     /// The peer says that we did, or that something failed there.
     Terminated(Terminate),

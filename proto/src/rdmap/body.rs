@@ -127,7 +127,8 @@ impl AtomicOperation {
     pub fn apply(&self, original: u64) -> u64 {
         match *self {
             Self::FetchAdd { add, mask } => {
-                // Without the highest bits of the fields no carry leaves one; these are then added without.
+                // Without the highest bits of the fields no carry leaves one; these are then added
+                // without.
                 let low = (original & !mask).wrapping_add(add & !mask);
                 low ^ ((original ^ add) & mask)
             }

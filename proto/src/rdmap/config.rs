@@ -7,7 +7,8 @@ use crate::mpa::{MarkerCheck, ULPDU_LEN_MAX};
 /// How an engine works; what the two ends need not agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Longest ULPDU to send: [`mulpdu`](crate::mpa::mulpdu) towards hardware, the format's limit towards software.
+    /// Longest ULPDU to send: [`mulpdu`](crate::mpa::mulpdu) towards hardware, the format's limit
+    /// towards software.
     pub mulpdu: u16,
     /// Octets of the buffer for the socket; at least the longest FPDU.
     pub receive_buffer: usize,
@@ -23,6 +24,9 @@ pub struct Config {
     pub read_copy: ReadCopy,
     /// When payload may be placed before its FPDU is whole.
     pub place_ahead: PlaceAhead,
+    /// How many octets of a segment must be missing for that; fewer are copied in less time than a
+    /// read of their own takes.
+    pub ahead_min: u16,
     /// How long an orderly end may take.
     pub drain_limit: Duration,
 }
@@ -39,6 +43,7 @@ impl Default for Config {
             no_buffer: NoBuffer::Terminate,
             read_copy: ReadCopy::WithCrc,
             place_ahead: PlaceAhead::WithoutCrc,
+            ahead_min: 1024,
             drain_limit: Duration::from_secs(2),
         }
     }
@@ -55,8 +60,9 @@ pub enum NoBuffer {
 
 /// When the payload of a Read Response is copied.
 ///
-/// Its owner and other peers may write to a region at any time. If they do between the checksum and the system call, the peer that reads sees
-/// a wrong checksum, and ends the connection. (What is *sent* belongs to the engine until it has completed, and is never copied.)
+/// Its owner and other peers may write to a region at any time. If they do between the checksum and
+/// the system call, the peer that reads sees a wrong checksum, and ends the connection. (What is
+/// *sent* belongs to the engine until it has completed, and is never copied.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadCopy {
     /// With checksums. Without, nobody can tell.
@@ -65,14 +71,14 @@ pub enum ReadCopy {
     Never,
 }
 
-/// When [`Engine::ahead`] says anything.
+/// When [`Engine::ahead`](super::Engine::ahead) says anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaceAhead {
     /// Never.
     Never,
     /// When there is no checksum that could be wrong.
     WithoutCrc,
-    /// Always. RFC 5044 section 6 does not allow it; a wrong checksum still ends the connection before anything is
-    /// delivered, but what was placed stays.
+    /// Always. RFC 5044 section 6 does not allow it; a wrong checksum still ends the connection
+    /// before anything is delivered, but what was placed stays.
     Always,
 }

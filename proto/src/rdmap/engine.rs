@@ -42,7 +42,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// At the beginning of full operation. The initiator of a peer-to-peer connection sends its RTR by itself.
+    /// At the beginning of full operation. The initiator of a peer-to-peer connection sends its RTR
+    /// by itself.
     #[must_use]
     pub fn new(terms: &Terms, config: Config) -> Self {
         let markers = terms.receive_markers.then_some(config.marker_check);
@@ -133,12 +134,14 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Room for what the socket has, in this order.
+    /// Room for what the socket has, in this order; without an octet while a message
+    /// [waits](Self::is_blocked) and everything behind it does.
     pub fn space(&mut self) -> [&mut [u8]; 2] {
         self.deframer.space()
     }
 
-    /// `n` octets of the space have been filled; [`handle_arrivals`](Self::handle_arrivals) is next.
+    /// `n` octets of the space have been filled; [`handle_arrivals`](Self::handle_arrivals) is
+    /// next.
     pub fn handle_filled(&mut self, n: usize) {
         self.deframer.handle_filled(n);
     }
@@ -220,7 +223,8 @@ impl Engine {
         }
     }
 
-    /// Whether a message waits for a receive. Reading the socket further fills the space, and no more.
+    /// Whether a message waits for a receive. Reading the socket further fills the space, and no
+    /// more.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.blocked
@@ -266,7 +270,20 @@ impl Engine {
         }
     }
 
+    /// How many octets wait to be written.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        if self.state.writes() {
+            self.outbound.framer().waiting()
+        } else {
+            0
+        }
+    }
+
     /// What is to be written, in order.
+    ///
+    /// A payload whose memory has gone since cannot be taken out of the stream again: such a connection
+    /// is to be reset, and [`handle_reset`](Self::handle_reset) called.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let most = if self.state.writes() { usize::MAX } else { 0 };
         self.outbound.framer().pieces().take(most)

@@ -33,7 +33,8 @@ pub(super) enum Kind {
 }
 
 impl Incoming {
-    /// Reads the beginning of a ULPDU of `ulpdu_len` octets: its header, and the body if it has one.
+    /// Reads the beginning of a ULPDU of `ulpdu_len` octets: its header, and the body if it has
+    /// one.
     pub(super) fn parse(
         head: HeaderOctets,
         ulpdu_len: u16,

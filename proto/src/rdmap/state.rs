@@ -17,8 +17,9 @@ pub enum State {
     HalfClosed,
     /// A Terminate is on its way, and nothing behind it; whatever comes is thrown away.
     Terminating,
-    /// It or the peer's has gone over, FIN as well; whatever comes is thrown away until the peer's FIN, since
-    /// closing over unread octets would reset the connection and take the Terminate along.
+    /// It or the peer's has gone over, FIN as well; whatever comes is thrown away until the peer's
+    /// FIN, since closing over unread octets would reset the connection and take the Terminate
+    /// along.
     Draining,
     /// TCP is to be closed.
     Closed,

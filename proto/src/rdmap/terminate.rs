@@ -107,8 +107,8 @@ impl Terminate {
         octets
     }
 
-    /// Reads what follows the DDP header. Peers differ in what they append, so what is missing or left over does not
-    /// matter; a body without a code is an unspecified error.
+    /// Reads what follows the DDP header. Peers differ in what they append, so what is missing or
+    /// left over does not matter; a body without a code is an unspecified error.
     #[must_use]
     pub fn decode(body: &[u8]) -> Self {
         let mut terminate = Self {

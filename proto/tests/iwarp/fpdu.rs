@@ -516,3 +516,58 @@ fn the_receive_buffer_wraps_without_moving_anything() {
         deframer.release();
     }
 }
+
+#[test]
+fn long_payload_can_go_straight_to_its_place() {
+    let config = Config {
+        place_ahead: proto::rdmap::PlaceAhead::Always,
+        ..Config::default()
+    };
+    let octets = fpdu(&send(1, 5000));
+    for spoilt in [false, true] {
+        let mut sut = Sut::with(config);
+        sut.receive(1, 5000);
+        sut.feed(&octets[..100]);
+        let ahead = sut.engine.ahead(&mut sut.memory, sut.now).unwrap();
+        assert_eq!((ahead.place, ahead.len), (Place::new(1).advanced(80), 4920));
+        let buffer = sut.memory.buffers.get_mut(&1).unwrap();
+        buffer[80..].copy_from_slice(&octets[100..5020]);
+        buffer[4000] ^= u8::from(spoilt);
+        sut.engine.handle_ahead(4920, &mut sut.memory, sut.now);
+        assert_eq!(sut.engine.ahead(&mut sut.memory, sut.now), None);
+        sut.feed(&octets[5020..]);
+        // Only what had come before was moved, and nothing is delivered that is not good.
+        assert_eq!(sut.memory.placed, 80);
+        if spoilt {
+            sut.expect_terminate("20 02 00 00");
+        } else {
+            assert_eq!(sut.received(), [(1, 5000)]);
+        }
+    }
+    // Not without leave, and not for a few octets.
+    for (config, come) in [(Config::default(), 100), (config, 4500)] {
+        let mut sut = Sut::with(config);
+        sut.receive(1, 5000);
+        sut.feed(&octets[..come]);
+        assert_eq!(sut.engine.ahead(&mut sut.memory, sut.now), None);
+        sut.feed(&octets[come..]);
+        assert_eq!(sut.received(), [(1, 5000)]);
+    }
+}
+
+#[test]
+fn a_region_that_goes_while_a_write_comes_ahead() {
+    let config = Config {
+        place_ahead: proto::rdmap::PlaceAhead::Always,
+        ..Config::default()
+    };
+    let mut sut = Sut::with(config);
+    sut.memory.region(9, 0, vec![0; 5000]);
+    let octets = fpdu(&write(9, 5000));
+    sut.feed(&octets[..100]);
+    assert!(sut.engine.ahead(&mut sut.memory, sut.now).is_some());
+    sut.memory.regions.clear();
+    assert_eq!(sut.engine.ahead(&mut sut.memory, sut.now), None);
+    sut.feed(&octets[100..]);
+    sut.expect_terminate("11 00 c0 00 1396 c140 00000009 0000000000000000");
+}

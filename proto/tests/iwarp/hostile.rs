@@ -53,6 +53,7 @@ fn victim(dice: &mut Dice, markers: bool) -> Sut {
         marker_check: [MarkerCheck::On, MarkerCheck::Off][dice.below(2)],
         no_buffer: [NoBuffer::Terminate, NoBuffer::Wait][dice.below(2)],
         place_ahead: PlaceAhead::Always,
+        ahead_min: 1,
         ..Config::default()
     };
     let mut sut = Sut::new(terms, config);

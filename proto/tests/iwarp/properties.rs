@@ -102,6 +102,7 @@ proptest! {
         let config = Config {
             mulpdu,
             extensions: true,
+            ahead_min: 1,
             place_ahead: if ahead { PlaceAhead::Always } else { PlaceAhead::Never },
             ..Config::default()
         };

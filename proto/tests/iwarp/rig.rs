@@ -270,6 +270,7 @@ impl Sut {
                 }
             }
         }
+        assert_eq!(self.engine.waiting(), written.len() as u64);
         written.truncate(most);
         self.engine.handle_written(written.len() as u64, self.now);
         written

@@ -28,7 +28,12 @@ pub(super) struct Diversion {
 
 impl Engine {
     /// Where the next octets of the socket belong, if they are payload of a long segment that is on
-    /// its way: read them there, and only what follows them into the [`space`](Self::space). Ask again before every read.
+    /// its way: read them there, and only what follows them into the [`space`](Self::space). Ask
+    /// again before every read.
+    ///
+    /// A read that also takes a little into the space finds the header of the next segment there,
+    /// and so the next place; one that fills the space takes in whole segments, which are placed
+    /// from there.
     pub fn ahead(&mut self, memory: &mut impl Memory, now: Duration) -> Option<Ahead> {
         if self.diversion.is_none() {
             self.divert(memory, now);
@@ -66,6 +71,10 @@ impl Engine {
         let Some(ulpdu) = self.deframer.arriving(UNTAGGED_LEN).filter(|_| allowed) else {
             return;
         };
+        let come: usize = ulpdu.pieces().map(<[u8]>::len).sum();
+        if usize::from(ulpdu.len()) - come < usize::from(self.config.ahead_min) {
+            return;
+        }
         let mut head = [0; UNTAGGED_LEN];
         ulpdu.copy_to(&mut head);
         let parsed = Incoming::parse(
