@@ -134,8 +134,12 @@ impl Conn {
     /// Begins as the connection behind `fd`, with one descriptor.
     pub(crate) fn open(&self, fd: BorrowedFd<'_>, origin: Origin) {
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.opener
-            .store(origin == Origin::Connected, Ordering::Relaxed);
+        let opener = match origin {
+            Origin::Connected => true,
+            Origin::Accepted => false,
+            Origin::Inherited => sys::tcp::is_opener(fd).unwrap_or(false),
+        };
+        self.opener.store(opener, Ordering::Relaxed);
         self.origin.store(origin as u32, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
         self.lent.store(false, Ordering::Relaxed);
@@ -186,6 +190,17 @@ impl Conn {
         // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.leave(&self.tcp(fd));
+        }
+        self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// Ends the connection as far as this process goes, where its last descriptor has gone by ways that we did not see.
+    pub(crate) fn abandon(&self) {
+        self.end_meeting();
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            share::forget_holder(flow.stream());
         }
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);

@@ -77,7 +77,7 @@ impl Kernel for Tcp<'_> {
     }
 
     fn written(&self) -> Result<u64, Errno> {
-        tcp::written(self.fd)
+        tcp::written_by(self.fd, self.opener)
     }
 
     fn taken(&self) -> Result<u64, Errno> {
