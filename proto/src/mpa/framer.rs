@@ -166,7 +166,7 @@ impl Framer {
         payload: Option<(Place, u32)>,
         memory: &impl Source,
     ) -> Result<(), SourceLost> {
-        self.frame_with(head, payload, memory, Self::payload)
+        self.frame_with(head, payload, memory, false)
     }
 
     /// As [`frame`](Self::frame), for payload that others may change meanwhile: takes a copy.
@@ -179,15 +179,15 @@ impl Framer {
         payload: Option<(Place, u32)>,
         memory: &impl Source,
     ) -> Result<(), SourceLost> {
-        self.frame_with(head, payload, memory, Self::copied_payload)
+        self.frame_with(head, payload, memory, true)
     }
 
-    fn frame_with<M: Source>(
+    fn frame_with(
         &mut self,
         head: &[u8],
         payload: Option<(Place, u32)>,
-        memory: &M,
-        append: fn(&mut Self, &mut Open, Place, u32, &M) -> Result<(), SourceLost>,
+        memory: &impl Source,
+        copied: bool,
     ) -> Result<(), SourceLost> {
         let payload_len = payload.map_or(0, |(_, len)| len);
         let ulpdu_len = head.len() + payload_len as usize;
@@ -199,11 +199,14 @@ impl Framer {
         };
         self.own_octets(&mut open, &length.to_be_bytes());
         self.own_octets(&mut open, head);
-        if let Some((place, len)) = payload
-            && let Err(lost) = append(self, &mut open, place, len, memory)
-        {
+        let appended = match payload {
+            None => Ok(()),
+            Some((place, len)) if copied => self.copied_payload(&mut open, place, len, memory),
+            Some((place, len)) => self.payload(&mut open, place, len, memory),
+        };
+        if appended.is_err() {
             self.truncate(before);
-            return Err(lost);
+            return appended;
         }
         let zeros = [0; 3];
         self.own_octets(&mut open, zeros.get(..pad_len(ulpdu_len)).unwrap_or(&zeros));

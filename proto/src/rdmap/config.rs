@@ -20,6 +20,9 @@ pub struct Config {
     pub extensions: bool,
     /// What to do with a message for which there is no receive.
     pub no_buffer: NoBuffer,
+    /// Segments with this many octets of payload or fewer are copied: one piece is written in less time
+    /// than three.
+    pub inline_max: u32,
     /// Whether what a peer reads is copied before it is sent.
     pub read_copy: ReadCopy,
     /// When payload may be placed before its FPDU is whole.
@@ -41,6 +44,7 @@ impl Default for Config {
             marker_check: MarkerCheck::On,
             extensions: false,
             no_buffer: NoBuffer::Terminate,
+            inline_max: 0,
             read_copy: ReadCopy::WithCrc,
             place_ahead: PlaceAhead::WithoutCrc,
             ahead_min: 1024,

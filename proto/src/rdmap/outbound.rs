@@ -26,6 +26,7 @@ pub(super) struct Outbound {
     outstanding: Outstanding,
     ord: u16,
     mulpdu: u16,
+    inline_max: u32,
     copies_reads: bool,
     send_msn: Msn,
     request_msn: Msn,
@@ -72,6 +73,7 @@ impl Outbound {
             outstanding: Outstanding::default(),
             ord: terms.depths.ord,
             mulpdu: config.mulpdu,
+            inline_max: config.inline_max,
             copies_reads: terms.crc && config.read_copy == ReadCopy::WithCrc,
             send_msn: Msn::FIRST,
             request_msn: Msn::FIRST,
@@ -180,9 +182,12 @@ impl Outbound {
             return Ok(true);
         };
         let (head, payload, segment) = self.segment_of(seq, &operation, sent);
-        self.framer
-            .frame(&head, payload, memory)
-            .map_err(|_| RdmapError::Local)?;
+        let framed = if segment.len <= self.inline_max {
+            self.framer.frame_copied(&head, payload, memory)
+        } else {
+            self.framer.frame(&head, payload, memory)
+        };
+        framed.map_err(|_| RdmapError::Local)?;
         let end = self.framer.position();
         if let Some(entry) = self.entry(seq) {
             entry.stage = if segment.last {

@@ -441,6 +441,25 @@ fn the_framer_names_payload_and_does_not_copy_it() {
 }
 
 #[test]
+fn short_payload_may_be_copied_into_one_piece() {
+    for (inline_max, pieces) in [(0, 3), (4, 3), (5, 1)] {
+        let config = Config {
+            inline_max,
+            ..Config::default()
+        };
+        let mut sut = Sut::with(config);
+        sut.send(1, b"hello".to_vec());
+        sut.engine.fill(&sut.memory, sut.now);
+        assert_eq!(sut.engine.pieces().count(), pieces, "{inline_max}");
+        assert_eq!(
+            sut.output(),
+            hex("0017 4143 00000000 00000000 00000001 00000000 68656c6c6f 000000 b990b10c")
+        );
+        assert_eq!(sut.completed(), [(1, 5)]);
+    }
+}
+
+#[test]
 fn memory_that_has_gone_leaves_no_octet_behind() {
     let mut memory = Plain::default();
     memory.buffers.insert(7, counting(5000));

@@ -98,11 +98,13 @@ proptest! {
         mulpdu in prop_oneof![128u16..2000, Just(64768)],
         steps in proptest::collection::vec(prop_oneof![1usize..40, 400usize..1500, 50_000usize..200_000], 1..20),
         ahead: bool,
+        inline_max in prop_oneof![Just(0u32), Just(600)],
     ) {
         let config = Config {
             mulpdu,
             extensions: true,
             ahead_min: 1,
+            inline_max,
             place_ahead: if ahead { PlaceAhead::Always } else { PlaceAhead::Never },
             ..Config::default()
         };
