@@ -22,7 +22,7 @@ use crate::sync::{
 pub use choice::{SAMPLE, StoreChoice};
 pub use copy::{STREAM_MIN, Store};
 
-pub(crate) use copy::{copy, prefetch_to_write};
+pub(crate) use copy::{copy, prefetch, prefetch_to_write};
 pub(crate) use mapping::Mapping;
 
 mod choice;

@@ -2,8 +2,8 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::Bytes;
-use super::{BACK, Corrupt, RING, SLEEPER, Stream};
-use crate::mem::Store;
+use super::{BACK, Corrupt, RING, SLEEPER, Stream, place};
+use crate::mem::{Store, prefetch, prefetch_to_write};
 use crate::sync::{
     Ordering,
     mapped::{AtomicU32, AtomicU64},
@@ -28,7 +28,19 @@ impl Rx<'_> {
             match self.behind(head) {
                 // A handler took between the two loads.
                 Err(Corrupt) if self.head() != head => {}
-                result => return result,
+                Ok(n) => {
+                    if n > 0 {
+                        // They will be read as soon as whoever polls has its turn.
+                        let base = self.words().published.0.base.load(Ordering::Relaxed);
+                        let first = place(head.wrapping_sub(base));
+                        prefetch(
+                            self.stream.ring(self.index).wrapping_add(first),
+                            n.min(SHORT),
+                        );
+                    }
+                    return Ok(n);
+                }
+                Err(Corrupt) => return Err(Corrupt),
             }
         }
         Err(Corrupt)
@@ -71,6 +83,8 @@ impl Rx<'_> {
                 if self.stream.overtaken.load(Ordering::Relaxed) != 0 {
                     self.stream.overtaken.store(0, Ordering::Relaxed);
                 }
+                // An answer is likely to follow, and to begin where its direction's ring does. The peer has read what was there.
+                prefetch_to_write(self.stream.ring(self.index ^ 1), SHORT);
                 (true, wake)
             }
             None => (self.give_up(), false),
@@ -251,5 +265,7 @@ impl fmt::Debug for Rx<'_> {
     }
 }
 
+/// So many bytes are asked for ahead of their use: 64 B take 215 to 250 ns one way with it and 340 without, beside 120 of a bare hand-off (`stream_pingpong`).
+const SHORT: usize = 256;
 /// Handlers that may take in between in a row.
 const TRIES: u32 = 1000;
