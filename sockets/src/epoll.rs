@@ -22,7 +22,8 @@ mod tests;
 mod wait;
 
 pub use places::{
-    after_fork, before_close, before_close_range, before_fork, created, duplicated, known, upgraded,
+    after_fork, before_close, before_close_range, before_fork, concerns, created, duplicated, known, rang,
+    upgraded,
 };
 pub use set::{Set, control};
 pub use wait::wait;

@@ -40,6 +40,8 @@ pub struct Flow {
     /// Whether this process has to ring for a sender that waits for room.
     owes_bell: AtomicU32,
     bells: &'static AtomicU64,
+    /// A doorbell was taken off the connection.
+    took_bell: AtomicU32,
 }
 
 /// Why a call moved no byte.
@@ -122,6 +124,7 @@ impl Flow {
             read_shut: AtomicU32::new(0),
             owes_bell: AtomicU32::new(0),
             bells,
+            took_bell: AtomicU32::new(0),
         }
     }
 
@@ -329,6 +332,7 @@ impl Flow {
                     return Ok(());
                 }
                 Ok(n) => {
+                    self.took_bell.store(1, Ordering::Relaxed);
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
                     if let Some(end) = back_at(rx) {
                         let beyond = usize::try_from(kernel.taken()?.saturating_sub(end))
@@ -350,6 +354,14 @@ impl Flow {
                 }
             }
         }
+    }
+
+    /// Whether a doorbell was taken off the connection since this was last asked. Others may have waited for it: see
+    /// [`epoll::rang`](crate::epoll::rang).
+    #[inline]
+    pub fn took_bell(&self) -> bool {
+        self.took_bell.load(Ordering::Relaxed) != 0
+            && self.took_bell.swap(0, Ordering::Relaxed) != 0
     }
 
     /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`]. False if the kernel must do it.

@@ -1,13 +1,14 @@
 //! Sending and receiving, for as long as the program would wait.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use sys::errno::Errno;
 use sys::sync::Ordering;
 use sys::wait::Spin;
 
 use crate::conn::{Conn, Way};
+use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, Stop, Take};
 use crate::host::host;
 
@@ -154,7 +155,12 @@ fn receive_mapped(
             if conn.is_time_to_ask() {
                 // A peer that was killed said nothing in memory.
                 turn.arm_receive(&tcp).map_err(errno_of)?;
-                if turn.kernel_end().is_some() {
+                let (ended, rang) = (turn.kernel_end().is_some(), turn.took_bell());
+                drop(turn);
+                if rang {
+                    epoll::rang(fd.as_raw_fd(), conn);
+                }
+                if ended {
                     continue;
                 }
             }
@@ -169,10 +175,15 @@ fn receive_mapped(
             continue;
         }
         // In this order: who calls back rings afterwards.
-        if !turn.arm_receive(&tcp).map_err(errno_of)? || turn.owes_back() {
+        let rest = turn.arm_receive(&tcp).map_err(errno_of)? && !turn.owes_back();
+        let rang = turn.took_bell();
+        drop(turn);
+        if rang {
+            epoll::rang(fd.as_raw_fd(), conn);
+        }
+        if !rest {
             continue;
         }
-        drop(turn);
         let Some(host) = host() else {
             return Err(Errno::AGAIN);
         };
@@ -305,6 +316,11 @@ fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         if turn.kernel_end().is_some() {
             drop(turn);
             return nap(fd);
+        }
+        let rang = turn.took_bell();
+        drop(turn);
+        if rang {
+            epoll::rang(fd.as_raw_fd(), conn);
         }
     }
     {

@@ -4,12 +4,13 @@
 //! [`rest`]: may one sleep until some event comes, and on which events of the kernel? A doorbell is a byte on TCP, so it wakes whoever
 //! sleeps on the descriptor with [`IN`].
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sys::sync::Ordering;
 
 use crate::conn::{Conn, Way};
+use crate::epoll;
 use crate::flow::{Flow, RECEIVE, SEND};
 
 /// What a connection shows. The bits are those of `poll` and `epoll`.
@@ -39,6 +40,8 @@ pub(crate) struct Bed {
     pub(crate) nap: bool,
     /// Whether the kernel's events are the program's, and not doorbells only.
     pub(crate) carried: bool,
+    /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
+    pub(crate) rang: bool,
 }
 
 /// What the connection shows; `None` if it has no rings (any more).
@@ -68,6 +71,9 @@ pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {
 /// Gets ready to sleep until one of the events of `interest`, and looks once more.
 pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
     let bed = lie_down(conn, fd, interest, false);
+    if bed.rang {
+        epoll::rang(fd.as_raw_fd(), conn);
+    }
     match look(conn, fd) {
         Some(look) if look.ready & (interest | ALWAYS) != 0 => Rest::Awake,
         _ => Rest::Asleep(bed),
@@ -82,6 +88,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
             wake: interest,
             nap: false,
             carried: true,
+            rang: false,
         };
     };
     let tcp = conn.tcp(fd);
@@ -119,6 +126,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
         wake,
         nap: !quiet || (full && !on_ring && !heard),
         carried,
+        rang: turn.took_bell(),
     }
 }
 

@@ -66,14 +66,15 @@ pub unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    // SAFETY: null, or the program's, which need not be aligned.
-    let event = (!event.is_null()).then(|| unsafe { event.cast::<Event>().read_unaligned() });
-    let change = match (operation, event) {
+    // SAFETY: the program's, which need not be aligned.
+    let given =
+        (event.addr() >= FIRST_PAGES).then(|| unsafe { event.cast::<Event>().read_unaligned() });
+    let change = match (operation, given) {
         (libc::EPOLL_CTL_ADD, Some(event)) => Change::Add(event),
         (libc::EPOLL_CTL_MOD, Some(event)) => Change::Modify(event),
         (libc::EPOLL_CTL_DEL, _) => Change::Delete,
         // SAFETY: the program's own call, which the kernel refuses.
-        _ => return unsafe { real::epoll_ctl(set, operation, fd, ptr::null_mut()) },
+        _ => return unsafe { real::epoll_ctl(set, operation, fd, event) },
     };
     let result: Outcome<c_int> = epoll::control(set, fd, change).map(|()| 0).into();
     result.or(|| 0)
@@ -156,6 +157,8 @@ unsafe fn wait(
         .into()
 }
 
+/// There Linux maps nothing, so that null pointers and what lies behind them are found out (`vm.mmap_min_addr`).
+const FIRST_PAGES: usize = 4096;
 /// More the kernel refuses.
 const EVENTS_MAX: usize = c_int::MAX as usize / size_of::<epoll_event>();
 

@@ -22,10 +22,14 @@ pub(super) struct Member {
     pub(super) captured: Option<u32>,
     /// What the kernel said that has not been passed on.
     said: u32,
-    /// The kernel said that both directions have ended.
-    hung_up: bool,
+    /// Errors and ends that the program was told of.
+    told_ends: u32,
+    /// A descriptor of the connection for calls; `fd` is what the kernel knows it by, and may be closed.
+    pub(super) via: RawFd,
     /// Reported [`ONCE`], and not modified since.
     fired: bool,
+    /// Took a doorbell away that others may be waiting for.
+    pub(super) rang: bool,
     /// Among those that each wait looks at.
     pub(super) hot: bool,
     /// How often in a row there was nothing to report.
@@ -94,8 +98,10 @@ impl Member {
             data: event.data,
             captured: None,
             said: 0,
-            hung_up: false,
+            told_ends: 0,
+            via: fd,
             fired: false,
+            rang: false,
             hot: false,
             fruitless: 0,
             told: UNTOLD,
@@ -109,6 +115,7 @@ impl Member {
         self.fired = false;
         self.said = 0;
         self.told = UNTOLD;
+        self.told_ends = 0;
         self.fruitless = 0;
     }
 
@@ -154,6 +161,7 @@ impl Member {
         self.said = 0;
         if news != 0 {
             self.fruitless = 0;
+            self.told_ends |= news & ALWAYS;
             self.fired = self.events & ONCE != 0;
             if let Some(marks) = marks {
                 self.told = Marks {
@@ -195,14 +203,15 @@ impl Member {
     fn news_of(&self, conn: &Conn) -> (u32, Option<Marks>) {
         let interest = self.interest();
         if !self.is_edge() {
-            let look = with(self.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+            let look = with(self.via, |fd| ready::look(conn, fd)).unwrap_or_default();
             return (self.shown(look) & interest, None);
         }
-        let Some((look, marks)) = with(self.fd, |fd| ready::look_closely(conn, fd)) else {
+        let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd)) else {
             return (0, None);
         };
         let shown = self.shown(look) & interest;
-        let edge = self.said & look.ask & interest != 0
+        let edge = self.said & look.ask & interest & !ALWAYS != 0
+            || shown & ALWAYS & !self.told_ends != 0
             || (shown & !WRITE != 0 && marks.input != self.told.input)
             || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
         (if edge { shown } else { 0 }, Some(marks))
@@ -211,8 +220,9 @@ impl Member {
     #[inline]
     fn shown(&self, look: Look) -> u32 {
         let mut shown = look.ready | self.said & look.ask;
-        if self.hung_up {
-            shown |= u32::from(epoll::shows(self.fd, 0)) & ALWAYS;
+        if look.ask & ALWAYS != 0 {
+            // TCP has ended, for one direction or both: rare, and soon over.
+            shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS;
         }
         shown
     }
@@ -220,11 +230,10 @@ impl Member {
     /// The kernel has reported its token. Whether to look at it from now on.
     pub(super) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
         self.said |= events;
-        self.hung_up |= events & ready::HUP != 0;
         if events & (RDHUP | ALWAYS) != 0
             && let What::Connection { conn, .. } = self.what
         {
-            tcp::with_borrowed(self.fd, |fd| ready::note_end(conn, fd));
+            tcp::with_borrowed(self.via, |fd| ready::note_end(conn, fd));
         }
         if self.fired && self.captured.is_some_and(|now| now & EDGE == 0) {
             // It would be reported again and again.
@@ -246,12 +255,27 @@ impl Member {
         self.captured = Some(wake);
         self.told = UNTOLD;
         if let What::Connection { conn, .. } = self.what
-            && let Some((look, marks)) = with(self.fd, |fd| ready::look_closely(conn, fd))
+            && let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd))
             && look.ready & READ == 0
         {
             self.told = marks;
         }
         Ok(())
+    }
+
+    /// Its descriptor is about to be closed: whether there is another one of the connection, by which it lives on.
+    pub(super) fn outlive(&mut self, closed: RawFd) -> bool {
+        let What::Connection { conn, generation } = self.what else {
+            return false;
+        };
+        let mut other = None;
+        table::for_each(|fd, at| {
+            if fd != closed && std::ptr::eq(at, conn) && conn.generation() == generation {
+                other = Some(fd);
+            }
+        });
+        self.via = other.unwrap_or(self.via);
+        other.is_some()
     }
 
     /// Adds it to the kernel's instance, under our token.
@@ -280,10 +304,11 @@ impl Member {
         };
         let edge = self.is_edge();
         let interest = self.interest();
-        let Some(bed) = with(self.fd, |fd| Some(ready::lie_down(conn, fd, interest, edge))) else {
+        let Some(bed) = with(self.via, |fd| Some(ready::lie_down(conn, fd, interest, edge))) else {
             return Armed::Gone;
         };
         // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.
+        self.rang |= bed.rang;
         let once = edge || !(bed.carried || shared);
         let wake = bed.wake | if once { EDGE } else { 0 };
         if self.register(wake, index, instance, false).is_err() {
@@ -309,7 +334,7 @@ impl Member {
         let What::Connection { conn, .. } = self.what else {
             return Ok(());
         };
-        let look = with(self.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+        let look = with(self.via, |fd| ready::look(conn, fd)).unwrap_or_default();
         let needed = look.ask & self.interest() & !ALWAYS;
         let now = self.captured.unwrap_or(0);
         if needed == 0 {
@@ -338,7 +363,8 @@ impl Member {
         instance: Instance,
         again: bool,
     ) -> Result<(), Errno> {
-        if self.captured == Some(wake) && !again {
+        // Behind the number that the kernel knows it by there may be something else now.
+        if (self.captured == Some(wake) && !again) || self.via != self.fd {
             return Ok(());
         }
         epoll::modify(instance, self.fd, wake, token::of(index))?;

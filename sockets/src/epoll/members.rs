@@ -31,6 +31,12 @@ pub(super) struct Members {
     /// How many are captured, how many are connections.
     pub(super) captured: u32,
     pub(super) connections: u32,
+    /// Members whose descriptor was closed, and that live on as a duplicate.
+    orphans: u32,
+    /// Connections whose doorbell was taken away, of which other sets are to be told once nobody has this one.
+    pub(super) rang: Vec<RawFd>,
+    /// How often in a row the kernel had nothing.
+    kernel_vain: u32,
 }
 
 impl Members {
@@ -46,6 +52,9 @@ impl Members {
             None => u32::try_from(self.list.len()).map_err(|_| Errno::NOMEM)?,
         };
         let all = self.list.len() + 1;
+        if self.rang.capacity() == 0 && self.rang.try_reserve(RANG_MAX).is_err() {
+            return Err(Errno::NOMEM);
+        }
         if all > token::MEMBERS_MAX
             || self.by_fd.try_reserve(more).is_err()
             || self.list.try_reserve(1).is_err()
@@ -84,6 +93,7 @@ impl Members {
         }
         places::note_member(fd);
         // The kernel may have something of the new one.
+        self.kernel_vain = 0;
         self.kernel_gap = 1;
         self.kernel_in = 1;
     }
@@ -121,6 +131,7 @@ impl Members {
         }
         self.captured -= u32::from(member.captured.is_some());
         self.connections -= u32::from(matches!(member.what, What::Connection { .. }));
+        self.orphans -= u32::from(member.via != member.fd);
         self.sets.retain(|other| *other != index);
         self.hot.retain(|other| *other != index);
         self.disown(member.fd, index);
@@ -128,7 +139,49 @@ impl Members {
     }
 
     /// The descriptor of a member is closed, while the member lives on as a duplicate.
-    pub(super) fn disown(&mut self, fd: RawFd, index: u32) {
+    pub(super) fn orphan(&mut self, index: u32) {
+        if let Some(member) = self.list.get(index as usize) {
+            let (fd, via) = (member.fd, member.via);
+            self.orphans += 1;
+            places::note_member(via);
+            self.disown(fd, index);
+        }
+    }
+
+    /// The orphan that the kernel knows by this number, if the number is one of its connection again.
+    pub(super) fn orphan_at(&self, fd: RawFd) -> Option<u32> {
+        if self.orphans == 0 {
+            return None;
+        }
+        let conn = crate::table::known(fd)?;
+        let at = self.list.iter().position(|member| {
+            member.fd == fd && member.via != fd && member.is(conn)
+        });
+        u32::try_from(at?).ok()
+    }
+
+    /// A descriptor by which orphans live on is about to be closed.
+    pub(super) fn orphans_lose(&mut self, fd: RawFd, last: bool) {
+        if self.orphans == 0 {
+            return;
+        }
+        for index in 0..self.list.len() {
+            let Some(member) = self.list.get_mut(index) else {
+                break;
+            };
+            if member.via != fd || member.fd == fd {
+                continue;
+            }
+            places::forget_member(fd);
+            if !last && member.outlive(fd) {
+                places::note_member(member.via);
+            } else {
+                self.remove(index as u32);
+            }
+        }
+    }
+
+    fn disown(&mut self, fd: RawFd, index: u32) {
         if let Ok(at) = usize::try_from(fd)
             && let Some(entry) = self.by_fd.get_mut(at)
             && *entry == index + 1
@@ -200,13 +253,24 @@ impl Members {
     }
 
     /// The kernel has been looked at.
-    pub(super) fn kernel_had(&mut self, news: bool) {
-        self.kernel_gap = if news {
-            1
+    ///
+    /// One that filled the program's buffer has had its turn: the next is the rings'.
+    pub(super) fn kernel_had(&mut self, news: bool, filled: bool) {
+        if news {
+            self.kernel_vain = 0;
+            self.kernel_gap = 1;
         } else {
-            (self.kernel_gap * 2).clamp(1, KERNEL_EACH)
-        };
-        self.kernel_in = self.kernel_gap;
+            self.kernel_vain = self.kernel_vain.saturating_add(1);
+            if self.kernel_vain > VAIN {
+                self.kernel_gap = (self.kernel_gap * 2).clamp(1, KERNEL_EACH);
+            }
+        }
+        self.kernel_in = self.kernel_gap + u32::from(filled);
+    }
+
+    /// Whether there are members that only the kernel knows.
+    pub(super) fn has_others(&self) -> bool {
+        (self.captured as usize) + self.free.len() < self.list.len()
     }
 
     /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before.
@@ -260,7 +324,9 @@ impl Members {
             return false;
         }
         member.fruitless = 0;
-        match member.arm(index, instance, shared) {
+        let armed = member.arm(index, instance, shared);
+        note_rang(member, &mut self.rang);
+        match armed {
             Armed::Awake | Armed::Quiet { nap: true } => false,
             Armed::Quiet { nap: false } | Armed::Gone => true,
         }
@@ -321,7 +387,7 @@ impl Members {
                 break;
             };
             if let (Some(wake), What::Connection { .. }) = (member.captured, member.what) {
-                let said = sys::epoll::shows(member.fd, (wake & 0xffff) as u16);
+                let said = sys::epoll::shows(member.via, (wake & 0xffff) as u16);
                 if said != 0 && member.hear(u32::from(said), at as u32, self.instance) {
                     self.heat(at as u32);
                 }
@@ -342,7 +408,9 @@ impl Members {
                 at += 1;
                 continue;
             }
-            match member.arm(index, instance, shared) {
+            let armed = member.arm(index, instance, shared);
+            note_rang(member, &mut self.rang);
+            match armed {
                 Armed::Awake => return None,
                 Armed::Quiet { nap: true } => {
                     nap = true;
@@ -401,6 +469,7 @@ impl Members {
         for index in &self.hot {
             if let Some(member) = self.list.get_mut(*index as usize) {
                 member.arm(*index, instance, shared);
+                note_rang(member, &mut self.rang);
             }
         }
     }
@@ -408,10 +477,23 @@ impl Members {
     /// After a change to a member while others sleep on the set: arms it, or wakes one of them.
     pub(super) fn settle(&mut self, index: u32) {
         let (instance, shared) = (self.instance, self.shared);
-        if let Some(member) = self.list.get_mut(index as usize)
-            && member.arm(index, instance, shared) == Armed::Awake
-        {
-            member.wake_sleeper(index, instance);
+        if let Some(member) = self.list.get_mut(index as usize) {
+            let armed = member.arm(index, instance, shared);
+            note_rang(member, &mut self.rang);
+            if armed == Armed::Awake {
+                member.wake_sleeper(index, instance);
+            }
+        }
+    }
+}
+
+/// Notes that other sets are to be told, if the connection is in any.
+#[inline]
+fn note_rang(member: &mut Member, rang: &mut Vec<RawFd>) {
+    if member.rang {
+        member.rang = false;
+        if places::memberships(member.via) > 1 && rang.len() < rang.capacity() {
+            rang.push(member.via);
         }
     }
 }
@@ -420,6 +502,12 @@ const NO_EVENT: Event = Event { events: 0, data: 0 };
 
 /// While rings are busy the kernel is looked at so seldom.
 const KERNEL_EACH: u32 = 16;
+
+/// After so many looks at the kernel in vain rings are taken to be busy.
+const VAIN: u32 = 8;
+
+/// So many connections can be in several sets and ring at once; the others are told of at the next doorbell.
+const RANG_MAX: usize = 64;
 
 /// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
 const PATIENCE: u32 = 256;

@@ -10,7 +10,7 @@ use sys::sync::mapped::AtomicU32;
 use super::Set;
 use super::set::Entered;
 use crate::conn::Conn;
-use crate::table;
+use crate::{share, table};
 
 /// The mirror of the instance behind a descriptor, if there is one.
 #[inline]
@@ -55,6 +55,9 @@ pub(super) fn first_seen(fd: RawFd) -> Option<&'static Set> {
 
 /// The program has made `new` a duplicate of `old`.
 pub fn duplicated(old: RawFd, new: RawFd) {
+    if known(old).is_none() || !share::is_home() {
+        return;
+    }
     let _guard = CHANGES.lock();
     let (Ok(from), Ok(to)) = (usize::try_from(old), usize::try_from(new)) else {
         return;
@@ -66,6 +69,18 @@ pub fn duplicated(old: RawFd, new: RawFd) {
     }
 }
 
+/// Whether a descriptor is a set or a member of one.
+#[inline]
+pub fn concerns(fd: RawFd) -> bool {
+    usize::try_from(fd).is_ok_and(|at| {
+        SETS.get(at)
+            .is_some_and(|set| set.load(Ordering::Relaxed) != 0)
+            || MEMBERSHIPS
+                .get(at)
+                .is_some_and(|count| count.load(Ordering::Relaxed) != 0)
+    })
+}
+
 /// The program is about to close a descriptor. To be called before the [table](crate::table) forgets it.
 #[inline]
 pub fn before_close(fd: RawFd) {
@@ -75,10 +90,7 @@ pub fn before_close(fd: RawFd) {
     if SETS.get(at).is_some_and(|set| set.load(Ordering::Relaxed) != 0) {
         release(fd);
     }
-    if MEMBERSHIPS
-        .get(at)
-        .is_some_and(|count| count.load(Ordering::Acquire) != 0)
-    {
+    if memberships(fd) != 0 {
         leave_all(fd);
     }
 }
@@ -93,6 +105,9 @@ pub fn before_close_range(first: u32, last: u32) {
 
 #[cold]
 fn leave_all(fd: RawFd) {
+    if !share::is_home() {
+        return;
+    }
     let last = table::known(fd).is_none_or(|conn| conn.descriptors() <= 1);
     for set in all() {
         set.before_close(fd, last);
@@ -100,6 +115,9 @@ fn leave_all(fd: RawFd) {
 }
 
 fn release(fd: RawFd) {
+    if !share::is_home() {
+        return;
+    }
     let _guard = CHANGES.lock();
     let Some(set) = known(fd) else {
         return;
@@ -126,14 +144,30 @@ fn other_number(set: &Set) -> Option<RawFd> {
 /// A connection has got rings: the sets that it is a member of capture it.
 pub fn upgraded(fd: RawFd, conn: &Conn) {
     let duplicates = conn.descriptors() > 1;
-    let member = MEMBERSHIPS
-        .get(fd.cast_unsigned() as usize)
-        .is_some_and(|count| count.load(Ordering::Acquire) != 0);
-    if member || duplicates {
+    if memberships(fd) != 0 || duplicates {
         for set in all() {
             set.upgraded(fd, conn, duplicates);
         }
     }
+}
+
+/// A doorbell was taken off a connection by somebody who is not a set, or another set: those whose doorbell it was too are told otherwise. To
+/// be called outside turns.
+pub fn rang(fd: RawFd, conn: &Conn) {
+    let duplicates = conn.descriptors() > 1;
+    if memberships(fd) != 0 || duplicates {
+        for set in all() {
+            set.rang(fd, conn, duplicates);
+        }
+    }
+}
+
+/// In how many sets a descriptor is a member.
+#[inline]
+pub(super) fn memberships(fd: RawFd) -> u32 {
+    MEMBERSHIPS
+        .get(fd.cast_unsigned() as usize)
+        .map_or(0, |count| count.load(Ordering::Acquire))
 }
 
 /// Holds all sets still. First of all that is done before a fork: who has a set may be waiting for a connection.

@@ -26,6 +26,8 @@ pub struct Set {
     connections: AtomicU32,
     /// Whether there are other sets among the members.
     has_sets: AtomicU32,
+    /// Whether other sets are to be told of doorbells.
+    has_rang: AtomicU32,
     /// Threads asleep in the kernel's instance, or in one that it is in.
     waiters: AtomicU32,
     /// The thread that has the lock: its signal handlers must not wait for it.
@@ -50,6 +52,7 @@ impl Set {
             captured: AtomicU32::new(0),
             connections: AtomicU32::new(0),
             has_sets: AtomicU32::new(0),
+            has_rang: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
             members: Lock::new(Members::default()),
@@ -124,6 +127,7 @@ impl Set {
                     wake: IN,
                     nap,
                     carried: false,
+                    rang: false,
                 })
             }
         }
@@ -170,11 +174,43 @@ impl Set {
         }
     }
 
+    /// The doorbell of a connection was taken away by another observer.
+    pub(super) fn rang(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
+        let Some(mut members) = self.enter() else {
+            return;
+        };
+        let Some(index) = members.find(fd, conn, everywhere) else {
+            return;
+        };
+        members.heat(index);
+        if self.has_waiters() {
+            members.settle(index);
+        }
+    }
+
+    /// What [`rang`](super::rang) is to be told when nobody has a set.
+    #[inline]
+    pub(super) fn tell_others(&self) {
+        if self.has_rang.load(Ordering::Relaxed) != 0 {
+            self.tell_others_now();
+        }
+    }
+
+    #[cold]
+    fn tell_others_now(&self) {
+        while let Some(fd) = self.enter().and_then(|mut members| members.rang.pop()) {
+            if let Some(conn) = crate::table::known(fd) {
+                super::rang(fd, conn);
+            }
+        }
+    }
+
     /// A descriptor is about to be closed, which is the last of its connection or not.
     pub(super) fn before_close(&self, fd: RawFd, last: bool) {
         let Some(mut members) = self.enter() else {
             return;
         };
+        members.orphans_lose(fd, last);
         let Some(index) = members.index_of(fd) else {
             return;
         };
@@ -182,9 +218,9 @@ impl Set {
         let Some(member) = members.get_mut(index) else {
             return;
         };
-        if !last && matches!(member.what, What::Connection { .. }) {
+        if !last && member.outlive(fd) {
             // As in the kernel, what is a member is not the descriptor.
-            return members.disown(fd, index);
+            return members.orphan(index);
         }
         if member.captured.is_some() {
             // Another process may have the connection too, and the kernel would go on reporting tokens.
@@ -252,7 +288,7 @@ impl Set {
 
     fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
-        let Some(index) = members.index_of(fd) else {
+        let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) else {
             return sys::epoll::modify(instance, fd, event.events, event.data);
         };
         let Some(member) = members.get_mut(index) else {
@@ -280,7 +316,7 @@ impl Set {
     fn delete(&self, instance: RawFd, fd: RawFd) -> Result<(), Errno> {
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
         sys::epoll::delete(instance, fd)?;
-        if let Some(index) = members.index_of(fd) {
+        if let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) {
             members.remove(index);
         }
         Ok(())
@@ -295,11 +331,13 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     let Some(set) = super::known(instance) else {
         return control_unseen(instance, fd, change);
     };
-    match change {
+    let result = match change {
         Change::Add(event) => set.add(instance, fd, event),
         Change::Modify(event) => set.modify(instance, fd, event),
         Change::Delete => set.delete(instance, fd),
-    }
+    };
+    set.tell_others();
+    result
 }
 
 /// An instance that was made where we did not see it is mirrored from the first member on that it gets where we do.
@@ -362,6 +400,7 @@ impl Set {
             (&self.captured, members.captured),
             (&self.connections, members.connections),
             (&self.has_sets, members.sets_count()),
+            (&self.has_rang, u32::from(!members.rang.is_empty())),
         ] {
             if copy.load(Ordering::Relaxed) != now {
                 copy.store(now, Ordering::Release);

@@ -94,7 +94,7 @@ fn mixed(
         {
             // In a signal handler that came while its thread was here there is no truth to be had.
             let mut members = set.enter().ok_or(Errno::INTR)?;
-            if looks == 0 && members.kernel_is_due() {
+            if looks == 0 && (members.kernel_is_due() || (!patient && members.has_others())) {
                 due = true;
             } else {
                 found = members.tell(events, 0);
@@ -109,9 +109,11 @@ fn mixed(
         }
         if found > 0 {
             spin.hit();
+            set.tell_others();
             return Ok(found);
         }
         if !patient {
+            set.tell_others();
             return Ok(0);
         }
         looks += 1;
@@ -123,6 +125,7 @@ fn mixed(
             Some(mut members) => members.fall_asleep(),
             None => return Err(Errno::INTR),
         };
+        set.tell_others();
         let Some(nap) = nap else {
             continue;
         };
@@ -155,7 +158,7 @@ fn mixed(
 fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
     let kept = members.hear(events, said);
-    members.kernel_had(kept > 0);
+    members.kernel_had(kept > 0, kept == events.len());
     let found = members.tell(events, kept);
     if found > 0 && set.has_waiters() {
         members.keep_watch();
