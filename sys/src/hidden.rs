@@ -6,12 +6,14 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
 
-use crate::sync::{Ordering, mapped::AtomicU64};
+use crate::sync::{
+    Ordering,
+    mapped::{AtomicU32, AtomicU64},
+};
 
 /// A descriptor of ours, at a high number, closed on exec unless told otherwise.
 ///
@@ -53,11 +55,15 @@ impl Hidden {
     pub fn step_aside(&mut self) -> io::Result<()> {
         // SAFETY: `self` owns the descriptor.
         let borrowed = unsafe { BorrowedFd::borrow_raw(self.0) };
-        let high = fcntl_dupfd_cloexec(borrowed, self.0 + 1)
+        let inherited = !fcntl_getfd(borrowed)?.contains(FdFlags::CLOEXEC);
+        let high = fcntl_dupfd_cloexec(borrowed, self.0.saturating_add(1))
             .or_else(|_| fcntl_dupfd_cloexec(borrowed, base()))?;
         let high = high.into_raw_fd();
         mark(high, true);
         drop(std::mem::replace(self, Self(high)));
+        if inherited {
+            self.inherit(true)?;
+        }
         Ok(())
     }
 
@@ -128,14 +134,20 @@ pub fn count() -> usize {
 
 /// The least number at which they live: the upper half of what the soft limit allowed at first use, up to a million.
 pub fn base() -> RawFd {
-    static BASE: OnceLock<RawFd> = OnceLock::new();
-    *BASE.get_or_init(|| {
-        let limit = getrlimit(Resource::Nofile)
-            .current
-            .unwrap_or(LIMIT_MAX)
-            .min(LIMIT_MAX);
-        RawFd::try_from(limit - limit / 2).unwrap_or(RawFd::MAX)
-    })
+    // Not a `OnceLock`: a signal handler may come in between, and two who both ask first get the same.
+    let known = BASE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known.cast_signed();
+    }
+    let limit = getrlimit(Resource::Nofile)
+        .current
+        .unwrap_or(LIMIT_MAX)
+        .min(LIMIT_MAX);
+    let base = u32::try_from(limit - limit / 2).unwrap_or(1).max(1);
+    match BASE.compare_exchange(0, base, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => base.cast_signed(),
+        Err(first) => first.cast_signed(),
+    }
 }
 
 fn mark(fd: RawFd, hidden: bool) {
@@ -170,5 +182,33 @@ impl Drop for Raw {
 /// What the kernel allows by default (`fs.nr_open`).
 const LIMIT_MAX: u64 = 1 << 20;
 
+/// 0 before the first use.
+static BASE: AtomicU32 = AtomicU32::new(0);
+
 static BITS: [AtomicU64; (LIMIT_MAX / 64) as usize] =
     [const { AtomicU64::new(0) }; (LIMIT_MAX / 64) as usize];
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hidden_descriptor_is_high_and_known_and_keeps_its_heirs() {
+        let fd = OwnedFd::from(std::fs::File::open("/dev/null").expect("there"));
+        let mut hidden = Hidden::new(fd).expect("a number");
+        let first = hidden.as_raw_fd();
+        assert!(first >= base() && is_hidden(first));
+        assert!(list().any(|fd| fd.cast_signed() == first));
+        hidden.inherit(true).expect("set");
+        hidden.step_aside().expect("another number");
+        let second = hidden.as_raw_fd();
+        assert!(second != first && is_hidden(second) && !is_hidden(first));
+        assert!(
+            !fcntl_getfd(hidden.as_fd())
+                .expect("open")
+                .contains(FdFlags::CLOEXEC)
+        );
+        drop(hidden);
+        assert!(!is_hidden(second) && !is_hidden(-1));
+    }
+}
