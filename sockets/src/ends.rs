@@ -4,13 +4,17 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::errno::Errno;
 use sys::hidden;
+use sys::stream::closes_on_exec;
 
 use crate::conn::{Conn, Way};
 use crate::flow::{SEND, Stop};
-use crate::{epoll, table};
+use crate::{epoll, share, table};
 
 /// The program is about to close `fd`.
 pub fn before_close(fd: RawFd) {
+    if !is_for_us(fd) {
+        return;
+    }
     epoll::before_close(fd);
     if let Some(conn) = table::remove(fd) {
         sys::socket::with_borrowed(fd, |fd| conn.close(fd));
@@ -27,11 +31,22 @@ pub fn before_replace(old: RawFd, new: RawFd) {
 
 /// The program has made `new` a duplicate of `old`, if `new` is not an error.
 pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
-    if new >= 0 && new != old {
+    if new >= 0 && new != old && is_for_us(old) && is_for_us(new) {
         table::duplicate(old, new);
         epoll::duplicated(old, new);
+        if table::known(new).is_some_and(Conn::is_mapped) {
+            let inherited = sys::socket::with_borrowed(new, |new| !closes_on_exec(new));
+            set_inherited(new, inherited == Some(true));
+        }
     }
     new
+}
+
+/// Whether what happens to a descriptor is to be noted. In the child of `vfork`, which has its parent's memory and not its descriptors, it
+/// is not; a descriptor of which nothing is known is not worth the question.
+fn is_for_us(fd: RawFd) -> bool {
+    let known = table::known(fd).is_some() || epoll::concerns(fd);
+    !known || share::is_home()
 }
 
 /// Closes all from `first` to `last` but ours, with `close` for each piece of the range. Where it only sets flags the table stays.
@@ -41,7 +56,8 @@ pub fn close_range(
     mut close: impl FnMut(u32, u32) -> i32,
     closes: bool,
 ) -> i32 {
-    if closes && first <= last {
+    let home = share::is_home();
+    if closes && home && first <= last {
         epoll::before_close_range(first, last);
         table::for_each(|fd, _| {
             if (first..=last).contains(&fd.cast_unsigned()) {
@@ -50,6 +66,18 @@ pub fn close_range(
         });
         table::forget(first, last);
     }
+    let result = close_pieces(first, last, &mut close);
+    if !closes && home {
+        table::for_each(|fd, conn| {
+            if (first..=last).contains(&fd.cast_unsigned()) && conn.is_mapped() {
+                set_inherited(fd, false);
+            }
+        });
+    }
+    result
+}
+
+fn close_pieces(first: u32, last: u32, close: &mut impl FnMut(u32, u32) -> i32) -> i32 {
     let mut from = first;
     for ours in hidden::list().filter(|ours| (first..=last).contains(ours)) {
         if ours > from {

@@ -35,6 +35,11 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
 /// Notes a new connected TCP socket, made by `connect` or `accept`.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let _guard = CHANGES.lock();
+    if origin == Origin::Accepted
+        && let Some(entry) = entry(fd.as_raw_fd())
+    {
+        abandon(entry);
+    }
     insert_locked(fd, origin)
 }
 
@@ -55,6 +60,7 @@ pub fn duplicate(old: RawFd, new: RawFd) {
     {
         conn.refer();
     }
+    abandon(to);
     to.store(value, Ordering::Release);
 }
 
@@ -68,6 +74,24 @@ pub fn remove(fd: RawFd) -> Option<&'static Conn> {
         return None;
     }
     conn(value - FIRST).filter(|conn| conn.release())
+}
+
+/// The kernel has just given out this number. If there is something here by that number it was closed by ways that we did not see.
+pub fn renumber(fd: RawFd) {
+    let _guard = CHANGES.lock();
+    if let Some(entry) = entry(fd) {
+        abandon(entry);
+    }
+}
+
+fn abandon(entry: &AtomicU32) {
+    let value = entry.swap(UNKNOWN, Ordering::AcqRel);
+    if value >= FIRST
+        && let Some(conn) = conn(value - FIRST)
+        && conn.release()
+    {
+        conn.abandon();
+    }
 }
 
 /// Forgets everything from `first` to `last` but connections, which [`remove`] takes.

@@ -23,6 +23,7 @@ mod file;
 mod host;
 mod option;
 mod outcome;
+mod pass;
 mod poll;
 mod process;
 mod real;

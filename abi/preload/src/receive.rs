@@ -8,7 +8,7 @@ use sockets::io::{self, Receive};
 
 use crate::buffers;
 use crate::outcome::{Outcome, checked, connection};
-use crate::real;
+use crate::{pass, real};
 
 /// What we understand of the flags; with others a call goes to the kernel.
 const FLAGS: c_int = libc::MSG_DONTWAIT
@@ -140,7 +140,13 @@ pub unsafe extern "C" fn preadv2(
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        let native = |flags| real::recvmsg(fd, message, flags);
+        let native = |flags| {
+            let received = real::recvmsg(fd, message, flags);
+            if received >= 0 {
+                pass::received(message);
+            }
+            received
+        };
         let Some(header) = message.as_mut() else {
             return native(flags);
         };
@@ -223,7 +229,13 @@ pub unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) {
         // SAFETY: as above.
-        return unsafe { real::recvmmsg(fd, messages, count, flags, timeout) };
+        return unsafe {
+            let received = real::recvmmsg(fd, messages, count, flags, timeout);
+            for n in 0..u32::try_from(received).unwrap_or(0) {
+                pass::received(&raw const (*messages.add(n as usize)).msg_hdr);
+            }
+            received
+        };
     }
     // SAFETY: the program's pointer, or null.
     let limit = unsafe { timeout.as_ref() }

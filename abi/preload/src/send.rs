@@ -9,7 +9,7 @@ use sys::errno::Errno;
 
 use crate::buffers;
 use crate::outcome::{Outcome, checked, connection};
-use crate::real;
+use crate::{pass, real};
 
 /// What we understand of the flags; with others a call goes to the kernel. `MSG_MORE` promises more soon, and nothing is held back anyway.
 const FLAGS: c_int =
@@ -135,6 +135,7 @@ pub unsafe extern "C" fn pwritev2(
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
+        pass::before_sending(message);
         let native = |flags| real::sendmsg(fd, message, flags);
         let Some(header) = message.as_ref() else {
             return native(flags);
@@ -156,7 +157,10 @@ pub unsafe extern "C" fn sendmmsg(
 ) -> c_int {
     if connection(fd).is_none() {
         // SAFETY: as above.
-        return unsafe { real::sendmmsg(fd, messages, count, flags) };
+        return unsafe {
+            pass::before_sending_all(messages, count);
+            real::sendmmsg(fd, messages, count, flags)
+        };
     }
     let mut done = 0;
     while done < count.min(MESSAGES_MAX) {
