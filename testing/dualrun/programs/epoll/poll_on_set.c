@@ -19,6 +19,7 @@ static void subject(int fd) {
     say_set("the set itself", set, 0);
     OK(control(set, EPOLL_CTL_DEL, fd, 0));
     say_poll("empty", set, POLLIN, 0);
+    hear(fd, 4);
 }
 
 static void partner(int fd) {

@@ -10,7 +10,7 @@ static void subject(int fd) {
     ssize_t sent, total = 0;
     while ((sent = send(fd, buf, 65536, 0)) > 0) total += sent;
     OK(ioctl(fd, SIOCOUTQ, &left));
-    say("some left: %d, no more than was sent: %d", left > 0, left <= total);
+    say("some left: %d, no more than was ever sent: %d", left > 0, left <= total + WARM_BYTES + 2048);
     tell_number(total);
     OK(fcntl(fd, F_SETFL, 0));
     hear(fd, 3);
