@@ -2,8 +2,10 @@
 declare_case nginx_keep_alive 30
 declare_case nginx_sendfile 30
 declare_case nginx_reload 40
+declare_case nginx_other_user 30
 declare_case nginx_short 30 short
 
+# nginx_start [USER]: whose workers are, if we may choose: root.
 nginx_start() {
     need nginx wrk curl
     nginx_port=$(port)
@@ -11,8 +13,7 @@ nginx_start() {
     random_file www/megabyte 1048576
     random_file www/large 30000001
     printf 'hello\n' >www/small
-    # Workers of root become another user, as they do in life.
-    sed "s|@DIR@|$DIR|g; s|@PORT@|$nginx_port|g" "$home/cases/nginx.conf" >nginx.conf
+    sed "s|@DIR@|$DIR|g; s|@PORT@|$nginx_port|g; s|@USER@|${1:-root}|g" "$home/cases/nginx.conf" >nginx.conf
     [ "$(id -u)" = 0 ] || sed -i '/^user /d' nginx.conf
     serve nginx -c "$DIR/nginx.conf" -e "$DIR/error.log" -g 'daemon off;'
     await_port "$nginx_port"
@@ -30,6 +31,14 @@ case_nginx_keep_alive() {
     nginx_start
     load 2 20 small
     load 1 1 small
+}
+
+# Workers that have given up root, as they do in life; clients have not.
+case_nginx_other_user() {
+    nginx_start 'nobody nogroup'
+    load 1 4 small
+    client curl -sS -o got "$url/large"
+    same_file www/large got
 }
 
 case_nginx_sendfile() {
