@@ -40,12 +40,12 @@ fn loom_a_receiver_that_sleeps_is_rung() {
 fn loom_a_sender_that_sleeps_is_rung_when_half_the_ring_is_free() {
     loom::model(|| {
         let shared = Arc::new(Shared::default());
-        // What was written before: two, which the receiver has seen.
-        shared.tail.store(2, Ordering::Relaxed);
+        // Little enough at a time that the receiver need not look, for all that it sees.
+        shared.tail.store(1, Ordering::Relaxed);
         let sender = {
             let shared = shared.clone();
             thread::spawn(move || {
-                let mut tail = 2;
+                let mut tail = 1;
                 while tail < 5 {
                     if tail - shared.space().seen() < RING {
                         assert!(shared.bytes().publish(tail, tail + 1));
