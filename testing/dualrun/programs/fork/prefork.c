@@ -14,6 +14,7 @@ static void server(void) {
             int fd = OK(accept(listener, NULL, NULL));
             ssize_t got;
             int stop = 0;
+            if (recv(fd, buf, 1, MSG_PEEK) == 1 && buf[0] != 'q') warm_up(fd);
             while ((got = recv(fd, buf, sizeof buf, 0)) > 0) {
                 stop = buf[0] == 'q';
                 send_all(fd, buf, got);
@@ -32,6 +33,7 @@ static void client(void) {
     int fds[CONNECTIONS], right = 0;
     for (int i = 0; i < CONNECTIONS; i++) {
         fds[i] = connect_port(AF_INET, port);
+        warm_up(fds[i]);
         char out[500], in[500];
         for (int turn = 0; turn < 200; turn++) {
             fill(out, 500, turn);
