@@ -1,6 +1,6 @@
 //! One TCP connection of the program, with all its descriptors in this process.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use sys::ledger::{self, Record};
 use sys::lock::Lock;
@@ -15,7 +15,7 @@ use crate::host::host;
 use crate::kernel::Tcp;
 use crate::meet::{Meeting, Step};
 use crate::reason::Reason;
-use crate::{epoll, handover, share, stat, table};
+use crate::{handover, ready, share, stat, table};
 
 /// A connection. They live in [`table`](crate::table), and are used again after [`Conn::close`].
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct Conn {
     pub(crate) at_fork: AtomicU32,
     /// Whether a program that is being started counts as a holder.
     pub(crate) lent: AtomicBool,
+    /// The kernel's, 0 if it told none.
+    cookie: AtomicU64,
     /// How often others were found to have the socket too.
     pub(crate) looks: AtomicU32,
     /// Turns that were taken among processes.
@@ -107,6 +109,7 @@ impl Conn {
             forked: AtomicBool::new(false),
             at_fork: AtomicU32::new(0),
             lent: AtomicBool::new(false),
+            cookie: AtomicU64::new(0),
             looks: AtomicU32::new(0),
             entered: AtomicU32::new(0),
             native_in: AtomicU32::new(0),
@@ -157,6 +160,16 @@ impl Conn {
         stat::begin(self.record, fd, origin);
         self.low_water.store(1, Ordering::Relaxed);
         self.set_path(YOUNG);
+    }
+
+    /// Which socket it is.
+    pub(crate) fn cookie(&self) -> u64 {
+        self.cookie.load(Ordering::Relaxed)
+    }
+
+    /// Says which socket it is.
+    pub(crate) fn set_cookie(&self, cookie: u64) {
+        self.cookie.store(cookie, Ordering::Relaxed);
     }
 
     /// How many descriptors it has.
@@ -477,7 +490,7 @@ impl Conn {
                     if let Some(host) = host() {
                         host.upgraded(fd);
                     }
-                    epoll::upgraded(fd.as_raw_fd(), self);
+                    ready::upgraded(fd, self);
                 }
             }
             Step::Over(reason) => {

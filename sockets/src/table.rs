@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use sys::lock::{Guard, Lock};
 use sys::socket;
+use sys::stream::cookie;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
@@ -172,12 +173,35 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     if value >= FIRST {
         return conn(value - FIRST);
     }
+    let cookie = cookie(fd).unwrap_or(0);
+    // A new socket has no other descriptor; one that turns up otherwise may be a duplicate of what is known.
+    if origin != Origin::Accepted
+        && let Some((index, conn)) = with_cookie(cookie)
+    {
+        conn.refer();
+        note_top(fd.as_raw_fd());
+        entry.store(index + FIRST, Ordering::Release);
+        return Some(conn);
+    }
     let index = free_conn()?;
     let conn = conn(index)?;
     conn.open(fd, origin);
+    conn.set_cookie(cookie);
     note_top(fd.as_raw_fd());
     entry.store(index + FIRST, Ordering::Release);
     Some(conn)
+}
+
+/// The connection of the socket with that cookie.
+fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
+    if cookie == 0 {
+        return None;
+    }
+    let chunks = CONNS.iter().map_while(OnceLock::get);
+    let conns = chunks.flat_map(|chunk| chunk.iter());
+    (0..)
+        .zip(conns)
+        .find(|(_, conn)| conn.is_open() && conn.cookie() == cookie)
 }
 
 fn free_conn() -> Option<u32> {

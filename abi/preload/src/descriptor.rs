@@ -8,6 +8,7 @@ use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
 use crate::real;
+use crate::stdio::standard;
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -16,6 +17,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         // To the program there is nothing at this number.
         return fail(Errno::BADF) as c_int;
     }
+    standard::before_change(fd);
     keeping_errno(|| ends::before_close(fd));
     // SAFETY: the program's own call.
     unsafe { real::close(fd) }
@@ -44,30 +46,37 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
-    ends::duplicated(fd, unsafe { real::dup(fd) })
+    let new = ends::duplicated(fd, unsafe { real::dup(fd) });
+    standard::changed(new);
+    new
 }
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
-    if fd != new {
-        keeping_errno(|| ends::before_replace(fd, new));
-    }
-    // SAFETY: the program's own call.
-    let result = unsafe { real::dup2(fd, new) };
     if fd == new {
-        result
-    } else {
-        ends::duplicated(fd, result)
+        // SAFETY: the program's own call.
+        return unsafe { real::dup2(fd, new) };
     }
+    // SAFETY: as above.
+    replaced(fd, new, || unsafe { real::dup2(fd, new) })
 }
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
-    if fd != new {
-        keeping_errno(|| ends::before_replace(fd, new));
+    if fd == new {
+        // SAFETY: the program's own call.
+        return unsafe { real::dup3(fd, new, flags) };
     }
-    // SAFETY: the program's own call.
-    ends::duplicated(fd, unsafe { real::dup3(fd, new, flags) })
+    // SAFETY: as above.
+    replaced(fd, new, || unsafe { real::dup3(fd, new, flags) })
+}
+
+fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
+    standard::before_change(new);
+    keeping_errno(|| ends::before_replace(fd, new));
+    let result = ends::duplicated(fd, replace());
+    standard::changed(new);
+    result
 }

@@ -29,3 +29,4 @@ mod process;
 mod real;
 mod receive;
 mod send;
+mod stdio;

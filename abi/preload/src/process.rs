@@ -102,6 +102,8 @@ extern "C" fn start() {
         // SAFETY: plain functions that live as long as the program. If the C library has no memory for them the program will not get far.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
         sockets::handover::arrival::take_over();
+        // A socket there is of who started this program, as inetd does.
+        (0..3).for_each(crate::stdio::standard::changed);
     });
 }
 

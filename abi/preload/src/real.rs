@@ -113,3 +113,16 @@ next! {
     fn clone(start: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_tid: *mut libc::pid_t, tls: *mut c_void, child_tid: *mut libc::pid_t) -> c_int;
     fn fork() -> libc::pid_t;
 }
+
+// stdio. The libc crate has the type of a stream.
+next! {
+    fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn fclose(stream: *mut libc::FILE) -> c_int;
+    fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;
+    fn fileno(stream: *mut libc::FILE) -> c_int;
+    fn fileno_unlocked(stream: *mut libc::FILE) -> c_int;
+    fn freopen(path: *const c_char, mode: *const c_char, stream: *mut libc::FILE) -> *mut libc::FILE;
+    fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut libc::FILE) -> *mut libc::FILE;
+    fn vasprintf(text: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+}

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::fds;
-use sys::stream::{Tag, closes_on_exec, cookie};
+use sys::stream::{closes_on_exec, cookie};
 
 use super::{back, is_inherited, pass_on};
 use crate::conn::Conn;
@@ -90,7 +90,7 @@ fn guest_leaves(followed: bool) {
             return;
         };
         table::each(|conn| {
-            if conn.is_mapped() && tag(conn).is_some_and(|tag| tag.cookie == cookie) {
+            if conn.is_mapped() && conn.cookie() == cookie {
                 sys::socket::with_borrowed(fd, |fd| guest_takes(conn, fd, followed));
             }
         });
@@ -172,10 +172,6 @@ fn inherited_cookie(fd: BorrowedFd<'_>) -> Option<u64> {
         return None;
     }
     cookie(fd).ok()
-}
-
-fn tag(conn: &Conn) -> Option<Tag> {
-    Tag::of(conn.flow.take(RECEIVE)?.stream().fd())
 }
 
 fn with_a_descriptor(conn: &Conn, act: impl FnOnce(BorrowedFd<'_>)) {

@@ -1,0 +1,137 @@
+//! stdio on sockets.
+//!
+//! The C library's stdio reads and writes by calls of its own, which nobody sees. So a `FILE` on a connection is made of a cookie, whose
+//! functions are ours ([`file`]); where `stdin`, `stdout` or `stderr` is a connection, from the start or by `dup2`, the variable gets such a
+//! `FILE` ([`standard`]). Where there cannot be one, the connection goes back to TCP.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libc::{FILE, size_t};
+use sockets::ends;
+use sockets::handover::go_back;
+use sockets::reason::Reason;
+use sys::errno::Errno;
+
+use crate::outcome::{connection, fail, keeping_errno};
+use crate::real;
+
+mod file;
+mod print;
+pub(crate) mod standard;
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+    if let Some((conn, borrowed)) = connection(fd) {
+        // SAFETY: the program's string, here and below.
+        let file = unsafe { file::open(fd, mode) };
+        if !file.is_null() {
+            return file;
+        }
+        keeping_errno(|| go_back(conn, borrowed, Reason::Stdio));
+    }
+    // SAFETY: the program's own call.
+    unsafe { real::fdopen(fd, mode) }
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fileno(stream: *mut FILE) -> c_int {
+    match file::number(stream) {
+        Some(fd) => fd,
+        // SAFETY: the program's own call.
+        None => unsafe { real::fileno(stream) },
+    }
+}
+
+/// GNU.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fileno_unlocked(stream: *mut FILE) -> c_int {
+    match file::number(stream) {
+        Some(fd) => fd,
+        // SAFETY: the program's own call.
+        None => unsafe { real::fileno_unlocked(stream) },
+    }
+}
+
+/// C. The C library closes the descriptor inside.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    if stream.is_null() || file::number(stream).is_some() {
+        standard::forget(stream);
+        // SAFETY: the program's own call; the cookie's `close` is ours.
+        let result = unsafe { real::fclose(stream) };
+        file::forget(stream);
+        return result;
+    }
+    keeping_errno(|| {
+        // SAFETY: the program's stream.
+        let fd = unsafe { real::fileno(stream) };
+        if fd >= 0 {
+            // What is in the buffer goes out first.
+            // SAFETY: as above.
+            unsafe { libc::fflush(stream) };
+            ends::before_close(fd);
+        }
+    });
+    // SAFETY: the program's own call.
+    unsafe { real::fclose(stream) }
+}
+
+/// C.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    // SAFETY: the program's own call, here and below.
+    unsafe { reopen(path, mode, stream, |stream| real::freopen(path, mode, stream)) }
+}
+
+/// glibc, for large files.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+    // SAFETY: as above.
+    unsafe { reopen(path, mode, stream, |stream| real::freopen64(path, mode, stream)) }
+}
+
+unsafe fn reopen(
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+    native: impl FnOnce(*mut FILE) -> *mut FILE,
+) -> *mut FILE {
+    if stream.is_null() {
+        return native(stream);
+    }
+    if let Some(original) = standard::give_back(stream) {
+        return native(original);
+    }
+    if file::number(stream).is_some() {
+        // A cookie cannot become a file. What the program gets is another stream, as C allows.
+        // SAFETY: the program's own call.
+        unsafe { fclose(stream) };
+        if path.is_null() {
+            fail(Errno::BADF);
+            return std::ptr::null_mut();
+        }
+        // SAFETY: as above.
+        return unsafe { libc::fopen(path, mode) };
+    }
+    keeping_errno(|| {
+        // SAFETY: the program's stream.
+        let fd = unsafe { real::fileno(stream) };
+        if fd >= 0 {
+            // SAFETY: as above.
+            unsafe { libc::fflush(stream) };
+            ends::before_close(fd);
+        }
+    });
+    native(stream)
+}
+
+/// What a cookie's functions are, to `fopencookie`.
+#[repr(C)]
+struct Functions {
+    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> libc::ssize_t>,
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> libc::ssize_t>,
+    seek: Option<unsafe extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int>,
+    close: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+}

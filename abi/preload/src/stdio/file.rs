@@ -1,0 +1,112 @@
+//! A `FILE` whose bytes go through our calls.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libc::{FILE, size_t, ssize_t};
+use sys::sync::Ordering;
+use sys::sync::mapped::{AtomicU32, AtomicU64};
+
+use super::Functions;
+use crate::{descriptor, receive, send};
+
+/// Makes a `FILE` for a connection; null if there are too many, or there is something wrong with `mode`, which the C library is to say.
+///
+/// # Safety
+/// `mode` is a string.
+pub(super) unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
+    // SAFETY: by the contract.
+    if mode.is_null() || !matches!(unsafe { *mode }.cast_unsigned(), b'r' | b'w' | b'a') {
+        return std::ptr::null_mut();
+    }
+    let Some(place) = FILES.iter().find(|place| {
+        let free = place.file.compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
+        free.is_ok()
+    }) else {
+        return std::ptr::null_mut();
+    };
+    let cookie = std::ptr::without_provenance_mut(fd as usize);
+    // SAFETY: the functions take such a cookie.
+    let file = unsafe { fopencookie(cookie, mode, FUNCTIONS) };
+    if !file.is_null() {
+        place.fd.store(fd.cast_unsigned(), Ordering::Relaxed);
+        USED.fetch_add(1, Ordering::AcqRel);
+    }
+    place.file.store(file.addr() as u64, Ordering::Release);
+    file
+}
+
+/// The descriptor of a `FILE` that is one of these.
+pub(super) fn number(file: *mut FILE) -> Option<c_int> {
+    find(file).map(|place| place.fd.load(Ordering::Relaxed).cast_signed())
+}
+
+/// It has been closed.
+pub(super) fn forget(file: *mut FILE) {
+    if let Some(place) = find(file) {
+        place.file.store(0, Ordering::Release);
+        USED.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn find(file: *mut FILE) -> Option<&'static Place> {
+    if file.is_null() || USED.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    FILES
+        .iter()
+        .find(|place| place.file.load(Ordering::Acquire) == file.addr() as u64)
+}
+
+unsafe extern "C" fn read(cookie: *mut c_void, buffer: *mut c_char, len: size_t) -> ssize_t {
+    // SAFETY: the C library's buffer; here and below.
+    unsafe { receive::read(cookie.addr() as c_int, buffer.cast(), len) }
+}
+
+/// Returns what was written, less than `len` only after an error.
+unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: size_t) -> ssize_t {
+    let mut done = 0;
+    while done < len {
+        // SAFETY: within the buffer.
+        let sent = unsafe { send::write(cookie.addr() as c_int, buffer.add(done).cast(), len - done) };
+        match usize::try_from(sent) {
+            Ok(0) | Err(_) => break,
+            Ok(sent) => done += sent,
+        }
+    }
+    done as ssize_t
+}
+
+/// There is no position, which is no error to the C library if it is said in this way.
+unsafe extern "C" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int {
+    crate::outcome::fail(sys::errno::Errno::SPIPE) as c_int
+}
+
+unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+    // SAFETY: the program's own call.
+    unsafe { descriptor::close(cookie.addr() as c_int) }
+}
+
+unsafe extern "C" {
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+}
+
+struct Place {
+    /// Its address, 0 if there is none.
+    file: AtomicU64,
+    fd: AtomicU32,
+}
+
+const FUNCTIONS: Functions = Functions {
+    read: Some(read),
+    write: Some(write),
+    seek: Some(seek),
+    close: Some(close),
+};
+const TAKEN: u64 = 1;
+static FILES: [Place; 1024] = [const {
+    Place {
+        file: AtomicU64::new(0),
+        fd: AtomicU32::new(0),
+    }
+}; 1024];
+static USED: AtomicU32 = AtomicU32::new(0);
