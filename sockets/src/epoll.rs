@@ -22,8 +22,8 @@ mod tests;
 mod wait;
 
 pub use places::{
-    after_fork, before_close, before_close_range, before_fork, concerns, created, duplicated, known, rang,
-    upgraded,
+    after_fork, before_close, before_close_range, before_fork, concerns, created, duplicated,
+    known, rang, upgraded,
 };
 pub use set::{Set, control};
 pub use wait::wait;
@@ -73,6 +73,15 @@ mod token {
     #[inline]
     pub(super) fn member(data: u64) -> Option<u32> {
         (data & !MASK == prefix()).then_some((data & MASK) as u32)
+    }
+
+    /// Whether there is a token among the first `count` events: of a member that is being captured just now, for one.
+    #[inline]
+    pub(super) fn any(events: &[super::Event], count: usize) -> bool {
+        events
+            .iter()
+            .take(count)
+            .any(|event| member(event.data).is_some())
     }
 
     #[inline]

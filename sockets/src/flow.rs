@@ -111,8 +111,6 @@ impl Flow {
     /// Both ends have agreed on `stream`; all bytes are still on TCP. Counts the doorbells that it rings.
     pub fn new(stream: Stream, bells: &'static AtomicU64) -> Self {
         stream.holders().fetch_add(1, Ordering::AcqRel);
-        // Somebody may be asleep in the kernel's `poll` by now, who does not know of the ring: the first bytes there wake him.
-        stream.rx().arm();
         Self::resume(stream, bells)
     }
 
@@ -614,23 +612,22 @@ impl Flow {
             let head = rx.head();
             let mut at = head;
             if let Take::Skip(most) = take {
-                at += rx.available()?.min(most) as u64;
+                at = at.wrapping_add(rx.available()?.min(most) as u64);
             } else {
                 for buffer in into.iter_mut() {
                     let n = rx.peek(at, buffer)?;
-                    at += n as u64;
+                    at = at.wrapping_add(n as u64);
                     if n < buffer.len() {
                         break;
                     }
                 }
             }
-            let n = (at - head) as usize;
+            let n = at.wrapping_sub(head) as usize;
             if n == 0 {
                 return Ok(None);
             }
-            if take == Take::Peek {
-                return Ok(Some(n));
-            }
+            // Who only peeks takes nothing, but must also find out whether a handler took what it was copying.
+            let at = if take == Take::Peek { head } else { at };
             let (taken, wake) = rx.take(head, at);
             if wake {
                 self.owes_bell.store(1, Ordering::Relaxed);
@@ -793,9 +790,11 @@ impl Flow {
     }
 
     /// What to tell the program of an error on a connection that carried doorbells: a peer that was killed with one of ours unread is
-    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end.
+    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed took the doorbells
+    /// first, so if it is reset it meant that.
     fn reset_means(&self, errno: Errno) -> u32 {
-        if errno == Errno::CONNRESET && self.stream.tx().drained() == Ok(true) {
+        let closed = self.stream.rx().finished() & GONE != 0;
+        if errno == Errno::CONNRESET && !closed && self.stream.tx().drained() == Ok(true) {
             ENDED
         } else {
             errno.raw_os_error().cast_unsigned()

@@ -48,9 +48,13 @@ pub fn poll(
     timeout: Option<Duration>,
     kernel: &impl Poller,
 ) -> Result<usize, Errno> {
-    let found = survey(fds);
+    let mut found = survey(fds);
     if found.in_memory == 0 {
-        return plain(fds, timeout, kernel, found.connection);
+        if let Some(result) = plain(fds, timeout, kernel, found.connection) {
+            return result;
+        }
+        // One has got rings just now.
+        found = survey(fds);
     }
     let mut few = [NONE; FEW];
     let mut many = Vec::new();
@@ -63,38 +67,41 @@ pub fn poll(
     mixed(fds, scratch, timeout, kernel, &found)
 }
 
-/// Only the kernel knows, but for connections a non-blocking look or a few are quicker than sleep and wake-up.
+/// Only the kernel knows, but for connections a non-blocking look or a few are quicker than sleep and wake-up. `None` if that is no longer so.
 fn plain(
     fds: &mut [PollFd],
     timeout: Option<Duration>,
     kernel: &impl Poller,
     connection: Option<&Conn>,
-) -> Result<usize, Errno> {
+) -> Option<Result<usize, Errno>> {
     let Some(conn) = connection.filter(|_| timeout != Some(Duration::ZERO)) else {
-        return kernel.poll(fds, timeout);
+        return Some(kernel.poll(fds, timeout));
     };
-    if !ready::worth_polling(timeout) {
-        return kernel.poll(fds, timeout);
-    }
     let end = Deadline::after(timeout);
     let mut spin = conn.socket.begin();
-    loop {
+    while ready::worth_polling(timeout) {
         match kernel.poll(fds, Some(Duration::ZERO)) {
             Ok(0) => {}
             result => {
                 spin.hit();
-                return result;
+                return Some(result);
             }
         }
         if !spin.again() {
             break;
         }
     }
+    ready::unaware();
+    if survey(fds).in_memory > 0 {
+        ready::aware();
+        return None;
+    }
     let result = kernel.poll(fds, end.left());
+    ready::aware();
     if result != Ok(0) {
         spin.hit();
     }
-    result
+    Some(result)
 }
 
 fn mixed(
@@ -280,8 +287,8 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
                 entry.revents = revents((look.ready | said & look.ask) & (interest | ALWAYS));
             }
             What::Set(set) => {
-                let is_ready = interest & ready::READ != 0
-                    && (entry.revents != 0 || set.is_ready(entry.fd));
+                let is_ready =
+                    interest & ready::READ != 0 && (entry.revents != 0 || set.is_ready(entry.fd));
                 entry.revents = if is_ready {
                     revents(interest & ready::READ)
                 } else {

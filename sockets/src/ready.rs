@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
 
 use crate::conn::{Conn, Way};
 use crate::epoll;
@@ -43,6 +44,35 @@ pub(crate) struct Bed {
     /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
     pub(crate) rang: bool,
 }
+
+/// A connection has got rings. Who sleeps in the kernel does not know that, and must be woken by the first bytes there.
+pub(crate) fn upgraded(fd: BorrowedFd<'_>, conn: &Conn) {
+    // After `Unaware::new`, or that one sees the rings.
+    if UNAWARE.load(Ordering::SeqCst) != 0 {
+        arm(conn);
+    }
+    epoll::upgraded(fd.as_raw_fd(), conn);
+}
+
+/// Has the next bytes ring.
+pub(crate) fn arm(conn: &Conn) {
+    if let Some(turn) = conn.flow.take(RECEIVE) {
+        turn.stream().rx().arm();
+    }
+}
+
+/// Notes that a thread goes to sleep in the kernel on connections that had no rings when it last looked. It looks once more afterwards, and
+/// says when it sleeps no more; one that is cancelled does not, which costs a doorbell a connection.
+pub(crate) fn unaware() {
+    UNAWARE.fetch_add(1, Ordering::SeqCst);
+}
+
+/// After [`unaware`].
+pub(crate) fn aware() {
+    let _ = UNAWARE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+}
+
+static UNAWARE: AtomicU32 = AtomicU32::new(0);
 
 /// What the connection shows; `None` if it has no rings (any more).
 #[inline]
@@ -158,10 +188,7 @@ impl Marks {
 
 #[inline]
 fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
-    let mut look = Look {
-        ready: 0,
-        ask: PRI,
-    };
+    let mut look = Look { ready: 0, ask: PRI };
     if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
         follow(conn, flow, fd);
     }

@@ -25,7 +25,12 @@ impl Poller for Kernel {
         // SAFETY: the same layout (see below) and the slice's own length; the mask is the program's. The C library's call, so that a
         // thread asleep here can be cancelled.
         checked(unsafe {
-            real::ppoll(fds.as_mut_ptr().cast(), fds.len() as nfds_t, timeout, self.mask) as isize
+            real::ppoll(
+                fds.as_mut_ptr().cast(),
+                fds.len() as nfds_t,
+                timeout,
+                self.mask,
+            ) as isize
         })
     }
 }
@@ -104,7 +109,9 @@ pub unsafe extern "C" fn select(
                 None => return native(),
             },
         };
-        let begun = wanted.filter(|wanted| !wanted.is_zero()).map(|_| sys::time::now());
+        let begun = wanted
+            .filter(|wanted| !wanted.is_zero())
+            .map(|_| sys::time::now());
         let outcome = choose(sets, count, wanted, ptr::null());
         if let (Some(wanted), Some(begun), Some(time)) = (wanted, begun, timeout.as_mut()) {
             let left = wanted.saturating_sub(begun.elapsed());
@@ -163,8 +170,7 @@ fn choose(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> c_int {
-    let result: Outcome<usize> =
-        select::select(&mut sets, count, timeout, &Kernel { mask }).into();
+    let result: Outcome<usize> = select::select(&mut sets, count, timeout, &Kernel { mask }).into();
     result.or(|| 0) as c_int
 }
 

@@ -210,7 +210,7 @@ impl Member {
             return (0, None);
         };
         let shown = self.shown(look) & interest;
-        let edge = self.said & look.ask & interest & !ALWAYS != 0
+        let edge = self.said & look.ask & shown & !ALWAYS != 0
             || shown & ALWAYS & !self.told_ends != 0
             || (shown & !WRITE != 0 && marks.input != self.told.input)
             || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
@@ -219,7 +219,12 @@ impl Member {
 
     #[inline]
     fn shown(&self, look: Look) -> u32 {
-        let mut shown = look.ready | self.said & look.ask;
+        let mut shown = look.ready;
+        let said = self.said & look.ask & self.interest();
+        if said != 0 {
+            // Another thread may have heard the same, and have taken the bytes since.
+            shown |= u32::from(epoll::shows(self.via, said as u16)) & said;
+        }
         if look.ask & ALWAYS != 0 {
             // TCP has ended, for one direction or both: rare, and soon over.
             shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS;
@@ -304,7 +309,9 @@ impl Member {
         };
         let edge = self.is_edge();
         let interest = self.interest();
-        let Some(bed) = with(self.via, |fd| Some(ready::lie_down(conn, fd, interest, edge))) else {
+        let Some(bed) = with(self.via, |fd| {
+            Some(ready::lie_down(conn, fd, interest, edge))
+        }) else {
             return Armed::Gone;
         };
         // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.

@@ -154,9 +154,10 @@ impl Members {
             return None;
         }
         let conn = crate::table::known(fd)?;
-        let at = self.list.iter().position(|member| {
-            member.fd == fd && member.via != fd && member.is(conn)
-        });
+        let at = self
+            .list
+            .iter()
+            .position(|member| member.fd == fd && member.via != fd && member.is(conn));
         u32::try_from(at?).ok()
     }
 
@@ -371,6 +372,21 @@ impl Members {
         self.sets.len() as u32
     }
 
+    /// Makes cold members hot that have news, of the first `most`; whether there are any.
+    pub(super) fn wake_cold(&mut self, most: usize) -> bool {
+        let mut any = false;
+        for index in 0..self.list.len().min(most) {
+            let Some(member) = self.list.get(index) else {
+                break;
+            };
+            if member.captured.is_some() && !member.hot && member.news() != 0 {
+                self.heat(index as u32);
+                any = true;
+            }
+        }
+        any
+    }
+
     /// Whether a hot member has news.
     pub(super) fn have_news(&self) -> bool {
         self.hot.iter().any(|index| {
@@ -477,7 +493,9 @@ impl Members {
     /// After a change to a member while others sleep on the set: arms it, or wakes one of them.
     pub(super) fn settle(&mut self, index: u32) {
         let (instance, shared) = (self.instance, self.shared);
-        if let Some(member) = self.list.get_mut(index as usize) {
+        if let Some(member) = self.list.get_mut(index as usize)
+            && member.captured.is_some()
+        {
             let armed = member.arm(index, instance, shared);
             note_rang(member, &mut self.rang);
             if armed == Armed::Awake {

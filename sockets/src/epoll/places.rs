@@ -87,7 +87,10 @@ pub fn before_close(fd: RawFd) {
     let Ok(at) = usize::try_from(fd) else {
         return;
     };
-    if SETS.get(at).is_some_and(|set| set.load(Ordering::Relaxed) != 0) {
+    if SETS
+        .get(at)
+        .is_some_and(|set| set.load(Ordering::Relaxed) != 0)
+    {
         release(fd);
     }
     if memberships(fd) != 0 {

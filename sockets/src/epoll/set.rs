@@ -148,6 +148,11 @@ impl Set {
         }
     }
 
+    /// Somebody is about to sleep who knows of no rings; he looks once more afterwards, and [gets up](Set::get_up).
+    pub(super) fn lie_down_unaware(&self) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+    }
+
     #[inline]
     pub(super) fn has_waiters(&self) -> bool {
         self.waiters.load(Ordering::SeqCst) != 0
@@ -165,13 +170,22 @@ impl Set {
         let once = members
             .get_mut(index)
             .is_none_or(|member| !member.is(conn) || member.events & ONCE != 0);
-        // Of one that reports once nobody knows whether it has. It will be captured when it is modified.
-        if !once {
+        if once {
+            // Nobody knows whether it has reported. It will be captured when it is modified; until then the kernel reports its doorbell.
+            crate::ready::arm(conn);
+        } else {
             members.capture(index);
             if self.has_waiters() {
                 members.settle(index);
             }
         }
+    }
+
+    /// Looks at members whose doorbell may be under way, `most` at most, and makes those hot that have news; whether there are none.
+    #[cold]
+    pub(super) fn is_cold(&self, most: usize) -> bool {
+        self.enter()
+            .is_none_or(|mut members| !members.wake_cold(most))
     }
 
     /// The doorbell of a connection was taken away by another observer.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sys::errno::Errno;
 use sys::sync::Ordering;
 
-use super::{Event, Set, Waiter};
+use super::{Event, Set, Waiter, token};
 use crate::ready::{self, Deadline};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
@@ -28,7 +28,7 @@ pub fn wait(
     }
     let end = Deadline::after(timeout.filter(|timeout| !timeout.is_zero()));
     let found = plain(set, events, timeout, end, kernel)?;
-    if !set.is_in_memory() {
+    if !set.is_in_memory() && !token::any(events, found) {
         return Ok(found);
     }
     // A member has got rings meanwhile.
@@ -56,12 +56,11 @@ fn plain(
     end: Deadline,
     kernel: &impl Waiter,
 ) -> Result<usize, Errno> {
-    let hasty = timeout == Some(Duration::ZERO) || !ready::worth_polling(timeout);
-    if hasty || !set.has_connections() {
+    if timeout == Some(Duration::ZERO) || !set.has_connections() {
         return kernel.wait(events, timeout);
     }
     let mut spin = set.socket.begin();
-    loop {
+    while ready::worth_polling(timeout) {
         let found = kernel.wait(events, Some(Duration::ZERO))?;
         if found > 0 {
             spin.hit();
@@ -71,11 +70,17 @@ fn plain(
             break;
         }
     }
-    let found = kernel.wait(events, end.left())?;
-    if found > 0 {
+    set.lie_down_unaware();
+    let found = if set.is_in_memory() {
+        Ok(0)
+    } else {
+        kernel.wait(events, end.left())
+    };
+    set.get_up();
+    if found.is_ok_and(|found| found > 0) {
         spin.hit();
     }
-    Ok(found)
+    found
 }
 
 fn mixed(
@@ -114,6 +119,10 @@ fn mixed(
         }
         if !patient {
             set.tell_others();
+            if looks == 0 && !set.is_cold(FEW) {
+                looks += 1;
+                continue;
+            }
             return Ok(0);
         }
         looks += 1;
@@ -140,7 +149,8 @@ fn mixed(
             Ok(said) => sort(set, events, said)?,
             // What came at the same time is told first.
             Err(errno) => match sort(set, events, 0)? {
-                0 => return Err(errno),
+                0 if set.is_cold(usize::MAX) => return Err(errno),
+                0 => continue,
                 found => found,
             },
         };
@@ -166,5 +176,7 @@ fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
     Ok(found)
 }
 
+/// Who does not wait at all has so many idle members looked at.
+const FEW: usize = 64;
 /// While polling, memory is looked at so much oftener than the kernel.
 const KERNEL_EACH: u32 = 16;

@@ -81,7 +81,10 @@ pub fn select(
         };
     }
     poll(fds, timeout, kernel)?;
-    if fds.iter().any(|entry| super::bits(entry.revents) & NVAL != 0) {
+    if fds
+        .iter()
+        .any(|entry| super::bits(entry.revents) & NVAL != 0)
+    {
         return Err(Errno::BADF);
     }
     sets.clear(count);
@@ -96,7 +99,10 @@ pub fn select(
             // An event of one set may stand for a member of another.
             let member = events & asked == asked;
             let word = set.get_mut(entry.fd.cast_unsigned() as usize / 64);
-            if member && found & shows != 0 && let Some(word) = word {
+            if member
+                && found & shows != 0
+                && let Some(word) = word
+            {
                 *word |= 1 << (entry.fd % 64);
                 ready += 1;
             }
