@@ -113,7 +113,7 @@ impl Case {
             };
             let outcome = run.carry_out().map_err(|error| error.to_string())?;
             let fault = difference(&reference, &outcome)
-                .or_else(|| self.missing_upgrade(combination, &outcome));
+                .or_else(|| self.wrong_upgrade(combination, &outcome));
             let verdict = match (fault, self.known(combination)) {
                 (None, None) => continue,
                 (Some(_), Some(known)) => {
@@ -152,18 +152,24 @@ impl Case {
         })
     }
 
-    /// A warm connection that stays on TCP shows nothing about the ring.
-    fn missing_upgrade(&self, combination: Combination, outcome: &Outcome) -> Option<String> {
-        let met = outcome.upgraded.iter().all(|&lines| lines > 0);
-        match self.upgrade() {
-            Upgrade::Expected if self.warm && combination == Combination::SOVIA && !met => {
-                Some(format!(
-                    "the outcome is the same, but not every end upgraded its connection: client {}, server {}\n",
-                    outcome.upgraded[0], outcome.upgraded[1]
-                ))
-            }
-            _ => None,
+    /// A warm connection that stays on TCP shows nothing about the ring; one whose other end is native cannot be upgraded.
+    fn wrong_upgrade(&self, combination: Combination, outcome: &Outcome) -> Option<String> {
+        if self.upgrade() != Upgrade::Expected {
+            return None;
         }
+        let [client, server] = outcome.upgraded;
+        let what = match combination {
+            Combination::SOVIA if self.warm && (client == 0 || server == 0) => {
+                "not every end upgraded its connection"
+            }
+            Combination::CLIENT | Combination::SERVER if client + server > 0 => {
+                "a connection with a native end was upgraded"
+            }
+            _ => return None,
+        };
+        Some(format!(
+            "the outcome is the same, but {what}: client {client}, server {server}\n"
+        ))
     }
 }
 

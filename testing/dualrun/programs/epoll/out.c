@@ -17,7 +17,9 @@ static void subject(int fd) {
         say_set("full", set, 0);
         meet();
         settle(fd, 2);
-        say_set("full, with input", set, -1);
+        // The kernel may enlarge its buffers just now, and report OUT, too.
+        OK(epoll_wait(set, &event, 1, -1));
+        say("full, with input: %s", events(event.events & ~EPOLLOUT));
         TRY(recv(fd, buf + sizeof buf - 10, 10, 0));
         fill(buf, sizeof buf, 0);
         tell_number(total);
