@@ -37,6 +37,9 @@ pub struct Conn {
     pub(crate) lent: AtomicBool,
     /// The kernel's, 0 if it told none.
     cookie: AtomicU64,
+    /// Sends since the peer was last looked at, and how far it had read then.
+    unlooked: AtomicU32,
+    read_then: AtomicU64,
     /// How often others were found to have the socket too.
     pub(crate) looks: AtomicU32,
     /// Turns that were taken among processes.
@@ -110,6 +113,8 @@ impl Conn {
             at_fork: AtomicU32::new(0),
             lent: AtomicBool::new(false),
             cookie: AtomicU64::new(0),
+            unlooked: AtomicU32::new(0),
+            read_then: AtomicU64::new(0),
             looks: AtomicU32::new(0),
             entered: AtomicU32::new(0),
             native_in: AtomicU32::new(0),
@@ -445,6 +450,9 @@ impl Conn {
         let Some(windows) = host().and_then(|host| host.windows()) else {
             return self.stay_on_tcp(Reason::NoNic);
         };
+        if let Some(reason) = handover::all_on_tcp() {
+            return self.stay_on_tcp(reason);
+        }
         match share::is_alone(self, fd) {
             Some(true) => {}
             Some(false) => return,
@@ -508,6 +516,18 @@ impl Conn {
         fruitless.is_multiple_of(ASK_EACH)
     }
 
+    /// Whether the peer has read nothing of what is there for it, during some sends.
+    #[inline]
+    pub(crate) fn is_time_to_look(&self, flow: &Flow) -> bool {
+        let sends = self.unlooked.load(Ordering::Relaxed).wrapping_add(1);
+        self.unlooked.store(sends, Ordering::Relaxed);
+        sends.is_multiple_of(LOOK_EACH) && flow.sends_on_ring() && {
+            let read = flow.stream().tx().read();
+            self.read_then.swap(read, Ordering::Relaxed) == read
+                && read != flow.stream().tx().tail()
+        }
+    }
+
     /// In the child of a fork: no other thread is here.
     pub(crate) fn forget_threads(&self) {
         self.flow.forget_turns();
@@ -543,4 +563,5 @@ const TURNS: u32 = 8;
 /// Or after so many bytes.
 const BYTES: u64 = 128 << 10;
 const ASK_EACH: u32 = 32;
+const LOOK_EACH: u32 = 16;
 const TRIES: u32 = 100_000;

@@ -260,6 +260,13 @@ impl Flow {
         })
     }
 
+    /// TCP has ended, as somebody has seen who did not read that far.
+    pub fn note_end(&self) {
+        let _ = self
+            .kernel_end
+            .compare_exchange(0, ENDED, Ordering::Release, Ordering::Relaxed);
+    }
+
     /// Consents to the ring for what this end receives. No other call of this process may be receiving on TCP.
     pub fn consent(&self) {
         if !self.stream.rx().consented() {

@@ -6,10 +6,12 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
+use sys::sync::{AtomicU32, Ordering};
 use sys::stream::{Stream, Tag, closes_on_exec};
 
 use crate::conn::Conn;
 use crate::flow::SEND;
+use crate::reason::Reason;
 use crate::table;
 
 pub use back::go_back;
@@ -33,6 +35,24 @@ pub fn set_inherited(fd: RawFd, inherited: bool) {
         pass_on(conn, inherited || is_inherited(conn));
     }
 }
+
+/// Has every connection of this process, now and from now on, stay on TCP.
+pub fn leave_all(reason: Reason) {
+    ALL_ON_TCP.store(u32::from(reason.number()), Ordering::Relaxed);
+    table::for_each(|fd, conn| {
+        sys::socket::with_borrowed(fd, |fd| go_back(conn, fd, reason));
+    });
+}
+
+/// Why no connection of this process is to leave TCP, if that is so.
+pub(crate) fn all_on_tcp() -> Option<Reason> {
+    match ALL_ON_TCP.load(Ordering::Relaxed) {
+        0 => None,
+        number => Some(Reason::from_number(number as u16)),
+    }
+}
+
+static ALL_ON_TCP: AtomicU32 = AtomicU32::new(0);
 
 /// Has the stream inherited or not; whether it now is.
 fn pass_on(conn: &Conn, inherited: bool) -> bool {

@@ -200,7 +200,9 @@ fn receive_mapped(
 
 /// Whether `enough` bytes are there, or no more will come.
 fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
-    flow.available().map_or(true, |n| n >= enough) || flow.peer_finished()
+    flow.available().map_or(true, |n| n >= enough)
+        || flow.peer_finished()
+        || flow.stream().rx().to_tcp().is_some()
 }
 
 /// Goes on after the first `got` bytes of the buffers.
@@ -252,6 +254,10 @@ fn send_mapped(
         match turn.send(&tcp, &pieces, turn.nested(), quiet) {
             Ok(n) => {
                 sent += n;
+                if conn.is_time_to_look(&turn) {
+                    drop(turn);
+                    look_at_peer(conn, fd);
+                }
                 if sent >= wanted || !patient {
                     spin.hit();
                     return Ok(sent);
@@ -362,6 +368,28 @@ fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.
+#[cold]
+fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
+    let Some(Ok(events)) = host().map(|host| host.poll(fd, POLL_RDHUP, 0)) else {
+        return;
+    };
+    let tcp = conn.tcp(fd);
+    if events & (POLL_ERR | POLL_HUP | POLL_RDHUP) != 0
+        && let Some(turn) = conn.turn(fd, RECEIVE)
+    {
+        let _ = turn.drain(&tcp);
+    }
+    if let Some(turn) = conn.turn(fd, SEND) {
+        if events & (POLL_ERR | POLL_HUP) != 0 {
+            turn.note_end();
+        } else if events & POLL_RDHUP != 0 {
+            // If it only sends no more, a doorbell too many does no harm. If it is gone it is reset by that.
+            let _ = turn.ring_for_another(&tcp, SEND);
+        }
+    }
+}
+
 /// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on.
 #[cold]
 fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
@@ -454,3 +482,6 @@ fn errno_of(stop: Stop) -> Errno {
 pub const DONT_WAIT: i32 = 0x40;
 const POLL_IN: i16 = 0x1;
 const POLL_OUT: i16 = 0x4;
+const POLL_ERR: i16 = 0x8;
+const POLL_HUP: i16 = 0x10;
+const POLL_RDHUP: i16 = 0x2000;

@@ -8,8 +8,8 @@ use sockets::share;
 use crate::outcome::keeping_errno;
 use crate::real;
 
-mod exec;
-mod exit;
+pub(crate) mod exec;
+pub(crate) mod exit;
 mod image;
 mod spawn;
 

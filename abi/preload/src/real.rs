@@ -126,3 +126,14 @@ next! {
     fn vasprintf(text: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
 }
+
+// Calls by number, rings of the kernel, directories.
+next! {
+    fn io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int;
+    fn io_uring_queue_init_mem(entries: u32, ring: *mut c_void, parameters: *mut c_void, buffer: *mut c_void, len: usize) -> c_int;
+    fn io_uring_queue_init_params(entries: u32, ring: *mut c_void, parameters: *mut c_void) -> c_int;
+    fn io_uring_setup(entries: u32, parameters: *mut c_void) -> c_int;
+    fn readdir(directory: *mut libc::DIR) -> *mut libc::dirent;
+    fn readdir64(directory: *mut libc::DIR) -> *mut libc::dirent64;
+    fn syscall(number: libc::c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> libc::c_long;
+}

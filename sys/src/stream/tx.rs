@@ -54,6 +54,11 @@ impl Tx<'_> {
         self.words().armed_data.0.load(Ordering::SeqCst) & BACK != 0
     }
 
+    /// Bytes that the receiver has taken in all, if it is to be believed.
+    pub fn read(&self) -> u64 {
+        self.words().head.0.load(Ordering::Relaxed)
+    }
+
     /// Bytes written to the ring in all.
     pub fn tail(&self) -> u64 {
         self.words().published.0.tail.load(Ordering::Relaxed)
