@@ -25,6 +25,8 @@ pub(super) struct Members {
     /// After how many waits the kernel is looked at again, and how many are left.
     kernel_gap: u32,
     kernel_in: u32,
+    /// It had as much as there was room for the last time.
+    kernel_filled: bool,
     pub(super) instance: Instance,
     /// Other processes may wait on the kernel's instance too.
     pub(super) shared: bool,
@@ -246,11 +248,15 @@ impl Members {
         }
     }
 
-    /// Whether this wait is to look at the kernel. Each of them does while the kernel has news, then fewer and fewer.
+    /// Whether this wait is to look at the kernel. Each does while the kernel has news, then fewer and fewer; one that is not
+    /// `patient` does whenever there may be something.
     #[inline]
-    pub(super) fn kernel_is_due(&mut self) -> bool {
+    pub(super) fn kernel_is_due(&mut self, patient: bool) -> bool {
+        if std::mem::take(&mut self.kernel_filled) {
+            return false;
+        }
         self.kernel_in = self.kernel_in.saturating_sub(1);
-        self.kernel_in == 0
+        self.kernel_in == 0 || (!patient && self.has_others())
     }
 
     /// The kernel has been looked at.
@@ -266,11 +272,12 @@ impl Members {
                 self.kernel_gap = (self.kernel_gap * 2).clamp(1, KERNEL_EACH);
             }
         }
-        self.kernel_in = self.kernel_gap + u32::from(filled);
+        self.kernel_in = self.kernel_gap;
+        self.kernel_filled = filled;
     }
 
     /// Whether there are members that only the kernel knows.
-    pub(super) fn has_others(&self) -> bool {
+    fn has_others(&self) -> bool {
         (self.captured as usize) + self.free.len() < self.list.len()
     }
 

@@ -56,11 +56,11 @@ fn plain(
     end: Deadline,
     kernel: &impl Waiter,
 ) -> Result<usize, Errno> {
-    if timeout == Some(Duration::ZERO) || !set.has_connections() {
+    if timeout == Some(Duration::ZERO) {
         return kernel.wait(events, timeout);
     }
     let mut spin = set.socket.begin();
-    while ready::worth_polling(timeout) {
+    while set.has_connections() && ready::worth_polling(timeout) {
         let found = kernel.wait(events, Some(Duration::ZERO))?;
         if found > 0 {
             spin.hit();
@@ -99,7 +99,7 @@ fn mixed(
         {
             // In a signal handler that came while its thread was here there is no truth to be had.
             let mut members = set.enter().ok_or(Errno::INTR)?;
-            if looks == 0 && (members.kernel_is_due() || (!patient && members.has_others())) {
+            if looks == 0 && members.kernel_is_due(patient) {
                 due = true;
             } else {
                 found = members.tell(events, 0);
