@@ -3,11 +3,10 @@
 //! Waking a sleeper costs 20 us and more, polling costs nothing as long as the answer comes soon. So a wait polls for a moment with `pause`,
 //! then with `sched_yield`, and only then sleeps; and it learns from what it gets for that.
 
-use std::io;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_yield};
+use rustix::thread::sched_yield;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -45,7 +44,7 @@ pub struct Spinner<C = Monotonic> {
 }
 
 impl Spinner {
-    /// A policy for the calling thread's CPUs: with a single one it never spins. One system call.
+    /// A policy for this host's CPUs: with a single one it never spins.
     pub fn new(limits: Limits) -> Self {
         calibrate();
         Self::with_clock(limits, cpus(), Monotonic)
@@ -151,8 +150,15 @@ impl<C: Clock> Spin<'_, C> {
         let spinner = self.spinner;
         self.started_ns = spinner.clock.now_ns();
         self.limit_ns = spinner.limit_ns();
-        if self.limit_ns == 0 || spinner.barred(self.started_ns) {
+        if self.limit_ns == 0 {
             return self.give_up();
+        }
+        if spinner.barred(self.started_ns) {
+            // Pausing forfeits no slice, and is worth it if the peer runs on another CPU.
+            self.limit_ns = spinner.limits.pause_ns;
+            if self.limit_ns == 0 {
+                return self.give_up();
+            }
         }
         if spinner.limits.pause_ns == 0 {
             return self.yield_now(self.started_ns);
@@ -199,7 +205,10 @@ impl<C: Clock> Spin<'_, C> {
     }
 
     fn miss(&mut self) -> bool {
-        self.spinner.halve(self.limit_ns);
+        // A spin that was cut short by a bar teaches nothing.
+        if self.limit_ns == self.spinner.limit_ns() {
+            self.spinner.halve(self.limit_ns);
+        }
         self.give_up()
     }
 
@@ -342,10 +351,14 @@ pub const PAUSE_NS: u32 = 50;
 
 const PAUSES_TIMED: u32 = 32;
 
-/// How many CPUs the calling thread may use; 1 when the kernel does not say.
+/// How many CPUs this host has online; 1 when the kernel does not say.
+///
+/// Not how many this thread may use: one that is bound to a CPU of its own does best to poll for a peer on another, and where both are bound to the same, yielding
+/// hands over sooner than sleeping.
 pub fn cpus() -> usize {
-    let mask: io::Result<CpuSet> = sched_getaffinity(None).map_err(Into::into);
-    mask.map_or(1, |mask| mask.count() as usize)
+    // SAFETY: asks for a number.
+    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(online).map_or(1, |online| online.max(1))
 }
 
 #[cfg(test)]
