@@ -31,5 +31,6 @@ pub mod sync;
 pub mod tcp;
 pub mod time;
 pub mod turn;
+pub mod vectored;
 pub mod wait;
 pub mod window;

@@ -15,10 +15,12 @@ mod connect;
 mod core;
 mod cq;
 mod dispatch;
+mod ground;
 mod idle;
 mod layout;
 mod link;
 mod memory;
+mod messages;
 mod nic;
 mod ops;
 mod post;
@@ -27,6 +29,7 @@ mod receive;
 mod transmit;
 mod vi;
 
+pub use self::ground::{Ground, Run};
 pub use self::link::{
     Ask, Attention, CqWaiter, Device, Established, Garbage, Goodbye, Incoming, Link, Pending,
     Service, Sleeper, Waiter,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sys::sync::Ordering;
 
 use super::core::{Attempt, Core};
-use super::link::{Ask, Device, Established, Incoming, Pending};
+use super::link::{Ask, Device, Established, Incoming, Link, Pending};
 use super::nic::Shared;
 use super::vi::SoftVi;
 use crate::provider::{ConnOps, Export, Timeout, ViOps};
@@ -20,7 +20,7 @@ pub(super) fn wait<D: Device>(
     timeout: Timeout,
 ) -> Result<Box<dyn ConnOps>, Error> {
     nic.check()?;
-    if local.host != nic.device.attributes().local_address {
+    if !nic.device.is_local(local.host) {
         return Err(Error::InvalidParameter);
     }
     let incoming = nic.device.listen(local, nic.deadline(timeout))?;
@@ -82,7 +82,7 @@ impl<D: Device> ConnOps for SoftConn<D> {
         if core.state != ViState::Idle {
             return Err(Error::InvalidState);
         }
-        check_match(&core.attributes, &incoming.remote().1)?;
+        incoming.check(&core.attributes)?;
         let accepted = incoming.accept(&core.attributes);
         self.incoming = None;
         vi.install(&mut core, ViEvent::Accept, accepted?)?;
@@ -108,7 +108,7 @@ fn own_vi<D: Device>(nic: &Arc<Shared<D>>, vi: &dyn ViOps) -> Result<Arc<SoftVi<
     nic.vi(concrete.id).ok_or(Error::InvalidParameter)
 }
 
-fn check_match(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Error> {
+pub(super) fn check_match(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Error> {
     if ours.reliability != theirs.reliability {
         return Err(Error::InvalidReliabilityLevel);
     }
@@ -198,9 +198,7 @@ impl<D: Device> SoftVi<D> {
         timeout: Timeout,
     ) -> Result<(), Error> {
         let mut core = self.enter()?;
-        if timeout == Some(Duration::ZERO)
-            || local.host != self.nic.device.attributes().local_address
-        {
+        if timeout == Some(Duration::ZERO) || !self.nic.device.is_local(local.host) {
             return Err(Error::InvalidParameter);
         }
         if core.state != ViState::Idle {
@@ -288,6 +286,9 @@ impl<D: Device> SoftVi<D> {
         core.step(event);
         core.link = Some(link);
         self.idle.wake();
+        if D::Link::MESSAGES {
+            self.begin_messages(core);
+        }
         Ok(())
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Core<D: Device> {
     pub(super) ack_due: Option<u32>,
     /// The receive queue was found empty and that has been reported.
     pub(super) dry: bool,
+    /// A peer's write was not allowed; its immediate data may follow.
+    pub(super) refused_write: bool,
     /// The link rings the agent.
     pub(super) armed: bool,
     /// Threads asleep on this VI.
@@ -124,6 +126,7 @@ impl<D: Device> Core<D> {
             inbound: None,
             ack_due: None,
             dry: false,
+            refused_write: false,
             armed: false,
             sleepers: 0,
             regions: RegionCache::default(),
@@ -284,6 +287,7 @@ impl<D: Device> SoftVi<D> {
         core.inbound = None;
         core.ack_due = None;
         core.dry = false;
+        core.refused_write = false;
         core.armed = false;
     }
 

@@ -6,8 +6,10 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use proto::frame::{Head, Refusal};
+use proto::rdmap::{Action, PostError, Receive, Work};
 use sys::mem::{Memory, OutOfRange};
 
+use super::ground::Ground;
 use crate::provider::{Export, ViId};
 use crate::{
     Capabilities, Error, MemHandle, NetAddress, NicAttributes, RemoteSegment, ViAttributes,
@@ -43,6 +45,10 @@ pub trait Device: Send + Sync + Sized + 'static {
     fn request(&self, ask: &Ask) -> Result<Self::Pending, Error>;
     /// Offers a connection to the mirror image of `ask`.
     fn peer_request(&self, ask: &Ask) -> Result<Self::Pending, Error>;
+    /// Whether requests to `host` arrive at this NIC.
+    fn is_local(&self, host: [u8; 6]) -> bool {
+        host == self.attributes().local_address
+    }
     /// Waits for a request to `local`; [`Error::Timeout`] at the deadline.
     fn listen(
         &self,
@@ -86,37 +92,112 @@ pub trait Device: Send + Sync + Sized + 'static {
     }
 }
 
-/// One end of a connection: carries frames in order, as far as the medium can.
+/// One end of a connection: carries frames or, if it has a protocol of its own for them, messages, in order, as far as the medium can.
 ///
-/// Used by one thread at a time, under the lock of its VI.
+/// A link of frames fills in the first group of methods, a link of [messages](Link::MESSAGES) the
+/// second, and both the third. Used by one thread at a time, under the lock of its VI.
 pub trait Link: Send + 'static {
     /// How threads sleep on this link.
     type Waiter: Waiter;
 
+    /// Whether it carries messages, as RDMAP has them.
+    const MESSAGES: bool = false;
+
     /// Most bytes of payload in a frame.
-    fn frame_max(&self) -> u32;
+    fn frame_max(&self) -> u32 {
+        0
+    }
     /// Makes room for a frame with `len` bytes of payload; `false` when there is none now.
     /// A reservation that was not committed is replaced by the next.
-    fn reserve(&mut self, len: u32) -> bool;
+    fn reserve(&mut self, len: u32) -> bool {
+        let _ = len;
+        false
+    }
     /// Fills `len` bytes of the reserved frame's payload, beginning at its byte `at`.
-    fn fill(&mut self, at: u32, from: &Memory, offset: usize, len: usize)
-    -> Result<(), OutOfRange>;
+    ///
+    /// # Errors
+    /// When the bytes do not all lie in the memory.
+    fn fill(
+        &mut self,
+        at: u32,
+        from: &Memory,
+        offset: usize,
+        len: usize,
+    ) -> Result<(), OutOfRange> {
+        let _ = (at, from, offset, len);
+        Err(OutOfRange)
+    }
     /// Sends the reserved frame.
-    fn commit(&mut self, head: &Head);
+    fn commit(&mut self, head: &Head) {
+        let _ = head;
+    }
     /// Frames were committed: wakes a receiver that sleeps.
-    fn flush(&mut self);
+    fn flush(&mut self) {}
 
     /// Whether [`Link::peek`] would find something; as cheap as possible.
-    fn ready(&self) -> bool;
+    fn ready(&self) -> bool {
+        false
+    }
     /// The frame at the front, the same until it is released.
-    fn peek(&mut self) -> Result<Option<Head>, Garbage>;
+    ///
+    /// # Errors
+    /// [`Garbage`] when no honest peer sent it.
+    fn peek(&mut self) -> Result<Option<Head>, Garbage> {
+        Ok(None)
+    }
     /// Copies `len` bytes of its payload, beginning at byte `at`, to `to` at `offset`.
-    fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange>;
+    ///
+    /// # Errors
+    /// When they do not all fit.
+    fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
+        let _ = (at, to, offset, len);
+        Err(OutOfRange)
+    }
     /// Drops the frame at the front.
-    fn release(&mut self);
-
+    fn release(&mut self) {}
     /// Whether and why the connection has ended. What was sent before can still be read.
-    fn ended(&mut self) -> Option<Goodbye>;
+    fn ended(&mut self) -> Option<Goodbye> {
+        None
+    }
+
+    /// Queues something to send, over places of the [`Ground`]; [`Link::push`] follows.
+    ///
+    /// # Errors
+    /// When it can never be sent.
+    fn post(&mut self, work: Work) -> Result<(), PostError> {
+        let _ = work;
+        Err(PostError::NotConnected)
+    }
+    /// Room for the next message.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    fn post_receive(&mut self, receive: Receive) -> Result<(), PostError> {
+        let _ = receive;
+        Err(PostError::NotConnected)
+    }
+    /// Sends what is queued, as far as the medium takes it.
+    fn push(&mut self, ground: &mut Ground<'_>) {
+        let _ = ground;
+    }
+    /// Moves what there is to move in both directions, within a bound; whether anything arrived.
+    fn turn(&mut self, ground: &mut Ground<'_>) -> bool {
+        let _ = ground;
+        false
+    }
+    /// What came of it.
+    fn poll_action(&mut self) -> Option<Action> {
+        None
+    }
+    /// Whether a message waits for a receive, which is asked for at the level that loses messages.
+    fn is_blocked(&self) -> bool {
+        false
+    }
+    /// Whether the peer knows what we say beside the payload: immediate data.
+    fn has_immediate(&self) -> bool {
+        true
+    }
+
     /// Tells the other end that the connection ends, and why.
     fn close(&mut self, why: Goodbye);
 
@@ -222,6 +303,13 @@ pub trait Incoming: Send {
     type Link;
     /// The asker's address and VI.
     fn remote(&self) -> (NetAddress, ViAttributes);
+    /// Whether a VI with these attributes may accept it.
+    ///
+    /// # Errors
+    /// The code of the attribute in which the two differ.
+    fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
+        super::connect::check_match(ours, &self.remote().1)
+    }
     /// Says yes. [`Error::Timeout`] when the asker has given up.
     fn accept(&mut self, attributes: &ViAttributes) -> Result<Self::Link, Error>;
     /// Says no.

@@ -98,7 +98,8 @@ impl<D: Device> Shared<D> {
     pub(super) fn spin_limits(&self) -> Limits {
         match self.device.capabilities().wait {
             WaitOn::VirtualTime => Limits::NONE,
-            WaitOn::FutexAndFd | WaitOn::Fd => Limits::MEMORY,
+            WaitOn::FutexAndFd => Limits::MEMORY,
+            WaitOn::Fd => Limits::SOCKET,
         }
     }
 

@@ -28,7 +28,8 @@ impl<D: Device> SoftVi<D> {
             }
             return Err(Error::Resource);
         }
-        if queue == Queue::Recv && core.state == ViState::Connected {
+        let looks = !D::Link::MESSAGES || !core.recv.has_open();
+        if queue == Queue::Recv && core.state == ViState::Connected && looks {
             // What arrived before this descriptor does not get it.
             self.progress(core);
         }
@@ -45,6 +46,8 @@ impl<D: Device> SoftVi<D> {
                     if core.state == ViState::Connected && core.is_reliable() {
                         self.break_off(core);
                     }
+                } else if D::Link::MESSAGES {
+                    self.offer_receives(core);
                 }
             }
         }

@@ -100,6 +100,8 @@ pub(super) struct WorkQueue {
     segments: VecDeque<Segment>,
     /// Segments taken off the front since the beginning.
     segments_taken: u64,
+    /// Descriptors taken off the front since the beginning.
+    taken: u64,
     next: usize,
     ready: usize,
 }
@@ -107,6 +109,17 @@ pub(super) struct WorkQueue {
 impl WorkQueue {
     pub(super) fn len(&self) -> usize {
         self.posted.len()
+    }
+
+    /// How many descriptors were posted before the one at `index`, ever: its name while it is queued.
+    pub(super) fn number(&self, index: usize) -> u64 {
+        self.taken + index as u64
+    }
+
+    /// Where the descriptor of that number is, if it is still queued.
+    pub(super) fn index_of(&self, number: u64) -> Option<usize> {
+        let index = usize::try_from(number.checked_sub(self.taken)?).ok()?;
+        (index < self.posted.len()).then_some(index)
     }
 
     pub(super) fn push(&mut self, request: Request, segments: &Segments) {
@@ -216,6 +229,7 @@ impl WorkQueue {
         let posted = self.posted.pop_front()?;
         let outcome = posted.outcome?;
         self.ready -= 1;
+        self.taken += 1;
         self.next = self.next.saturating_sub(1);
         for _ in 0..posted.segments {
             self.segments.pop_front();

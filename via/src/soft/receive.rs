@@ -14,6 +14,9 @@ impl<D: Device> SoftVi<D> {
     /// connection. Returns whether frames arrived.
     #[inline]
     pub(super) fn progress(&self, core: &mut Core<D>) -> bool {
+        if D::Link::MESSAGES {
+            return self.progress_messages(core);
+        }
         let Some(link) = &mut core.link else {
             return false;
         };
@@ -250,7 +253,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// No receive is posted for a message that needs one.
-    fn run_dry(&self, core: &mut Core<D>, seq: u32, op: CompletedOp) {
+    pub(super) fn run_dry(&self, core: &mut Core<D>, seq: u32, op: CompletedOp) {
         if !std::mem::replace(&mut core.dry, true) {
             self.report(AsyncError {
                 op: Some(op),
@@ -262,7 +265,13 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
-    fn fail_receive(&self, core: &mut Core<D>, index: usize, op: CompletedOp, fault: Fault) {
+    pub(super) fn fail_receive(
+        &self,
+        core: &mut Core<D>,
+        index: usize,
+        op: CompletedOp,
+        fault: Fault,
+    ) {
         self.end(core, Queue::Recv, index, Outcome::failed(op, fault, 0));
     }
 
@@ -373,7 +382,7 @@ impl<D: Device> SoftVi<D> {
 
 /// What is wrong with the receive at `index` for a message of `len` bytes.
 #[inline]
-fn receive_fault<D: Device>(
+pub(super) fn receive_fault<D: Device>(
     registry: &super::memory::Registry,
     core: &mut Core<D>,
     index: usize,

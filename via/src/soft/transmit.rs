@@ -23,6 +23,9 @@ enum Step {
 impl<D: Device> SoftVi<D> {
     /// Sends what there is to send, as far as the link takes it.
     pub(super) fn pump(&self, core: &mut Core<D>) {
+        if D::Link::MESSAGES {
+            return self.pump_messages(core);
+        }
         let mut sent = false;
         let mut unflushed = false;
         loop {
@@ -338,7 +341,7 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// What is wrong with the send at `index`, now that its turn has come.
-    fn send_fault(&self, core: &mut Core<D>, index: usize) -> Option<Fault> {
+    pub(super) fn send_fault(&self, core: &mut Core<D>, index: usize) -> Option<Fault> {
         let request = core.send.get(index)?.request;
         let level = core.attributes.reliability;
         if request.fault.is_some() {

@@ -1,0 +1,272 @@
+//! The memory of a VI, as a link of messages reaches it.
+
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proto::ddp::{Access, Fault, InvalidateFault, Memory as DdpMemory, Stag, Window};
+use proto::mpa::{Place, Source, SourceLost};
+use sys::mem::Memory;
+use sys::sync::Ordering;
+
+use super::memory::{Reach, RegionCache, RegionEntry, Registry};
+use super::queue::WorkQueue;
+use crate::{MemHandle, Segment, ViAttributes};
+
+/// The memory of a VI while its lock is held: what is posted, and the regions that its peer may reach.
+///
+/// Nothing is remembered from one access to the next. A region that has been taken back is out of
+/// reach at once, in the middle of a message too.
+pub struct Ground<'a> {
+    pub(super) send: &'a WorkQueue,
+    pub(super) recv: &'a WorkQueue,
+    pub(super) regions: RefCell<&'a mut RegionCache>,
+    pub(super) registry: &'a Registry,
+    pub(super) attributes: ViAttributes,
+    /// A peer's write that was not allowed, at the level that goes on after it.
+    pub(super) refused: Cell<bool>,
+    /// Sends with invalidation carry immediate data, and take back nothing.
+    pub(super) has_immediate: bool,
+}
+
+/// Contiguous bytes of a registered region.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The memory.
+    pub memory: Arc<Memory>,
+    /// Where in it the bytes begin.
+    pub offset: usize,
+    /// How many there are; never 0.
+    pub len: u32,
+}
+
+/// What a place lies in, in the upper half of its handle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lot {
+    /// Nothing: what is put here is thrown away.
+    Nowhere,
+    /// The segments of the send descriptor of this number.
+    Send(u64),
+    /// Those of a receive descriptor.
+    Receive(u64),
+    /// A region, at its virtual addresses.
+    Region(MemHandle),
+}
+
+impl Lot {
+    /// Its beginning.
+    pub(super) fn place(self) -> Place {
+        Place::new(match self {
+            Self::Nowhere => 0,
+            Self::Send(number) => SEND | number & NUMBER,
+            Self::Receive(number) => RECEIVE | number & NUMBER,
+            Self::Region(handle) => REGION | u64::from(handle.0),
+        })
+    }
+
+    fn of(place: Place) -> Self {
+        let number = place.handle & NUMBER;
+        match place.handle & !NUMBER {
+            SEND => Self::Send(number),
+            RECEIVE => Self::Receive(number),
+            REGION => Self::Region(MemHandle(number as u32)),
+            _ => Self::Nowhere,
+        }
+    }
+}
+
+impl Ground<'_> {
+    /// The first run of the `len` bytes that are sent from `place`; `None` when they are out of reach.
+    pub fn source(&self, place: Place, len: u32) -> Option<Run> {
+        self.run(place, len, false)
+    }
+
+    /// The first run of the `len` bytes that are received at `place`.
+    pub fn target(&self, place: Place, len: u32) -> Option<Run> {
+        self.run(place, len, true)
+    }
+
+    fn run(&self, place: Place, len: u32, written: bool) -> Option<Run> {
+        let (addr, handle, len) = match Lot::of(place) {
+            Lot::Nowhere => return None,
+            Lot::Send(number) => self.posted(self.send, number, place.offset, len)?,
+            Lot::Receive(number) => self.posted(self.recv, number, place.offset, len)?,
+            Lot::Region(handle) => (place.offset, handle, len),
+        };
+        let mut regions = self.regions.borrow_mut();
+        let mut reach = Reach {
+            regions: &mut regions,
+            registry: self.registry,
+            ptag: self.attributes.ptag,
+        };
+        let (memory, offset) = if written {
+            reach.writable(handle, addr, len)?
+        } else {
+            reach.local(handle, addr, len)?
+        };
+        Some(Run {
+            memory: Arc::clone(memory),
+            offset,
+            len,
+        })
+    }
+
+    /// The piece of a posted descriptor that begins `offset` bytes into it: address, region, length.
+    fn posted(
+        &self,
+        queue: &WorkQueue,
+        number: u64,
+        offset: u64,
+        len: u32,
+    ) -> Option<(u64, MemHandle, u32)> {
+        let index = queue.index_of(number)?;
+        let mut offset = offset;
+        for n in 0.. {
+            let segment: Segment = queue.segment(index, n)?;
+            if offset < u64::from(segment.len) {
+                let left = segment.len - offset as u32;
+                return Some((segment.addr + offset, segment.handle, left.min(len)));
+            }
+            offset -= u64::from(segment.len);
+        }
+        None
+    }
+
+    fn each_run(
+        &self,
+        place: Place,
+        len: u32,
+        written: bool,
+        mut step: impl FnMut(&Run, usize) -> Option<()>,
+    ) -> Option<()> {
+        let mut at = 0;
+        while at < len {
+            let run = self.run(place.advanced(u64::from(at)), len - at, written)?;
+            step(&run, at as usize)?;
+            at += run.len;
+        }
+        Some(())
+    }
+
+    fn permit(
+        &self,
+        region: &RegionEntry,
+        access: Access,
+        to: u64,
+        len: u32,
+    ) -> Result<Place, Fault> {
+        let tags = (region.attributes.ptag, self.attributes.ptag);
+        if let (Some(theirs), Some(ours)) = tags
+            && theirs != ours
+        {
+            return Err(Fault::NotAssociated);
+        }
+        let (of_region, of_vi) = (region.attributes, self.attributes);
+        let written = of_region.enable_rdma_write && of_vi.enable_rdma_write;
+        let read = of_region.enable_rdma_read && of_vi.enable_rdma_read;
+        let writable = region.memory.writable();
+        let permitted = match access {
+            Access::RemoteWrite => written && writable,
+            Access::RemoteRead => read,
+            Access::RemoteAtomic => written && read && writable,
+        };
+        if !permitted {
+            return Err(Fault::NoRight);
+        }
+        let window = Window {
+            base: region.memory.addr(),
+            len: region.memory.len() as u64,
+        };
+        window.offset(to, len)?;
+        Ok(Place {
+            offset: to,
+            ..Lot::Region(region.handle).place()
+        })
+    }
+}
+
+impl Source for Ground<'_> {
+    fn show(&self, place: Place, len: u32, mut see: impl FnMut(&[u8])) -> Result<(), SourceLost> {
+        // Memory that others may change is not lent out; a page at a time the copy stays in the cache.
+        let mut page = [0; PAGE];
+        let shown = self.each_run(place, len, false, |run, _| {
+            let mut at = 0;
+            while at < run.len as usize {
+                let piece = page.get_mut(..PAGE.min(run.len as usize - at))?;
+                run.memory.read(run.offset + at, piece).ok()?;
+                see(piece);
+                at += piece.len();
+            }
+            Some(())
+        });
+        shown.ok_or(SourceLost)
+    }
+}
+
+impl DdpMemory for Ground<'_> {
+    fn grant(&self, access: Access, stag: Stag, to: u64, len: u32) -> Result<Place, Fault> {
+        let mut regions = self.regions.borrow_mut();
+        let granted = match regions.get(self.registry, MemHandle(stag.0)) {
+            Some(region) => self.permit(region, access, to, len),
+            None => Err(Fault::UnknownStag),
+        };
+        match granted {
+            Err(_) if access == Access::RemoteWrite && !self.is_reliable() => {
+                self.refused.set(true);
+                Ok(Lot::Nowhere.place())
+            }
+            granted => granted,
+        }
+    }
+
+    fn place(&mut self, place: Place, octets: &[u8]) -> Result<(), SourceLost> {
+        let lot = Lot::of(place);
+        if lot == Lot::Nowhere {
+            return Ok(());
+        }
+        let len = u32::try_from(octets.len()).map_err(|_| SourceLost)?;
+        let placed = self.each_run(place, len, true, |run, at| {
+            let piece = octets.get(at..at + run.len as usize)?;
+            run.memory.write(run.offset, piece).ok()
+        });
+        match (placed, lot) {
+            // The receive fails when its message is complete, and nothing else does.
+            (None, Lot::Receive(_)) if !self.is_reliable() => Ok(()),
+            (placed, _) => placed.ok_or(SourceLost),
+        }
+    }
+
+    fn invalidate(&mut self, _: Stag) -> Result<(), InvalidateFault> {
+        // A region of VIPL's is its owner's to take back.
+        if self.has_immediate {
+            Ok(())
+        } else {
+            Err(InvalidateFault::UnknownStag)
+        }
+    }
+
+    fn atomic(&mut self, place: Place, change: impl Fn(u64) -> u64) -> Result<u64, SourceLost> {
+        let run = self.run(place, 8, true).ok_or(SourceLost)?;
+        let _alone = ATOMICS.lock().unwrap_or_else(PoisonError::into_inner);
+        let (memory, at) = (&run.memory, run.offset);
+        let load = memory.load_u64(at, Ordering::Acquire);
+        let original = load.map_err(|_| SourceLost)?;
+        let stored = memory.store_u64(at, change(original), Ordering::Release);
+        stored.map_err(|_| SourceLost)?;
+        Ok(original)
+    }
+}
+
+impl Ground<'_> {
+    fn is_reliable(&self) -> bool {
+        self.attributes.reliability.is_reliable()
+    }
+}
+
+/// Atomics of peers are atomic to each other.
+static ATOMICS: Mutex<()> = Mutex::new(());
+
+const PAGE: usize = 4096;
+const NUMBER: u64 = (1 << 60) - 1;
+const SEND: u64 = 1 << 60;
+const RECEIVE: u64 = 2 << 60;
+const REGION: u64 = 3 << 60;

@@ -1,0 +1,455 @@
+//! Between the queues and a link that carries messages.
+
+use std::cell::{Cell, RefCell};
+
+use proto::ddp::{Header, Stag};
+use proto::frame::Refusal;
+use proto::rdmap::{
+    Action, Code, Failure, Operation, Receive, Received, Remote, Terminate, Work, WorkId,
+};
+
+use super::core::{Core, sent_op};
+use super::ground::{Ground, Lot};
+use super::link::{Device, Goodbye, Link};
+use super::queue::{Outcome, Request};
+use super::receive::receive_fault;
+use super::vi::SoftVi;
+use crate::{AsyncError, CompletedOp, ErrorCode, Fault, Op, Queue, Reliability};
+
+/// What one turn of the link came to.
+#[derive(Default)]
+struct Turn {
+    arrived: bool,
+    /// The connection has ended, for this reason.
+    ended: Option<Goodbye>,
+}
+
+impl<D: Device> SoftVi<D> {
+    /// The connection is there: what was posted before becomes room for messages.
+    pub(super) fn begin_messages(&self, core: &mut Core<D>) {
+        self.offer_receives(core);
+        self.pump_messages(core);
+    }
+
+    /// Tells the link of the receives that it does not know yet.
+    pub(super) fn offer_receives(&self, core: &mut Core<D>) {
+        while let Some(posted) = core.recv.get(core.recv.next()) {
+            let number = core.recv.number(core.recv.next());
+            let (ended, len) = (posted.outcome.is_some(), posted.request.len);
+            let receive = Receive {
+                id: WorkId(number),
+                into: Lot::Receive(number).place(),
+                // Where messages may be lost, one that is too long costs its own receive and nothing else.
+                capacity: if core.is_reliable() { len } else { u32::MAX },
+            };
+            if let Some(link) = &mut core.link
+                && !ended
+                && link.post_receive(receive).is_err()
+            {
+                // It has ended, and the next look at it says so.
+                return;
+            }
+            core.recv.begin_next();
+        }
+    }
+
+    /// Sends what there is to send, as far as the link takes it.
+    pub(super) fn pump_messages(&self, core: &mut Core<D>) {
+        loop {
+            let begun = self.begin_works(core);
+            let turn = self.with_ground(core, |link, ground| {
+                link.push(ground);
+                false
+            });
+            if let Some(why) = turn.ended {
+                return self.lose(core, why);
+            }
+            if !begun || core.send.next() >= core.send.len() {
+                return;
+            }
+        }
+    }
+
+    /// Moves what there is to move in both directions. Returns whether anything arrived.
+    pub(super) fn progress_messages(&self, core: &mut Core<D>) -> bool {
+        let mut arrived = false;
+        for _ in 0..TURNS_AT_A_TIME {
+            if core.link.is_none() {
+                break;
+            }
+            let turn = self.with_ground(core, |link, ground| link.turn(ground));
+            if let Some(why) = turn.ended {
+                self.lose(core, why);
+                return true;
+            }
+            let drained = self.drain_blocked(core);
+            if !turn.arrived && !drained {
+                self.tell_refused(core);
+                break;
+            }
+            arrived = true;
+        }
+        if core.link.is_some() && core.send.next() < core.send.len() {
+            self.pump_messages(core);
+        }
+        arrived
+    }
+
+    /// Lets the link work on the VI's memory, and carries out what came of it.
+    fn with_ground(
+        &self,
+        core: &mut Core<D>,
+        work: impl FnOnce(&mut D::Link, &mut Ground<'_>) -> bool,
+    ) -> Turn {
+        let mut turn = Turn::default();
+        let Some(link) = &mut core.link else {
+            return turn;
+        };
+        let mut ground = Ground {
+            send: &core.send,
+            recv: &core.recv,
+            regions: RefCell::new(&mut core.regions),
+            registry: &self.nic.registry,
+            attributes: core.attributes,
+            refused: Cell::new(core.refused_write),
+            has_immediate: link.has_immediate(),
+        };
+        turn.arrived = work(link, &mut ground);
+        core.refused_write = ground.refused.get();
+        while let Some(action) = core.link.as_mut().and_then(Link::poll_action) {
+            match action {
+                Action::Completed(completion) => {
+                    if completion.outcome.is_ok() {
+                        self.end_work(core, completion.id);
+                    }
+                }
+                Action::Received(received) => self.take_message(core, &received),
+                Action::Failed(failure) => {
+                    turn.ended = Some(self.explain(core, failure));
+                }
+                Action::ReceiveFlushed(_) => {}
+                Action::ShutdownWrite | Action::Close => {
+                    turn.ended = turn.ended.or(Some(Goodbye::Disconnected));
+                }
+            }
+        }
+        turn
+    }
+
+    /// Hands the link what is posted; whether there was any.
+    fn begin_works(&self, core: &mut Core<D>) -> bool {
+        let mut begun = false;
+        while core.link.is_some() && core.send.next() < core.send.len() {
+            let index = core.send.next();
+            let Some(request) = core.send.get(index).map(|posted| posted.request) else {
+                break;
+            };
+            if let Some(fault) = self.work_fault(core, index, &request) {
+                // It breaks the connection; what was posted before it comes to its own end first.
+                if core.is_reliable() && core.send.first_open().is_some_and(|open| open < index) {
+                    break;
+                }
+                core.send.begin_next();
+                let op = sent_op(request.op);
+                self.end(core, Queue::Send, index, Outcome::failed(op, fault, 0));
+                if core.is_reliable() {
+                    self.break_off(core);
+                    return false;
+                }
+                begun = true;
+                continue;
+            }
+            let number = core.send.number(index);
+            let awaits = core.awaits_acks();
+            let Some(link) = &mut core.link else {
+                break;
+            };
+            for work in works(number, &request, awaits) {
+                if link.post(work).is_err() {
+                    // It has ended, and the next look at it says so.
+                    return false;
+                }
+            }
+            core.send.begin_next();
+            if let Some(posted) = core.send.get_mut(index) {
+                posted.seq = seq_of(number);
+            }
+            begun = true;
+        }
+        begun
+    }
+
+    fn work_fault(&self, core: &mut Core<D>, index: usize, request: &Request) -> Option<Fault> {
+        let fault = self.send_fault(core, index);
+        let mute = request.immediate.is_some()
+            && core.link.as_ref().is_some_and(|link| !link.has_immediate());
+        fault.or(mute.then_some(Fault::Format))
+    }
+
+    fn end_work(&self, core: &mut Core<D>, id: WorkId) {
+        if id.0 & LAST == 0 {
+            return;
+        }
+        let Some(index) = core.send.index_of(id.0 >> 1) else {
+            return;
+        };
+        let open = core
+            .send
+            .get(index)
+            .filter(|posted| posted.outcome.is_none());
+        if let Some(request) = open.map(|posted| posted.request) {
+            let outcome = Outcome::done(sent_op(request.op), request.len, None);
+            self.end(core, Queue::Send, index, outcome);
+        }
+    }
+
+    /// A message that needed a receive is complete.
+    fn take_message(&self, core: &mut Core<D>, received: &Received) {
+        let written = received.immediate.map(|octets| {
+            let [a, b, c, d, e, f, g, h] = octets;
+            let len = u32::from_be_bytes([a, b, c, d]);
+            (len, u32::from_be_bytes([e, f, g, h]))
+        });
+        let (op, len, immediate) = match (written, received.invalidated) {
+            (Some((len, word)), _) => (CompletedOp::RemoteRdmaWrite, len, Some(word)),
+            (None, stag) => {
+                let word = stag.map(|stag| stag.0);
+                (CompletedOp::Receive, received.len, word)
+            }
+        };
+        let refused = std::mem::take(&mut core.refused_write);
+        let index = core.recv.index_of(received.id.0);
+        let open = index.filter(|&index| {
+            let posted = core.recv.get(index);
+            posted.is_some_and(|posted| posted.outcome.is_none())
+        });
+        let Some(index) = open.filter(|_| received.id != NOBODY) else {
+            return self.run_dry(core, 0, op);
+        };
+        core.dry = false;
+        let fault = match written {
+            Some(_) if refused => Some(Fault::RdmaProtection),
+            Some(_) => None,
+            None => receive_fault(&self.nic.registry, core, index, len),
+        };
+        if refused && written.is_none() {
+            core.refused_write = true;
+            self.tell_refused(core);
+        }
+        match fault {
+            None => self.end(core, Queue::Recv, index, Outcome::done(op, len, immediate)),
+            Some(fault) => {
+                self.fail_receive(core, index, op, fault);
+                if core.is_reliable() {
+                    self.break_off(core);
+                }
+            }
+        }
+    }
+
+    /// At the level that loses messages, one that nobody waits for is lost; whether there was one.
+    fn drain_blocked(&self, core: &mut Core<D>) -> bool {
+        let Some(link) = core.link.as_mut().filter(|link| link.is_blocked()) else {
+            return false;
+        };
+        let bin = Receive {
+            id: NOBODY,
+            into: Lot::Nowhere.place(),
+            capacity: u32::MAX,
+        };
+        link.post_receive(bin).is_ok()
+    }
+
+    fn tell_refused(&self, core: &mut Core<D>) {
+        if std::mem::take(&mut core.refused_write) {
+            self.report(AsyncError {
+                op: Some(CompletedOp::RemoteRdmaWrite),
+                ..AsyncError::of_vi(ErrorCode::RdmawProt, self.id)
+            });
+        }
+    }
+
+    /// Why the connection fails, in VIPL's terms; ends the descriptors that are to blame for it.
+    fn explain(&self, core: &mut Core<D>, failure: Failure) -> Goodbye {
+        match failure {
+            Failure::Violation(code) => self.blame_peer(core, code),
+            Failure::Terminated(terminate) => refused(core, &terminate).unwrap_or(Goodbye::Broken),
+            Failure::Lost => Goodbye::Died,
+            Failure::Timeout => Goodbye::Transport,
+        }
+    }
+
+    fn blame_peer(&self, core: &mut Core<D>, code: Code) -> Goodbye {
+        let protection = |code, op| AsyncError {
+            op: Some(op),
+            ..AsyncError::of_vi(code, self.id)
+        };
+        match (code.layer, code.etype, code.code) {
+            NO_BUFFER => {
+                core.dry = true;
+                let error = AsyncError {
+                    op: Some(CompletedOp::Receive),
+                    ..AsyncError::of_vi(ErrorCode::RecvqEmpty, self.id)
+                };
+                self.report(error);
+            }
+            TOO_LONG => {
+                if let Some(index) = core.recv.first_open() {
+                    self.fail_receive(core, index, CompletedOp::Receive, Fault::Length);
+                }
+            }
+            (1, 1, _) => {
+                self.report(protection(
+                    ErrorCode::RdmawProt,
+                    CompletedOp::RemoteRdmaWrite,
+                ));
+            }
+            (0, 1, _) => self.report(protection(ErrorCode::RdmarProt, CompletedOp::RdmaRead)),
+            (0 | 1, 0, _) => self.blame_memory(core),
+            _ => return Goodbye::Transport,
+        }
+        Goodbye::Broken
+    }
+
+    /// Memory of ours has gone under a message.
+    fn blame_memory(&self, core: &mut Core<D>) {
+        if let Some(index) = core.recv.first_open()
+            && let Some(fault) = receive_fault(&self.nic.registry, core, index, 0)
+        {
+            self.fail_receive(core, index, CompletedOp::Receive, fault);
+        }
+        let open = core.send.first_open().unwrap_or(core.send.len());
+        for index in open..core.send.next() {
+            let Some(posted) = core.send.get(index).filter(|p| p.outcome.is_none()) else {
+                continue;
+            };
+            let op = sent_op(posted.request.op);
+            if let Some(fault) = self.send_fault(core, index) {
+                self.end(core, Queue::Send, index, Outcome::failed(op, fault, 0));
+                return;
+            }
+        }
+    }
+}
+
+/// The works that carry out a descriptor. Only the last one's end counts.
+fn works(number: u64, request: &Request, awaits: bool) -> impl Iterator<Item = Work> {
+    let from = Lot::Send(number).place();
+    let len = u64::from(request.len);
+    let remote = request.remote.map_or(NO_REMOTE, |remote| Remote {
+        stag: Stag(remote.handle.0),
+        to: remote.addr,
+    });
+    let first = match request.op {
+        Op::SendRecv => Operation::Send {
+            from,
+            len,
+            solicited: false,
+            invalidate: request.immediate.map(Stag),
+        },
+        Op::RdmaWrite => Operation::Write {
+            from,
+            len,
+            to: remote,
+        },
+        Op::RdmaRead => Operation::Read {
+            into: from,
+            len,
+            sink: sink(number),
+            source: remote,
+        },
+    };
+    let told = request.immediate.filter(|_| request.op == Op::RdmaWrite);
+    let told = told.map(|word| {
+        let [a, b, c, d] = request.len.to_be_bytes();
+        let [e, f, g, h] = word.to_be_bytes();
+        Operation::Immediate {
+            data: [a, b, c, d, e, f, g, h],
+            solicited: false,
+        }
+    });
+    // A Read is answered behind everything that was sent before it: then that is in place.
+    let asked = (awaits && request.op != Op::RdmaRead).then(|| Operation::Read {
+        into: Lot::Nowhere.place(),
+        len: 0,
+        sink: sink(number),
+        source: NO_REMOTE,
+    });
+    let last = usize::from(told.is_some()) + usize::from(asked.is_some());
+    let fence = request.fence;
+    [Some(first), told, asked]
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .map(move |(at, operation)| Work {
+            id: WorkId(number << 1 | if at == last { LAST } else { 0 }),
+            operation,
+            fence: fence && at == 0,
+        })
+}
+
+/// What the peer says it cannot take, among what it may mean.
+fn refused<D: Device>(core: &Core<D>, terminate: &Terminate) -> Option<Goodbye> {
+    let code = terminate.code;
+    let (op, refusal) = match (code.layer, code.etype) {
+        (1, 2) => (None, Refusal::Descriptor),
+        (1, 1) => (Some(Op::RdmaWrite), Refusal::Protection),
+        (0, 1) => (Some(Op::RdmaRead), Refusal::Protection),
+        _ => return None,
+    };
+    let header = terminate.header.as_ref();
+    let at = match header.and_then(|header| Header::decode(header).ok()) {
+        Some(Header::Tagged(tagged)) => Some((tagged.stag.0, tagged.to)),
+        _ => None,
+    };
+    let candidates = || {
+        let open = core.send.first_open().unwrap_or(core.send.len());
+        (open..core.send.next()).filter_map(|index| core.send.get(index))
+    };
+    let meant = |request: &Request| match op {
+        None => request.op == Op::SendRecv || request.immediate.is_some(),
+        Some(op) => request.op == op,
+    };
+    let hit = |request: &Request| match (at, request.remote) {
+        (Some((stag, to)), Some(remote)) => {
+            let end = remote.addr.saturating_add(u64::from(request.len));
+            remote.handle.0 == stag && (remote.addr..=end).contains(&to)
+        }
+        _ => true,
+    };
+    let open = || candidates().filter(|posted| posted.outcome.is_none() && meant(&posted.request));
+    let posted = open()
+        .find(|posted| hit(&posted.request))
+        .or_else(|| open().next())?;
+    // Where done means arrived, whatever comes before what was refused has.
+    let seq = match core.attributes.reliability {
+        Reliability::Unreliable => return None,
+        _ => posted.seq,
+    };
+    Some(Goodbye::Refused { seq, refusal })
+}
+
+/// Never 0, which is a descriptor that has not begun.
+fn seq_of(number: u64) -> u32 {
+    (number % u64::from(u32::MAX)) as u32 + 1
+}
+
+/// Under what name the answer to a Read comes.
+fn sink(number: u64) -> Remote {
+    Remote {
+        stag: Stag(number as u32 | 1 << 31),
+        to: 0,
+    }
+}
+
+const NO_REMOTE: Remote = Remote {
+    stag: Stag(1),
+    to: 0,
+};
+const LAST: u64 = 1;
+/// A receive that no descriptor stands for.
+const NOBODY: WorkId = WorkId(u64::MAX);
+const NO_BUFFER: (u8, u8, u8) = (1, 2, 2);
+const TOO_LONG: (u8, u8, u8) = (1, 2, 5);
+/// Turns before a thread looks at its own business again.
+const TURNS_AT_A_TIME: u32 = 16;
