@@ -7,6 +7,7 @@ use sys::lock::Lock;
 use sys::stream::Stream;
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::time;
 use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
@@ -57,6 +58,10 @@ pub struct Conn {
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
     pub(crate) low_water: AtomicU32,
     meeting: Lock<Option<Meeting>>,
+    next_step_ns: AtomicU64,
+    step_interval_ns: AtomicU64,
+    /// `TCP_NODELAY` as the program set it, where there are rings: doorbells need it.
+    nodelay: AtomicBool,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
     /// How to wait for memory, and for the kernel.
@@ -126,6 +131,9 @@ impl Conn {
             record: ledger::record(index),
             low_water: AtomicU32::new(1),
             meeting: Lock::new(None),
+            next_step_ns: AtomicU64::new(0),
+            step_interval_ns: AtomicU64::new(0),
+            nodelay: AtomicBool::new(false),
             flow: Turns::new(),
             memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
             socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
@@ -238,11 +246,6 @@ impl Conn {
         }
     }
 
-    /// Where its flow counts the doorbells that it rings.
-    pub(crate) fn bells(&self) -> &'static AtomicU64 {
-        &self.record.bells
-    }
-
     fn set_path(&self, path: u32) {
         self.path.store(path, Ordering::SeqCst);
         stat::change(self.record, path + 1, self.reason.load(Ordering::Relaxed));
@@ -287,6 +290,18 @@ impl Conn {
     /// Notes `O_NONBLOCK`.
     pub fn set_nonblocking(&self, on: bool) {
         self.nonblocking.store(on, Ordering::Relaxed);
+    }
+
+    /// Notes `TCP_NODELAY`; true if that is all there is to do, because the connection needs it set.
+    pub fn set_nodelay(&self, on: bool) -> bool {
+        self.nodelay.store(on, Ordering::Relaxed);
+        self.is_mapped()
+    }
+
+    /// `TCP_NODELAY` as the program set it, where the kernel does not know.
+    pub fn nodelay(&self) -> Option<bool> {
+        self.is_mapped()
+            .then(|| self.nodelay.load(Ordering::Relaxed))
     }
 
     /// Notes `SO_RCVLOWAT`.
@@ -342,7 +357,11 @@ impl Conn {
         let _ = self
             .reason
             .compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
-        stat::change(self.record, self.path.load(Ordering::Relaxed) + 1, self.reason.load(Ordering::Relaxed));
+        stat::change(
+            self.record,
+            self.path.load(Ordering::Relaxed) + 1,
+            self.reason.load(Ordering::Relaxed),
+        );
     }
 
     /// Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted.
@@ -394,7 +413,9 @@ impl Conn {
                 Ordering::Relaxed,
             );
         };
-        if let (Some(total), Some(calls)) = (self.record.bytes.get(index), self.record.calls.get(index)) {
+        if let (Some(total), Some(calls)) =
+            (self.record.bytes.get(index), self.record.calls.get(index))
+        {
             add(total, bytes as u64);
             add(calls, 1);
         }
@@ -471,6 +492,8 @@ impl Conn {
         match Meeting::begin(fd, windows) {
             Ok(begun) => {
                 *meeting = Some(begun);
+                self.next_step_ns.store(0, Ordering::Relaxed);
+                self.step_interval_ns.store(0, Ordering::Relaxed);
                 self.set_path(MEETING);
             }
             Err(reason) => {
@@ -481,6 +504,18 @@ impl Conn {
     }
 
     fn meet(&self, fd: BorrowedFd<'_>) {
+        // The first steps are taken at once, for an end that sends and receives in turn; later ones seldom, for a receiver may lag megabytes behind.
+        let now_ns = time::monotonic_ns();
+        let (next_ns, interval_ns) = (&self.next_step_ns, &self.step_interval_ns);
+        if now_ns < next_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        let interval = interval_ns.load(Ordering::Relaxed);
+        interval_ns.store(
+            (interval + interval / 4 + STEP_NS).min(STEP_MAX_NS),
+            Ordering::Relaxed,
+        );
+        next_ns.store(now_ns + interval, Ordering::Relaxed);
         // Somebody else at it will do; and a signal handler must not wait for its own thread.
         let Some(mut meeting) = self.meeting.try_lock() else {
             return;
@@ -493,7 +528,14 @@ impl Conn {
             Step::Met(mut stream) => {
                 *meeting = None;
                 handover::label(self, fd, &mut stream);
-                if self.flow.replace(Some(Flow::new(stream, &self.record.bells))).is_ok() {
+                if self
+                    .flow
+                    .replace(Some(Flow::new(stream, &self.record.bells)))
+                    .is_ok()
+                {
+                    self.nodelay
+                        .store(sys::socket::nodelay(fd), Ordering::Relaxed);
+                    sys::socket::set_nodelay(fd, true);
                     self.set_path(MAPPED);
                     if let Some(host) = host() {
                         host.upgraded(fd);
@@ -563,5 +605,8 @@ const TURNS: u32 = 8;
 /// Or after so many bytes.
 const BYTES: u64 = 128 << 10;
 const ASK_EACH: u32 = 32;
+/// From one step to the next, by and by.
+const STEP_NS: u64 = 200;
+const STEP_MAX_NS: u64 = 5_000_000;
 const LOOK_EACH: u32 = 16;
 const TRIES: u32 = 100_000;

@@ -6,8 +6,8 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use sys::sync::{AtomicU32, Ordering};
 use sys::stream::{Stream, Tag, closes_on_exec};
+use sys::sync::{AtomicU32, Ordering};
 
 use crate::conn::Conn;
 use crate::flow::SEND;

@@ -63,10 +63,17 @@ pub fn connections(pid: u32) -> io::Result<Option<Vec<Line>>> {
 
 /// A new connection has this record.
 pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
-    for count in record.bytes.iter().chain(&record.calls).chain([&record.sleeps, &record.bells]) {
+    for count in record
+        .bytes
+        .iter()
+        .chain(&record.calls)
+        .chain([&record.sleeps, &record.bells])
+    {
         count.store(0, Ordering::Relaxed);
     }
-    record.fd.store(fd.as_raw_fd().cast_unsigned(), Ordering::Relaxed);
+    record
+        .fd
+        .store(fd.as_raw_fd().cast_unsigned(), Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
     if let Ok(identity) = tcp::identity(fd) {
         put(&record.local, identity.local.ip());
@@ -126,7 +133,9 @@ fn put(words: &[AtomicU64; 2], address: IpAddr) {
 }
 
 fn get(words: &[AtomicU64; 2]) -> IpAddr {
-    let [high, low] = words.each_ref().map(|word| u128::from(word.load(Ordering::Relaxed)));
+    let [high, low] = words
+        .each_ref()
+        .map(|word| u128::from(word.load(Ordering::Relaxed)));
     IpAddr::V6(Ipv6Addr::from_bits(high << 64 | low)).to_canonical()
 }
 

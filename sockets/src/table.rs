@@ -62,6 +62,7 @@ pub fn duplicate(old: RawFd, new: RawFd) {
         conn.refer();
     }
     abandon(to);
+    note_top(new);
     to.store(value, Ordering::Release);
 }
 
@@ -208,9 +209,7 @@ fn free_conn() -> Option<u32> {
     let chunks = CONNS.len() * CHUNK;
     let start = NEXT.load(Ordering::Relaxed) as usize;
     (0..chunks).map(|n| (start + n) % chunks).find_map(|index| {
-        let chunk = CONNS
-            .get(index / CHUNK)?
-            .get_or_init(|| {
+        let chunk = CONNS.get(index / CHUNK)?.get_or_init(|| {
             let first = index / CHUNK * CHUNK;
             (first..first + CHUNK).map(Conn::new).collect()
         });

@@ -38,6 +38,16 @@ pub fn receive_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
     millis(socket_timeout(fd, Timeout::Recv).ok().flatten())
 }
 
+/// `TCP_NODELAY`.
+pub fn nodelay(fd: BorrowedFd<'_>) -> bool {
+    rustix::net::sockopt::tcp_nodelay(fd).unwrap_or(false)
+}
+
+/// Sets `TCP_NODELAY`.
+pub fn set_nodelay(fd: BorrowedFd<'_>, on: bool) {
+    let _ = rustix::net::sockopt::set_tcp_nodelay(fd, on);
+}
+
 /// Has the connection reset when it is closed.
 pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));

@@ -20,7 +20,7 @@ mod tests;
 mod witness;
 
 pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by};
-pub use owner::{Owner, owner};
+pub use owner::{Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};
 
 pub(crate) use option::get;

@@ -9,6 +9,12 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// The monotonic clock in nanoseconds, the same for all processes of a host.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
 /// The monotonic clock in whole seconds, the same for all processes of a host.
 pub fn seconds() -> u32 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -46,10 +46,13 @@ impl Host for Program {
     }
 }
 
+/// Read at the start: some programs clear their environment.
+static TRACE: std::sync::OnceLock<Option<std::ffi::OsString>> = std::sync::OnceLock::new();
+
 /// Tests ask for a line per upgraded connection, so that none passes on TCP by mistake.
 fn trace(fd: BorrowedFd<'_>) {
     use std::io::Write;
-    let Some(path) = std::env::var_os("SOVIA_TRACE_UPGRADE") else {
+    let Some(path) = TRACE.get().and_then(Option::as_ref) else {
         return;
     };
     let file = std::fs::OpenOptions::new()
@@ -62,7 +65,10 @@ fn trace(fd: BorrowedFd<'_>) {
 }
 
 extern "C" fn start() {
-    keeping_errno(|| sockets::host::install(&Program));
+    keeping_errno(|| {
+        TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
+        sockets::host::install(&Program);
+    });
 }
 
 /// Run by the dynamic linker before the program begins.

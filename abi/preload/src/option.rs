@@ -89,6 +89,18 @@ pub unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
+    let nodelay = (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
+        && len as usize >= size_of::<c_int>();
+    if nodelay
+        && !value.is_null()
+        && let Some((conn, _)) = keeping_errno(|| connection(fd))
+    {
+        // SAFETY: the program promises `len` bytes.
+        let on = unsafe { value.cast::<c_int>().read_unaligned() } != 0;
+        if conn.set_nodelay(on) {
+            return 0;
+        }
+    }
     // SAFETY: as above.
     let result = unsafe { real::setsockopt(fd, level, name, value, len) };
     if result == 0
@@ -98,6 +110,29 @@ pub unsafe extern "C" fn setsockopt(
         // SAFETY: the kernel has just read an int there.
         let bytes = unsafe { value.cast::<c_int>().read_unaligned() };
         conn.set_low_water(u32::try_from(bytes).unwrap_or(1));
+    }
+    result
+}
+
+/// POSIX.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { real::getsockopt(fd, level, name, value, len) };
+    if result == 0
+        && (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
+        && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.nodelay())
+        // SAFETY: the kernel has just written there how much it wrote.
+        && unsafe { len.read() } as usize == size_of::<c_int>()
+    {
+        // SAFETY: the kernel has just written an int there.
+        unsafe { value.cast::<c_int>().write_unaligned(c_int::from(on)) };
     }
     result
 }

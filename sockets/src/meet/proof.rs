@@ -37,7 +37,7 @@ pub(super) fn holds(
         Errno::XDEV => Reason::NotLocal,
         errno => unproven(errno),
     })?;
-    if owner.uid == NOBODY {
+    if owner.uid == NOBODY && !tcp::every_user_has_a_name() {
         return Err(Reason::NoProof);
     }
     let same = tcp::is_witness_of(&witness.as_fd(), &owner, tcp).map_err(reason_of)?

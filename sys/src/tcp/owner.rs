@@ -35,6 +35,23 @@ pub fn owner(of: &Identity) -> Result<Owner, Errno> {
     }
 }
 
+/// Whether our user namespace has a name for every user, as the first one has; in others, all whom it has no name for look like the user 65534.
+pub fn every_user_has_a_name() -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    let mut text = [0; 64];
+    let read = open(
+        "/proc/self/uid_map",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map(Hidden::adopt)
+    .and_then(|file| rustix::io::read(file.as_fd(), &mut text));
+    let Some(Ok(line)) = read.ok().and_then(|n| text.get(..n)).map(str::from_utf8) else {
+        return false;
+    };
+    line.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
 /// `sock_diag(7)`: one request for one socket.
 pub(super) fn ask(of: &Identity) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
