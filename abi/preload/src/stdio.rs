@@ -10,9 +10,8 @@ use libc::{FILE, size_t};
 use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
-use sys::errno::Errno;
 
-use crate::outcome::{connection, fail, keeping_errno};
+use crate::outcome::{connection, keeping_errno};
 use crate::real;
 
 mod file;
@@ -80,16 +79,32 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
 
 /// C.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+pub unsafe extern "C" fn freopen(
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+) -> *mut FILE {
     // SAFETY: the program's own call, here and below.
-    unsafe { reopen(path, mode, stream, |stream| real::freopen(path, mode, stream)) }
+    unsafe {
+        reopen(path, mode, stream, |stream| {
+            real::freopen(path, mode, stream)
+        })
+    }
 }
 
 /// glibc, for large files.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+pub unsafe extern "C" fn freopen64(
+    path: *const c_char,
+    mode: *const c_char,
+    stream: *mut FILE,
+) -> *mut FILE {
     // SAFETY: as above.
-    unsafe { reopen(path, mode, stream, |stream| real::freopen64(path, mode, stream)) }
+    unsafe {
+        reopen(path, mode, stream, |stream| {
+            real::freopen64(path, mode, stream)
+        })
+    }
 }
 
 unsafe fn reopen(
@@ -105,15 +120,8 @@ unsafe fn reopen(
         return native(original);
     }
     if file::number(stream).is_some() {
-        // A cookie cannot become a file. What the program gets is another stream, as C allows.
         // SAFETY: the program's own call.
-        unsafe { fclose(stream) };
-        if path.is_null() {
-            fail(Errno::BADF);
-            return std::ptr::null_mut();
-        }
-        // SAFETY: as above.
-        return unsafe { libc::fopen(path, mode) };
+        return unsafe { file::reopen(path, mode, stream) };
     }
     keeping_errno(|| {
         // SAFETY: the program's stream.

@@ -19,7 +19,9 @@ pub(super) unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
         return std::ptr::null_mut();
     }
     let Some(place) = FILES.iter().find(|place| {
-        let free = place.file.compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
+        let free = place
+            .file
+            .compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
         free.is_ok()
     }) else {
         return std::ptr::null_mut();
@@ -38,6 +40,70 @@ pub(super) unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
 /// The descriptor of a `FILE` that is one of these.
 pub(super) fn number(file: *mut FILE) -> Option<c_int> {
     find(file).map(|place| place.fd.load(Ordering::Relaxed).cast_signed())
+}
+
+/// Has a `FILE` go on with the file `path` in place of its connection: our calls work with any descriptor.
+///
+/// # Safety
+/// The program's own call.
+pub(super) unsafe fn reopen(
+    path: *const c_char,
+    mode: *const c_char,
+    file: *mut FILE,
+) -> *mut FILE {
+    // SAFETY: by the contract, as all below.
+    unsafe {
+        libc::fflush(file);
+        let fd = number(file).filter(|_| !path.is_null() && !mode.is_null());
+        let opened = fd.and_then(|fd| Some((fd, flags(mode)?)));
+        let Some((fd, flags)) = opened else {
+            super::fclose(file);
+            crate::outcome::fail(sys::errno::Errno::INVAL);
+            return std::ptr::null_mut();
+        };
+        let new = libc::open(path, flags, 0o666);
+        if new < 0 {
+            let failed = crate::outcome::errno();
+            super::fclose(file);
+            crate::outcome::fail(failed);
+            return std::ptr::null_mut();
+        }
+        if new != fd {
+            descriptor::dup3(new, fd, flags & libc::O_CLOEXEC);
+            descriptor::close(new);
+        }
+        libc::clearerr(file);
+        // The first word of a stream says what may be done with it; that is in the C library's binary interface.
+        let state = file.cast::<c_int>();
+        *state &= !(NO_READS | NO_WRITES);
+        *state |= match flags & libc::O_ACCMODE {
+            libc::O_RDONLY => NO_WRITES,
+            libc::O_WRONLY => NO_READS,
+            _ => 0,
+        };
+        file
+    }
+}
+
+/// What `fopen` makes of its mode.
+unsafe fn flags(mode: *const c_char) -> Option<c_int> {
+    // SAFETY: the program's string.
+    let mode = unsafe { std::ffi::CStr::from_ptr(mode) }.to_bytes();
+    let (first, rest) = mode.split_first()?;
+    let both = rest.contains(&b'+');
+    let access = |one| if both { libc::O_RDWR } else { one };
+    let flags = match first {
+        b'r' => access(libc::O_RDONLY),
+        b'w' => access(libc::O_WRONLY) | libc::O_CREAT | libc::O_TRUNC,
+        b'a' => access(libc::O_WRONLY) | libc::O_CREAT | libc::O_APPEND,
+        _ => return None,
+    };
+    let cloexec = if rest.contains(&b'e') {
+        libc::O_CLOEXEC
+    } else {
+        0
+    };
+    Some(flags | cloexec)
 }
 
 /// It has been closed.
@@ -67,7 +133,8 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: size
     let mut done = 0;
     while done < len {
         // SAFETY: within the buffer.
-        let sent = unsafe { send::write(cookie.addr() as c_int, buffer.add(done).cast(), len - done) };
+        let sent =
+            unsafe { send::write(cookie.addr() as c_int, buffer.add(done).cast(), len - done) };
         match usize::try_from(sent) {
             Ok(0) | Err(_) => break,
             Ok(sent) => done += sent,
@@ -76,9 +143,17 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: size
     done as ssize_t
 }
 
-/// There is no position, which is no error to the C library if it is said in this way.
-unsafe extern "C" fn seek(_: *mut c_void, _: *mut i64, _: c_int) -> c_int {
-    crate::outcome::fail(sys::errno::Errno::SPIPE) as c_int
+/// A connection has no position, which is no error to the C library if the kernel says it; what it was reopened as may have one.
+unsafe extern "C" fn seek(cookie: *mut c_void, position: *mut i64, whence: c_int) -> c_int {
+    // SAFETY: the C library's number.
+    unsafe {
+        let found = libc::lseek(cookie.addr() as c_int, *position, whence);
+        if found < 0 {
+            return -1;
+        }
+        *position = found;
+        0
+    }
 }
 
 unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
@@ -103,6 +178,9 @@ const FUNCTIONS: Functions = Functions {
     close: Some(close),
 };
 const TAKEN: u64 = 1;
+/// Of the C library's stream.
+const NO_READS: c_int = 4;
+const NO_WRITES: c_int = 8;
 static FILES: [Place; 1024] = [const {
     Place {
         file: AtomicU64::new(0),

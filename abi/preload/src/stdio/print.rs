@@ -7,7 +7,11 @@ use crate::{real, send};
 
 /// POSIX. A list of arguments is passed by its address, on the processors that we know.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
+pub unsafe extern "C" fn vdprintf(
+    fd: c_int,
+    format: *const c_char,
+    arguments: *mut c_void,
+) -> c_int {
     if connection(fd).is_none() {
         // SAFETY: the program's own call and its promises, here and below.
         return unsafe { real::vdprintf(fd, format, arguments) };
