@@ -1,12 +1,13 @@
 //! Checks of the workspace that neither the compiler nor clippy makes.
 //!
 //! `cargo xtask tidy` reads the sources and holds the rules of ARCHITECTURE.md and CONTRIBUTING.md;
-//! `cargo xtask abi` compares what `libvipl.so` exports with its version map. Neither writes a file.
+//! `cargo xtask abi` compares what `libvipl.so` exports with its version map, `cargo xtask calls` what `libsovia.so` exports with its list.
 //! No dependency, so that it is built in a second and can judge a tree that does not compile.
 
 #![forbid(unsafe_code)]
 
 mod abi;
+mod calls;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ fn main() -> ExitCode {
         ["abi"] => abi::run(&abi::default_library(&root()), &abi::default_map(&root())),
         ["abi", library] => abi::run(Path::new(library), &abi::default_map(&root())),
         ["abi", library, map] => abi::run(Path::new(library), Path::new(map)),
+        ["calls"] => calls::run(&root(), Some(&calls::default_library(&root())), false),
+        ["calls", "--write"] => calls::run(&root(), None, true),
+        ["calls", library] => calls::run(&root(), Some(Path::new(library)), false),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)
@@ -47,4 +51,6 @@ const USAGE: &str = "\
 cargo xtask tidy                 hold the rules of the house on every source file
 cargo xtask abi [LIBRARY [MAP]]  compare the exported symbols of libvipl.so with its version map
                                  (release build and abi/vipl/vipl.map if not given)
+cargo xtask calls [LIBRARY]      compare what libsovia.so exports with abi/preload/calls.txt, and that with docs/calls.md
+cargo xtask calls --write        make docs/calls.md
 ";
