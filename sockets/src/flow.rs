@@ -425,12 +425,12 @@ impl Flow {
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);
-        if self.sends_on_ring() {
+        if unread {
+            // The kernel tells it, as a reset.
+            kernel.reset_on_close();
+        } else if self.sends_on_ring() {
             // Whoever sleeps is woken by the end of the TCP connection.
             self.stream.tx().finish(GONE);
-        }
-        if unread {
-            kernel.reset_on_close();
         }
     }
 

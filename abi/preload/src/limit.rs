@@ -12,14 +12,26 @@ use crate::real;
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn readdir(directory: *mut DIR) -> *mut dirent {
     // SAFETY: the program's own call, here and below. An entry's name is a string.
-    unsafe { next(directory, || real::readdir(directory), |entry| (*entry).d_name.as_ptr()) }
+    unsafe {
+        next(
+            directory,
+            || real::readdir(directory),
+            |entry| (*entry).d_name.as_ptr(),
+        )
+    }
 }
 
 /// glibc, for large files.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn readdir64(directory: *mut DIR) -> *mut dirent64 {
     // SAFETY: as above.
-    unsafe { next(directory, || real::readdir64(directory), |entry| (*entry).d_name.as_ptr()) }
+    unsafe {
+        next(
+            directory,
+            || real::readdir64(directory),
+            |entry| (*entry).d_name.as_ptr(),
+        )
+    }
 }
 
 unsafe fn next<E>(
@@ -37,7 +49,8 @@ unsafe fn next<E>(
         let number: Option<c_int> = number.to_str().ok().and_then(|name| name.parse().ok());
         let ours = number.is_some_and(|fd| {
             // SAFETY: the program's directory.
-            hidden::is_hidden(fd) && keeping_errno(|| lists_descriptors(unsafe { libc::dirfd(directory) }))
+            hidden::is_hidden(fd)
+                && keeping_errno(|| lists_descriptors(unsafe { libc::dirfd(directory) }))
         });
         if !ours {
             return entry;
@@ -50,7 +63,13 @@ fn lists_descriptors(directory: c_int) -> bool {
     let mut target = [0u8; 64];
     let link = format_link(directory);
     // SAFETY: a string, and room of that length.
-    let len = unsafe { libc::readlink(link.as_ptr().cast(), target.as_mut_ptr().cast(), target.len()) };
+    let len = unsafe {
+        libc::readlink(
+            link.as_ptr().cast(),
+            target.as_mut_ptr().cast(),
+            target.len(),
+        )
+    };
     let Some(path) = usize::try_from(len).ok().and_then(|len| target.get(..len)) else {
         return false;
     };

@@ -66,7 +66,8 @@ unsafe fn each_passed(message: *const msghdr, mut visit: impl FnMut(RawFd)) {
         while let Some(control) = header.as_ref() {
             if (control.cmsg_level, control.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
                 let data = libc::CMSG_DATA(header).cast::<c_int>();
-                let end = (&raw const *control).byte_add(control.cmsg_len.min((*message).msg_controllen));
+                let end =
+                    (&raw const *control).byte_add(control.cmsg_len.min((*message).msg_controllen));
                 let len = end.addr().saturating_sub(data.addr()) / size_of::<c_int>();
                 for n in 0..len.min(FDS_MAX) {
                     visit(data.add(n).read_unaligned());

@@ -63,10 +63,21 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 poll::select(int(a), pointer(b), pointer(c), pointer(d), pointer(e)).into()
             }
             libc::SYS_pselect6 => {
-                let given = pointer::<[usize; 2]>(f).as_ref().copied().unwrap_or_default();
+                let given = pointer::<[usize; 2]>(f)
+                    .as_ref()
+                    .copied()
+                    .unwrap_or_default();
                 let mask = mask(given[0], given[1])?;
                 let sets = [b, c, d].map(pointer);
-                poll::pselect(int(a), sets[0], sets[1], sets[2], pointer(e), mask.pointer()).into()
+                poll::pselect(
+                    int(a),
+                    sets[0],
+                    sets[1],
+                    sets[2],
+                    pointer(e),
+                    mask.pointer(),
+                )
+                .into()
             }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_epoll_create => epoll::epoll_create(int(a)).into(),
@@ -89,12 +100,18 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             libc::SYS_exit_group => exit::_exit(int(a)),
             // The child of `vfork` would return through the frames of its parent: it gets its own.
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_fork | libc::SYS_vfork => forking(|| real::syscall(libc::SYS_fork, 0, 0, 0, 0, 0, 0)),
+            libc::SYS_fork | libc::SYS_vfork => {
+                forking(|| real::syscall(libc::SYS_fork, 0, 0, 0, 0, 0, 0))
+            }
             #[cfg(target_arch = "x86_64")]
             libc::SYS_clone if a & libc::CLONE_VM as usize == 0 => {
                 forking(|| real::syscall(number, a, b, c, d, e, f))
             }
-            libc::SYS_clone3 if pointer::<u64>(a).as_ref().is_some_and(|flags| flags & libc::CLONE_VM as u64 == 0) => {
+            libc::SYS_clone3
+                if pointer::<u64>(a)
+                    .as_ref()
+                    .is_some_and(|flags| flags & libc::CLONE_VM as u64 == 0) =>
+            {
                 forking(|| real::syscall(number, a, b, c, d, e, f))
             }
             libc::SYS_io_uring_setup => {
@@ -117,7 +134,10 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
     if !MOVING.contains(&number) {
         return None;
     }
-    let passes = matches!(number, libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_recvmsg | libc::SYS_recvmmsg);
+    let passes = matches!(
+        number,
+        libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_recvmsg | libc::SYS_recvmmsg
+    );
     let two = matches!(number, libc::SYS_sendfile | libc::SYS_splice);
     if !passes && !two && keeping_errno(|| connection(fd).is_none()) {
         return None;

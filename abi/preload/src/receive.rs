@@ -7,7 +7,7 @@ use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::io::{self, Receive};
 
 use crate::buffers;
-use crate::outcome::{Outcome, checked, connection};
+use crate::outcome::{Outcome, checked, connection, keeping_errno};
 use crate::{pass, real};
 
 /// What we understand of the flags; with others a call goes to the kernel.
@@ -40,7 +40,8 @@ fn receive(
     };
     let mut native = native;
     io::receive(conn, borrowed, into, how, |more| {
-        checked(native(flags | more))
+        // The attempts before one that succeeds leave no trace.
+        keeping_errno(|| checked(native(flags | more)))
     })
     .into()
 }

@@ -27,7 +27,8 @@ fn environment() -> Strings {
 /// Whether the program at `path` will have this library.
 unsafe fn followed(path: *const c_char, environment: Strings) -> bool {
     // SAFETY: the program's string and array, as `execve` wants them.
-    !path.is_null() && keeping_errno(|| unsafe { image::has_this_library(CStr::from_ptr(path), environment) })
+    !path.is_null()
+        && keeping_errno(|| unsafe { image::has_this_library(CStr::from_ptr(path), environment) })
 }
 
 /// As [`followed`], for a name that is looked for.
@@ -53,9 +54,17 @@ unsafe fn followed_by_name(name: *const c_char, environment: Strings) -> bool {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execve(path: *const c_char, arguments: Strings, environment: Strings) -> c_int {
+pub unsafe extern "C" fn execve(
+    path: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     // SAFETY: the program's own call and its promises, here and below.
-    unsafe { departing(followed(path, environment), || real::execve(path, arguments, environment)) }
+    unsafe {
+        departing(followed(path, environment), || {
+            real::execve(path, arguments, environment)
+        })
+    }
 }
 
 /// POSIX.
@@ -74,16 +83,28 @@ pub unsafe extern "C" fn execvp(name: *const c_char, arguments: Strings) -> c_in
 
 /// GNU.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execvpe(name: *const c_char, arguments: Strings, environment: Strings) -> c_int {
+pub unsafe extern "C" fn execvpe(
+    name: *const c_char,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     // SAFETY: as above.
-    unsafe { departing(followed_by_name(name, environment), || real::execvpe(name, arguments, environment)) }
+    unsafe {
+        departing(followed_by_name(name, environment), || {
+            real::execvpe(name, arguments, environment)
+        })
+    }
 }
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
     // SAFETY: as above.
-    unsafe { departing(followed_at(fd, c"".as_ptr(), environment), || real::fexecve(fd, arguments, environment)) }
+    unsafe {
+        departing(followed_at(fd, c"".as_ptr(), environment), || {
+            real::fexecve(fd, arguments, environment)
+        })
+    }
 }
 
 /// Linux.
@@ -108,7 +129,13 @@ unsafe fn followed_at(at: c_int, path: *const c_char, environment: Strings) -> b
         return false;
     }
     // SAFETY: as `execveat` wants them; the number is used for system calls only.
-    keeping_errno(|| unsafe { image::of_descriptor(BorrowedFd::borrow_raw(at), CStr::from_ptr(path), environment) })
+    keeping_errno(|| unsafe {
+        image::of_descriptor(
+            BorrowedFd::borrow_raw(at),
+            CStr::from_ptr(path),
+            environment,
+        )
+    })
 }
 
 /// The arguments of `execl` and its kin, which come one by one: some in registers, the rest on the stack.
@@ -121,7 +148,10 @@ struct List {
 impl List {
     /// # Safety
     /// `registers` holds those of the caller from the second argument on, `stack` the ones after. A null pointer ends them.
-    unsafe fn read(registers: *const [*const c_char; REGISTERS], stack: *const *const c_char) -> Option<Self> {
+    unsafe fn read(
+        registers: *const [*const c_char; REGISTERS],
+        stack: *const *const c_char,
+    ) -> Option<Self> {
         let argument = |n: usize| {
             // SAFETY: by the contract; nothing is read beyond what comes after the null pointer.
             unsafe {

@@ -52,23 +52,25 @@ pub(crate) fn search(name: &CStr, mut run: impl FnMut(&CStr) -> bool) -> bool {
         // SAFETY: a string of the environment.
         unsafe { CStr::from_ptr(path) }
     };
-    path.to_bytes().split(|byte| *byte == b':').any(|directory| {
-        let mut buffer = [0; libc::PATH_MAX as usize];
-        let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
-        let parts = [directory, slash, bytes, b"\0"];
-        let len: usize = parts.iter().map(|part| part.len()).sum();
-        if len > buffer.len() {
-            return false;
-        }
-        buffer
-            .iter_mut()
-            .zip(parts.into_iter().flatten())
-            .for_each(|(place, byte)| *place = *byte);
-        buffer
-            .get(..len)
-            .and_then(|path| CStr::from_bytes_with_nul(path).ok())
-            .is_some_and(&mut run)
-    })
+    path.to_bytes()
+        .split(|byte| *byte == b':')
+        .any(|directory| {
+            let mut buffer = [0; libc::PATH_MAX as usize];
+            let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+            let parts = [directory, slash, bytes, b"\0"];
+            let len: usize = parts.iter().map(|part| part.len()).sum();
+            if len > buffer.len() {
+                return false;
+            }
+            buffer
+                .iter_mut()
+                .zip(parts.into_iter().flatten())
+                .for_each(|(place, byte)| *place = *byte);
+            buffer
+                .get(..len)
+                .and_then(|path| CStr::from_bytes_with_nul(path).ok())
+                .is_some_and(&mut run)
+        })
 }
 
 /// Whether `path` can be run, as far as its mode tells.
@@ -94,11 +96,18 @@ unsafe fn is_asked_for(environment: *const *const c_char) -> bool {
 
 fn is_this_library(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    name == b"libsovia.so" && (name.len() == path.len() || rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok())
+    name == b"libsovia.so"
+        && (name.len() == path.len()
+            || rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok())
 }
 
 fn file(at: impl AsFd, path: &CStr) -> Result<OwnedFd, Errno> {
-    openat(at, path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK, Mode::empty())
+    openat(
+        at,
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
+        Mode::empty(),
+    )
 }
 
 fn is_fit(file: &OwnedFd, depth: u32) -> bool {
@@ -152,7 +161,9 @@ fn interpreter(line: &[u8]) -> Option<(usize, [u8; 256])> {
     if path.len() >= copy.len() {
         return None;
     }
-    copy.iter_mut().zip(path).for_each(|(place, byte)| *place = *byte);
+    copy.iter_mut()
+        .zip(path)
+        .for_each(|(place, byte)| *place = *byte);
     Some((path.len(), copy))
 }
 
@@ -160,13 +171,19 @@ fn interpreter(line: &[u8]) -> Option<(usize, [u8; 256])> {
 fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let bytes = head.get(at..at + len)?;
-        Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |value, byte| value << 8 | u64::from(*byte)),
+        )
     };
     // ELF, 64 bits, least significant byte first.
     if !head.starts_with(b"\x7fELF\x02\x01") || number(18, 2) != Some(MACHINE) {
         return false;
     }
-    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2)) else {
+    let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
+    else {
         return false;
     };
     (0..count.min(64)).any(|n| {
@@ -177,7 +194,10 @@ fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
         }
         let word = |at: usize, len: usize| {
             entry.get(at..at + len).map_or(0, |bytes| {
-                bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte))
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0u64, |value, byte| value << 8 | u64::from(*byte))
             })
         };
         let mut path = [0; 256];

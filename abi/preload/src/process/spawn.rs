@@ -71,7 +71,11 @@ pub unsafe extern "C" fn posix_spawnp(
 
 /// POSIX. The new program will have a connection at another number, which says nothing of what the new one will be: the way back.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(actions: *mut c_void, fd: c_int, new: c_int) -> c_int {
+pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
+    actions: *mut c_void,
+    fd: c_int,
+    new: c_int,
+) -> c_int {
     keeping_errno(|| {
         if let Some((conn, borrowed)) = connection(fd) {
             if conn.is_mapped() {
@@ -93,18 +97,27 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
         return unsafe { real::system(command) };
     }
     // SAFETY: as above.
-    spawning(shell(), |result| *result != -1, || unsafe { real::system(command) })
+    spawning(
+        shell(),
+        |result| *result != -1,
+        || unsafe { real::system(command) },
+    )
 }
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
     // SAFETY: as above.
-    spawning(shell(), |result: &*mut c_void| !result.is_null(), || unsafe { real::popen(command, mode) })
+    spawning(
+        shell(),
+        |result: &*mut c_void| !result.is_null(),
+        || unsafe { real::popen(command, mode) },
+    )
 }
 
 fn shell() -> bool {
     // SAFETY: the program's environment, which the C library passes on.
-    keeping_errno(|| unsafe { image::has_this_library(c"/bin/sh", libc::environ.cast_const().cast()) })
+    keeping_errno(|| unsafe {
+        image::has_this_library(c"/bin/sh", libc::environ.cast_const().cast())
+    })
 }
-
