@@ -27,7 +27,11 @@ pub fn each(mut visit: impl FnMut(RawFd)) -> io::Result<()> {
     let mut entries = RawDir::new(&directory, &mut buffer);
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        let number = entry.file_name().to_str().ok().and_then(|name| name.parse().ok());
+        let number = entry
+            .file_name()
+            .to_str()
+            .ok()
+            .and_then(|name| name.parse().ok());
         if let Some(fd) = number.filter(|fd| *fd != directory.as_raw_fd()) {
             visit(fd);
         }

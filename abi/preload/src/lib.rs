@@ -10,6 +10,10 @@
     unsafe_code,
     reason = "the boundary to C: pointers and descriptors come from the program"
 )]
+#![cfg_attr(
+    test,
+    allow(dead_code, reason = "C calls these, and a test program must not find them by name")
+)]
 #![allow(
     unreachable_pub,
     reason = "what C finds by name is public though no Rust program names it"

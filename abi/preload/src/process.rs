@@ -26,6 +26,7 @@ pub unsafe extern "C" fn fork() -> pid_t {
 }
 
 /// POSIX. The C library runs no handlers for it.
+#[allow(non_snake_case, reason = "its name")]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn _Fork() -> pid_t {
     // SAFETY: the program's own call.

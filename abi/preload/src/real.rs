@@ -11,6 +11,7 @@ macro_rules! next {
     ($($(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*) => {$(
         $(#[$attribute])*
         #[inline]
+        #[allow(non_snake_case, reason = "the C library's names")]
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
             static NEXT: AtomicU64 = AtomicU64::new(0);
             const NAME: &CStr = match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {

@@ -17,6 +17,7 @@ pub unsafe extern "C" fn _exit(status: c_int) -> ! {
 }
 
 /// C.
+#[allow(non_snake_case, reason = "its name")]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
     // SAFETY: as above; they are the same.

@@ -35,6 +35,7 @@ pub unsafe extern "C" fn posix_spawn(
     spawning(
         followed,
         |result| *result == 0,
+        // SAFETY: as above.
         || unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) },
     )
 }
