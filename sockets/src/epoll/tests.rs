@@ -1,1 +1,96 @@
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 
+use std::os::fd::AsRawFd;
+
+use super::member::{Member, What};
+use super::members::Members;
+use super::*;
+
+/// Nothing is asked of it in these tests.
+struct Silent;
+
+impl Waiter for Silent {
+    fn wait(&self, _: &mut [Event], _: Option<Duration>) -> Result<usize, Errno> {
+        Ok(0)
+    }
+}
+
+fn member(fd: RawFd, data: u64) -> Member {
+    Member::new(fd, What::Other, Event { events: 1, data })
+}
+
+#[test]
+fn a_token_is_told_from_data_of_the_program() {
+    for index in [0, 1, 77, (1 << 24) - 1] {
+        assert_eq!(token::member(token::of(index)), Some(index));
+    }
+    for data in [0, 5, u64::from(u32::MAX), 0x7fff_ffff_ffff] {
+        assert_eq!(token::member(data), None);
+    }
+}
+
+#[test]
+fn the_programs_events_stay_and_tokens_go() {
+    let mut members = Members::default();
+    let mut events = [7, token::of(3), 8, token::of(0)].map(|data| Event { events: 1, data });
+    assert_eq!(members.hear(&mut events, 4), 2);
+    assert_eq!({ events[0].data }, 7);
+    assert_eq!({ events[1].data }, 8);
+}
+
+#[test]
+fn places_of_members_are_used_again() {
+    let mut members = Members::default();
+    for fd in 900_000..900_003 {
+        let index = members.reserve(fd).expect("memory");
+        members.insert(index, member(fd, 1));
+    }
+    let middle = members.index_of(900_001).expect("a member");
+    members.remove(middle);
+    assert_eq!(members.index_of(900_001), None);
+    assert_eq!(members.reserve(900_005), Ok(middle));
+    members.insert(middle, member(900_005, 1));
+    assert_eq!(members.index_of(900_005), Some(middle));
+    members.clear();
+}
+
+#[test]
+fn the_kernel_is_looked_at_less_and_less_while_it_has_nothing() {
+    let mut members = Members::default();
+    let looks = |members: &mut Members, waits: u32| {
+        let mut looks = 0;
+        for _ in 0..waits {
+            if members.kernel_is_due(true) {
+                looks += 1;
+                members.kernel_had(false, false);
+            }
+        }
+        looks
+    };
+    members.kernel_had(true, false);
+    assert!(looks(&mut members, 200) < 30);
+    assert_eq!(looks(&mut members, 160), 10);
+    // As soon as it has something, each wait looks.
+    members.kernel_had(true, false);
+    assert_eq!(looks(&mut members, 4), 4);
+    // It had all there was room for: now the rings.
+    members.kernel_had(true, true);
+    assert!(!members.kernel_is_due(true));
+    assert!(members.kernel_is_due(true));
+}
+
+#[test]
+fn what_is_no_set_fails_as_the_kernel_says() {
+    let (mut near, far) = UnixStream::pair().expect("descriptors");
+    near.write_all(b"x").expect("room");
+    let event = Event { events: 1, data: 9 };
+    let add = control(far.as_raw_fd(), near.as_raw_fd(), Change::Add(event));
+    assert_eq!(add, Err(Errno::INVAL));
+    assert_eq!(
+        control(far.as_raw_fd(), -1, Change::Delete),
+        Err(Errno::BADF)
+    );
+    let mut events = [event; 1];
+    assert_eq!(wait(far.as_raw_fd(), &mut events, None, &Silent), Ok(0));
+}
