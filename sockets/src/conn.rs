@@ -271,6 +271,14 @@ impl Conn {
         }
     }
 
+    /// Does without the rings of a connection that is back on TCP.
+    pub(crate) fn drop_rings(&self) {
+        self.path.store(TCP, Ordering::SeqCst);
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            share::forget_holder(flow.stream());
+        }
+    }
+
     /// Changes with each connection that has this place.
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)

@@ -8,6 +8,8 @@ use sys::stream::closes_on_exec;
 
 use crate::conn::{Conn, Way};
 use crate::flow::{SEND, Stop};
+use crate::handover::go_back;
+use crate::reason::Reason;
 use crate::{epoll, share, table};
 
 /// The program is about to close `fd`.
@@ -19,6 +21,21 @@ pub fn before_close(fd: RawFd) {
     if let Some(conn) = table::remove(fd) {
         sys::socket::with_borrowed(fd, |fd| conn.close(fd));
     }
+}
+
+/// The program wants to put a descriptor at a number where one of ours is: ours goes elsewhere. False if that number cannot be had.
+pub fn step_aside(number: RawFd) -> bool {
+    if hidden::is_hidden(number) && share::is_home() {
+        table::for_each(|fd, conn| {
+            if !conn.step_aside(number) {
+                // There is no other number.
+                sys::socket::with_borrowed(fd, |fd| go_back(conn, fd, Reason::Descriptors));
+                conn.drop_rings();
+            }
+        });
+        return !hidden::is_hidden(number);
+    }
+    true
 }
 
 /// The program is about to make `new` a duplicate of `old`, and whatever `new` was goes.

@@ -16,6 +16,7 @@
 //! All calls are made in a [turn](sys::turn): of side [`SEND`] or [`RECEIVE`].
 
 use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
 use sys::stream::{BACK, Corrupt, FIN, GONE, Rx, SLEEPER, Stream};
@@ -129,6 +130,11 @@ impl Flow {
     /// Whether both directions have gone back to TCP for good.
     pub(crate) fn is_back_on_tcp(&self) -> bool {
         self.stream.tx().to_tcp().is_some() && self.stream.rx().phase() == AFTER
+    }
+
+    /// Moves the hidden descriptor away from `number`, if it is there; whether it is elsewhere now.
+    pub(crate) fn step_aside(&mut self, number: RawFd) -> bool {
+        self.stream.fd().as_raw_fd() != number || self.stream.step_aside().is_ok()
     }
 
     /// The shared memory.

@@ -9,7 +9,7 @@
 //! So whoever would begin a meeting first asks the kernel who else has the socket ([`is_alone`]).
 
 use std::ops::Deref;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::fork::{self, Place};
 use sys::holders::{self, Others};
@@ -34,7 +34,10 @@ impl Conn {
     /// Takes a turn at `side`, waiting for it; `None` if there are no rings (any more).
     #[inline]
     pub(crate) fn turn(&self, fd: BorrowedFd<'_>, side: usize) -> Option<Turn<'_>> {
-        let turn = self.flow.take(side)?;
+        let turn = match self.flow.take(side) {
+            Some(turn) => turn,
+            None => self.turn_again(side)?,
+        };
         if turn.stream().shared().load(Ordering::Relaxed) != 0 {
             return self.enter(fd, turn, side);
         }
@@ -43,6 +46,35 @@ impl Conn {
             side,
             kept: None,
         })
+    }
+
+    /// The flow is not there: for good, or until [`Conn::step_aside`] has put it back.
+    #[cold]
+    fn turn_again(&self, side: usize) -> Option<turn::Turn<'_, Flow>> {
+        (0..TRIES_AGAIN)
+            .take_while(|_| self.is_mapped())
+            .find_map(|_| {
+                std::thread::yield_now();
+                self.flow.take(side)
+            })
+    }
+
+    /// The program wants its own descriptor at `number`, where one of ours is: this connection's goes elsewhere. False if it is still there.
+    pub(crate) fn step_aside(&self, number: RawFd) -> bool {
+        if self.is_meeting() {
+            self.stay_on_tcp(Reason::GaveUp);
+        }
+        let has_it = |flow: turn::Turn<'_, Flow>| flow.stream().fd().as_raw_fd() == number;
+        if !self.flow.take(SEND).is_some_and(has_it) {
+            return true;
+        }
+        let Ok(Some(mut flow)) = self.flow.replace(None) else {
+            return false;
+        };
+        let moved = flow.step_aside(number);
+        // A thread that closes the connection meanwhile closes one without rings; then these go with the place's next user.
+        let _ = self.flow.replace(Some(flow));
+        moved
     }
 
     #[cold]
@@ -314,5 +346,6 @@ const COUNTED: u32 = 1;
 
 const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;
+const TRIES_AGAIN: u32 = 1000;
 /// After so many turns among processes it is asked whether there still are several, and after twice as many again.
 const TURNS_PER_LOOK: u32 = 1 << 16;

@@ -74,6 +74,9 @@ pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
 }
 
 fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
+    if hidden::is_hidden(fd) || !keeping_errno(|| ends::step_aside(new)) {
+        return fail(Errno::BADF) as c_int;
+    }
     standard::before_change(new);
     keeping_errno(|| ends::before_replace(fd, new));
     let result = ends::duplicated(fd, replace());

@@ -37,6 +37,14 @@ impl Stream {
         Ok(())
     }
 
+    /// Moves the descriptor to another number, because the program wants this one.
+    ///
+    /// # Errors
+    /// `EMFILE` if there is none.
+    pub fn step_aside(&mut self) -> io::Result<()> {
+        self.fd.step_aside()
+    }
+
     /// Whether a program that this one becomes could find out what the stream is.
     pub fn is_tagged(&self) -> bool {
         self.tagged
