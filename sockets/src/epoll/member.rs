@@ -28,6 +28,8 @@ pub(super) struct Member {
     pub(super) via: RawFd,
     /// Reported [`ONCE`], and not modified since.
     fired: bool,
+    /// The program has deleted it. The kernel still has it, so that adding it again is no system call: some programs do both for each message.
+    pub(super) dormant: bool,
     /// Took a doorbell away that others may be waiting for.
     pub(super) rang: bool,
     /// Among those that each wait looks at.
@@ -101,6 +103,7 @@ impl Member {
             told_ends: 0,
             via: fd,
             fired: false,
+            dormant: false,
             rang: false,
             hot: false,
             fruitless: 0,
@@ -117,6 +120,17 @@ impl Member {
         self.told = UNTOLD;
         self.told_ends = 0;
         self.fruitless = 0;
+    }
+
+    /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked.
+    pub(super) fn doze(&mut self) -> bool {
+        let connection = matches!(self.what, What::Connection { .. });
+        if self.captured.is_none() || !connection || self.via != self.fd || !self.is_same() {
+            return false;
+        }
+        self.dormant = true;
+        self.fired = true;
+        true
     }
 
     /// Whether it is still the connection or set that it was registered as.

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use sys::errno::Errno;
 
 use super::member::{Armed, Member, What};
-use super::{Event, Instance, places, token};
+use super::{EXCLUSIVE, Event, Instance, places, token};
 use crate::conn::Conn;
 
 /// The members of one set. All calls are made under the set's lock.
@@ -111,6 +111,43 @@ impl Members {
         self.by_fd
             .get(usize::try_from(fd).ok()?)
             .and_then(|entry| entry.checked_sub(1))
+    }
+
+    /// Where a member is that the program has deleted and the kernel still has.
+    pub(super) fn dormant_at(&self, fd: RawFd) -> Option<u32> {
+        self.index_of(fd).filter(|index| {
+            self.list
+                .get(*index as usize)
+                .is_some_and(|member| member.dormant)
+        })
+    }
+
+    /// Adds a dormant member again; false if that takes another registration.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn wakes(&mut self, index: u32, event: Event) -> Result<bool, Errno> {
+        let instance = self.instance;
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return Ok(false);
+        };
+        if event.events & EXCLUSIVE != 0 || !member.is_same() {
+            return Ok(false);
+        }
+        member.modify(event);
+        member.widen(index, instance)?;
+        member.dormant = false;
+        self.heat(index);
+        Ok(true)
+    }
+
+    /// Removes a dormant member from the kernel's instance too.
+    pub(super) fn forget(&mut self, index: u32) {
+        if let Some(member) = self.list.get(index as usize) {
+            // What is not there any more need not be removed.
+            let _ = sys::epoll::delete(self.instance, member.fd);
+        }
+        self.remove(index);
     }
 
     /// Where the members are that are that connection, under whatever descriptor.
@@ -411,6 +448,10 @@ impl Members {
             };
             if let (Some(wake), What::Connection { .. }) = (member.captured, member.what) {
                 let said = sys::epoll::shows(member.via, (wake & 0xffff) as u16);
+                if said != 0 && member.dormant {
+                    self.forget(at as u32);
+                    continue;
+                }
                 if said != 0 && member.hear(u32::from(said), at as u32, self.instance) {
                     self.heat(at as u32);
                 }

@@ -232,7 +232,7 @@ impl Set {
         let Some(member) = members.get_mut(index) else {
             return;
         };
-        if !last && member.outlive(fd) {
+        if !last && !member.dormant && member.outlive(fd) {
             // As in the kernel, what is a member is not the descriptor.
             return members.orphan(index);
         }
@@ -275,6 +275,15 @@ impl Set {
 
     fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        if let Some(index) = members.dormant_at(fd) {
+            if members.wakes(index, event)? {
+                if self.has_waiters() {
+                    members.settle(index);
+                }
+                return Ok(());
+            }
+            members.forget(index);
+        }
         let index = members.reserve(fd)?;
         let mut member = Member::new(fd, What::of(fd), event);
         if member.what.is_in_memory() {
@@ -305,7 +314,7 @@ impl Set {
         let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) else {
             return sys::epoll::modify(instance, fd, event.events, event.data);
         };
-        let Some(member) = members.get_mut(index) else {
+        let Some(member) = members.get_mut(index).filter(|member| !member.dormant) else {
             return Err(Errno::NOENT);
         };
         if member.captured.is_none() || !member.is_same() {
@@ -329,6 +338,16 @@ impl Set {
 
     fn delete(&self, instance: RawFd, fd: RawFd) -> Result<(), Errno> {
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        if members.dormant_at(fd).is_some() {
+            return Err(Errno::NOENT);
+        }
+        let shared = members.shared;
+        if let Some(index) = members.index_of(fd)
+            && !shared
+            && members.get_mut(index).is_some_and(Member::doze)
+        {
+            return Ok(());
+        }
         sys::epoll::delete(instance, fd)?;
         if let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) {
             members.remove(index);
