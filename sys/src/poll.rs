@@ -123,6 +123,10 @@ pub enum Interest {
     ReadWrite,
     /// Room for output.
     Write,
+    /// Input, once: then nothing, until it is modified.
+    Once,
+    /// Input and room for output, once.
+    OnceReadWrite,
 }
 
 impl Interest {
@@ -132,6 +136,10 @@ impl Interest {
             Self::Read => epoll::EventFlags::IN,
             Self::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
             Self::Write => epoll::EventFlags::OUT,
+            Self::Once => epoll::EventFlags::IN | epoll::EventFlags::ONESHOT,
+            Self::OnceReadWrite => {
+                epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ONESHOT
+            }
         };
         wanted | epoll::EventFlags::RDHUP
     }

@@ -70,6 +70,14 @@ pub fn netns(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
     get(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE)
 }
 
+/// How many bytes a segment of the connection carries at most (`TCP_MAXSEG`).
+///
+/// # Errors
+/// `ENOPROTOOPT` unless it is a TCP socket.
+pub fn segment_len(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
+    get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG)
+}
+
 /// Whether `fd` is a TCP socket of IPv4 or IPv6, in whatever state.
 pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
     sockopt::socket_protocol(fd) == Ok(Some(ipproto::TCP))

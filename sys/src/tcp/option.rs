@@ -12,6 +12,8 @@ use rustix::io::Errno;
 pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: an integer.
+unsafe impl Plain for u32 {}
+// SAFETY: an integer.
 unsafe impl Plain for u64 {}
 // SAFETY: three integers of one size.
 unsafe impl Plain for [u32; 3] {}

@@ -274,7 +274,10 @@ impl<D: Device> SoftVi<D> {
         match failure {
             Failure::Violation(code) => self.blame_peer(core, code),
             Failure::Terminated(terminate) => refused(core, &terminate).unwrap_or(Goodbye::Broken),
-            Failure::Lost => Goodbye::Died,
+            Failure::Lost => {
+                self.blame_memory(core);
+                Goodbye::Died
+            }
             Failure::Timeout => Goodbye::Transport,
         }
     }

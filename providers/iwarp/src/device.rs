@@ -1,0 +1,171 @@
+//! The NIC as the engine sees it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError, Weak};
+use std::time::Instant;
+
+use via::provider::{Export, ViId};
+use via::soft::{Ask, Device, Established, Service};
+use via::{Capabilities, Error, NetAddress, NicAttributes, ReliabilitySet, ViAttributes};
+
+use crate::agent::Agent;
+use crate::cq::IwarpCqWaiter;
+use crate::dial::Client;
+use crate::door::{self, IwarpIncoming};
+use crate::driver::{Config, NAME, Place};
+use crate::link::IwarpLink;
+use crate::{address, over};
+
+pub(crate) struct IwarpDevice {
+    attributes: NicAttributes,
+    config: Config,
+    agent: Agent,
+    /// Given back when the NIC closes, whoever still holds on to its objects.
+    place: Mutex<Option<Place>>,
+}
+
+impl IwarpDevice {
+    pub(crate) fn new(config: Config, place: Place) -> Result<Self, Error> {
+        Ok(Self {
+            attributes: attributes(&config),
+            config,
+            agent: Agent::new().map_err(|_| Error::Resource)?,
+            place: Mutex::new(Some(place)),
+        })
+    }
+}
+
+impl Device for IwarpDevice {
+    type Link = IwarpLink;
+    type Incoming = IwarpIncoming;
+    type Pending = Client;
+    type CqWaiter = IwarpCqWaiter;
+
+    fn attributes(&self) -> &NicAttributes {
+        &self.attributes
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            engine: via::Engine::Software,
+            // From the buffer that the socket is read into to the place where it belongs; the kernel's own are not counted.
+            send_copies: 1,
+            rdma_write_copies: 1,
+            rdma_write_copies_foreign: (1, 1),
+            registration_pays: false,
+            buffers_sends: true,
+            buffer_bytes: RECEIVE_BUFFER,
+            flow_control: true,
+            appendable: true,
+            integrity: via::Integrity::Checksum,
+            wait: via::WaitOn::Fd,
+            immediate_data: true,
+        }
+    }
+
+    fn started(&self, service: Weak<dyn Service>) {
+        self.agent.shared().set_service(service);
+    }
+
+    fn stop(&self) {
+        self.agent.stop();
+        self.place
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    fn stirred(&self, vi: ViId) {
+        self.agent.shared().stirred(vi);
+    }
+
+    fn now(&self) -> Instant {
+        sys::time::now()
+    }
+
+    fn request(&self, ask: &Ask) -> Result<Client, Error> {
+        Client::new(ask, &self.config, self.agent.shared())
+    }
+
+    fn peer_request(&self, _ask: &Ask) -> Result<Client, Error> {
+        Err(Error::NotSupported)
+    }
+
+    fn is_local(&self, host: [u8; 6]) -> bool {
+        // Any port of ours: each is a place to wait at.
+        let told = address::socket_address(host);
+        told.ip() == self.config.address.ip() && told.port() != 0
+    }
+
+    fn listen(
+        &self,
+        local: &NetAddress,
+        deadline: Option<Instant>,
+    ) -> Result<IwarpIncoming, Error> {
+        door::wait(local, &self.config, self.agent.shared(), deadline)
+    }
+
+    fn export(&self, attributes: &ViAttributes) -> Result<(IwarpLink, Export), Error> {
+        over::export(attributes, &self.config, self.agent.shared())
+    }
+
+    fn import(
+        &self,
+        attributes: &ViAttributes,
+        blob: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<Established<IwarpLink>, Error> {
+        over::import(attributes, blob, fds, self.agent.shared())
+    }
+
+    fn cq_waiter(&self) -> io::Result<IwarpCqWaiter> {
+        self.agent.start().map_err(io::Error::other)?;
+        IwarpCqWaiter::new(self.agent.shared())
+    }
+
+    fn attach(
+        &self,
+        vi: ViId,
+        _connection: u32,
+        link: &IwarpLink,
+        cq: Option<&IwarpCqWaiter>,
+    ) -> Result<(), Error> {
+        self.agent.start()?;
+        self.agent
+            .shared()
+            .attach(vi, link.wire(), cq.map(IwarpCqWaiter::bell))
+            .map_err(|_| Error::Resource)
+    }
+
+    fn detach(&self, vi: ViId, link: &IwarpLink, _cq: Option<&IwarpCqWaiter>) {
+        self.agent.shared().detach(vi, link.wire());
+    }
+}
+
+fn attributes(config: &Config) -> NicAttributes {
+    NicAttributes {
+        name: NAME.to_owned(),
+        hardware_version: 0,
+        provider_version: 1,
+        local_address: address::host(config.address),
+        thread_safe: true,
+        max_discriminator_len: via::DISCRIMINATOR_MAX as u16,
+        max_register_bytes: 1 << 36,
+        max_register_regions: 65536,
+        max_register_block_bytes: 1 << 32,
+        max_vi: 16384,
+        max_descriptors_per_queue: 4096,
+        max_segments_per_desc: 252,
+        max_cq: 1024,
+        max_cq_entries: 65536,
+        max_transfer_size: 1 << 30,
+        native_mtu: u32::from(proto::mpa::ULPDU_LEN_MAX),
+        max_ptags: 4096,
+        reliability: ReliabilitySet::ALL,
+        rdma_read: ReliabilitySet::RELIABLE,
+    }
+}
+
+/// What the stream's own buffer holds, beside the kernel's.
+const RECEIVE_BUFFER: u32 = 128 << 10;

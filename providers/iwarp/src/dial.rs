@@ -1,0 +1,244 @@
+//! Asking for a connection.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proto::mpa::{Handshake, Options, Outcome, Terms};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown, connect, send, shutdown, sockopt};
+use sys::sync::{AtomicBool, Ordering};
+use via::soft::{Ask, Established, Pending};
+use via::{Error, ViAttributes};
+
+use crate::agent::AgentShared;
+use crate::driver::{Config, tcp_socket};
+use crate::link::{IwarpLink, Stream, now};
+use crate::wire::{Wire, wait_for};
+use crate::{address, private};
+
+/// A connection request under way.
+pub(crate) struct Client {
+    dial: Mutex<Dial>,
+    /// The socket of the moment, for one who gives up.
+    tcp: Mutex<Arc<OwnedFd>>,
+    cancelled: AtomicBool,
+    attributes: ViAttributes,
+    agent: Arc<AgentShared>,
+}
+
+struct Dial {
+    remote: SocketAddrV4,
+    tcp: Arc<OwnedFd>,
+    handshake: Handshake,
+    is_connected: bool,
+}
+
+/// What an attempt has come to.
+pub(crate) enum Answer {
+    Yes {
+        terms: Terms,
+        said: Vec<u8>,
+    },
+    No(Vec<u8>),
+    /// Somebody asks, with these words.
+    Asked(Vec<u8>),
+}
+
+impl Client {
+    pub(crate) fn new(ask: &Ask, config: &Config, agent: &Arc<AgentShared>) -> Result<Self, Error> {
+        let remote = address::socket_address(ask.remote.host);
+        let said = private::request(ask, false);
+        let handshake =
+            Handshake::initiate(options(config), &said, now()).map_err(|_| Error::Resource)?;
+        let tcp = Arc::new(begin(remote)?);
+        Ok(Self {
+            dial: Mutex::new(Dial {
+                remote,
+                tcp: Arc::clone(&tcp),
+                handshake,
+                is_connected: false,
+            }),
+            tcp: Mutex::new(tcp),
+            cancelled: AtomicBool::new(false),
+            attributes: ask.attributes,
+            agent: Arc::clone(agent),
+        })
+    }
+
+    fn tcp(&self) -> std::sync::MutexGuard<'_, Arc<OwnedFd>> {
+        self.tcp.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn establish(&self, dial: &Dial, answer: Answer) -> Result<Established<IwarpLink>, Error> {
+        let (terms, said) = match answer {
+            Answer::Yes { terms, said } => (terms, said),
+            Answer::No(said) | Answer::Asked(said) => return Err(private::refused(&said)),
+        };
+        let told = private::accepted(&said);
+        let stream = Stream::new(terms, told.is_some(), &self.attributes);
+        // The other holders only ever shut it down.
+        let tcp = dial.tcp.try_clone().map_err(|_| Error::Resource)?;
+        let wire = Wire::new(tcp).map_err(|_| Error::Resource)?;
+        Ok(Established {
+            link: IwarpLink::new(Arc::new(wire), &stream, &self.agent),
+            // A stranger is as we are.
+            remote: told.unwrap_or(ViAttributes {
+                ptag: None,
+                ..self.attributes
+            }),
+        })
+    }
+}
+
+impl Pending for Client {
+    type Link = IwarpLink;
+
+    fn wait(&self, deadline: Option<Instant>) -> Option<Result<Established<IwarpLink>, Error>> {
+        let mut dial = self.dial.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let step = dial.go_on();
+            if self.cancelled.load(Ordering::Acquire) {
+                return Some(Err(Error::InvalidState));
+            }
+            match step {
+                Ok(None) => {}
+                Ok(Some(answer)) => return Some(self.establish(&dial, answer)),
+                Err(error) => match dial.handshake.fallback(now()) {
+                    Some(handshake) => {
+                        let tcp = match begin(dial.remote) {
+                            Ok(tcp) => Arc::new(tcp),
+                            Err(error) => return Some(Err(error)),
+                        };
+                        *self.tcp() = Arc::clone(&tcp);
+                        dial.tcp = tcp;
+                        dial.handshake = handshake;
+                        dial.is_connected = false;
+                        continue;
+                    }
+                    None => return Some(Err(error)),
+                },
+            }
+            if sys::time::expired(deadline) {
+                return None;
+            }
+            let awaited = if dial.is_connected && dial.handshake.output().is_empty() {
+                PollFlags::IN
+            } else {
+                PollFlags::OUT
+            };
+            wait_for(&mut [PollFd::new(&dial.tcp, awaited)], deadline);
+        }
+    }
+
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Release);
+        // Wakes whoever waits for it; one that is not connected yet is closed with us.
+        let _unconnected = shutdown(&**self.tcp(), Shutdown::Both);
+    }
+}
+
+impl Dial {
+    fn go_on(&mut self) -> Result<Option<Answer>, Error> {
+        if !self.is_connected {
+            let mut fds = [PollFd::new(&self.tcp, PollFlags::OUT)];
+            wait_for(&mut fds, Some(Instant::now()));
+            if fds.iter().all(|fd| fd.revents().is_empty()) {
+                return Ok(None);
+            }
+            match sockopt::socket_error(&self.tcp) {
+                Ok(Ok(())) => self.is_connected = true,
+                Ok(Err(errno)) | Err(errno) => return Err(unreachable(errno)),
+            }
+        }
+        step(&self.tcp, &mut self.handshake).map_err(|_| Error::NoMatch)
+    }
+}
+
+/// Carries a handshake on as far as the socket allows; its result, if there is one.
+///
+/// # Errors
+/// When it failed: the peer has gone, or does not speak MPA.
+pub(crate) fn step(tcp: &OwnedFd, handshake: &mut Handshake) -> Result<Option<Answer>, Error> {
+    handshake.handle_timeout(now());
+    loop {
+        write_out(tcp, handshake);
+        match handshake.poll_outcome() {
+            Some(Outcome::Established {
+                terms,
+                private_data: said,
+                ..
+            }) => return Ok(Some(Answer::Yes { terms, said })),
+            Some(Outcome::Rejected { private_data, .. }) => {
+                return Ok(Some(Answer::No(private_data)));
+            }
+            Some(Outcome::Requested { private_data, .. }) => {
+                return Ok(Some(Answer::Asked(private_data)));
+            }
+            Some(Outcome::Failed { .. }) => return Err(Error::NotReachable),
+            None => {}
+        }
+        let mut room = [0; 1024];
+        let wanted = room.get_mut(..handshake.wants()).unwrap_or_default();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        match rustix::io::read(tcp, wanted) {
+            Ok(0) => handshake.handle_end(),
+            Ok(n) => drop(handshake.handle_octets(room.get(..n).unwrap_or_default())),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(_) => handshake.handle_end(),
+        }
+    }
+}
+
+/// Writes what the handshake has to say; a peer that is gone shows when it is read from.
+pub(crate) fn write_out(tcp: &OwnedFd, handshake: &mut Handshake) {
+    while !handshake.output().is_empty() {
+        match send(tcp, handshake.output(), SendFlags::NOSIGNAL) {
+            Ok(n) => handshake.handle_written(n),
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// What our end of a startup wants. How long it waits is up to VIPL's timeouts.
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
+        crc: config.crc,
+        markers: config.markers,
+        time_limit: Duration::MAX,
+        ..Options::default()
+    }
+}
+
+/// A socket that is being connected.
+fn begin(remote: SocketAddrV4) -> Result<OwnedFd, Error> {
+    let begun = || -> io::Result<_> {
+        let tcp = tcp_socket()?;
+        sockopt::set_tcp_nodelay(&tcp, true)?;
+        Ok(tcp)
+    };
+    let tcp = begun().map_err(|_| Error::Resource)?;
+    match connect(&tcp, &remote) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(tcp),
+        Err(errno) => Err(unreachable(errno)),
+    }
+}
+
+/// Why nobody can be connected to.
+fn unreachable(errno: Errno) -> Error {
+    match errno {
+        // Nobody waits at that port, or whoever did has just left.
+        Errno::CONNREFUSED | Errno::CONNRESET | Errno::PIPE => Error::NoMatch,
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::ADDRNOTAVAIL => {
+            Error::Resource
+        }
+        _ => Error::NotReachable,
+    }
+}

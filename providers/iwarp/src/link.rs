@@ -1,0 +1,283 @@
+//! A connection as the engine of VIs sees it: an RDMA stream over a socket.
+
+use std::io::{ErrorKind, IoSliceMut};
+use std::os::fd::AsFd;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use proto::mpa::{Piece, Terms, ULPDU_LEN_MAX, mulpdu};
+use proto::rdmap::{Action, Config, Engine, NoBuffer, PostError, Receive, Work};
+use rustix::io::Errno;
+use sys::vectored;
+use via::soft::{Goodbye, Ground, Link, Sleeper};
+use via::{Reliability, ViAttributes};
+
+use crate::agent::AgentShared;
+use crate::wire::{Sleepers, Wire};
+
+/// One end of an RDMA stream.
+pub(crate) struct IwarpLink {
+    wire: Arc<Wire>,
+    engine: Engine,
+    /// The peer is sovia.
+    is_ours: bool,
+    /// Nothing comes any more.
+    is_ended: bool,
+    /// The socket lost octets that it cannot do without: it ends in the middle of one record.
+    is_torn: bool,
+    agent: Arc<AgentShared>,
+}
+
+/// What a link is made of, beside the socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    pub(crate) terms: Terms,
+    /// The peer is sovia.
+    pub(crate) is_ours: bool,
+    /// Of the VI here.
+    pub(crate) reliability: Reliability,
+}
+
+impl Stream {
+    pub(crate) fn new(terms: Terms, is_ours: bool, attributes: &ViAttributes) -> Self {
+        Self {
+            terms,
+            is_ours,
+            reliability: attributes.reliability,
+        }
+    }
+}
+
+impl IwarpLink {
+    pub(crate) fn new(wire: Arc<Wire>, stream: &Stream, agent: &Arc<AgentShared>) -> Self {
+        let lossy = stream.reliability == Reliability::Unreliable;
+        let config = Config {
+            mulpdu: longest_ulpdu(&wire, stream),
+            extensions: stream.is_ours,
+            no_buffer: if lossy {
+                NoBuffer::Wait
+            } else {
+                NoBuffer::Terminate
+            },
+            inline_max: INLINE_MAX,
+            ..Config::default()
+        };
+        Self {
+            wire,
+            engine: Engine::new(&stream.terms, config),
+            is_ours: stream.is_ours,
+            is_ended: false,
+            is_torn: false,
+            agent: Arc::clone(agent),
+        }
+    }
+
+    pub(crate) fn wire(&self) -> &Arc<Wire> {
+        &self.wire
+    }
+
+    /// Reads the socket once, into the engine; how many octets came.
+    fn read(&mut self, ground: &mut Ground<'_>) -> usize {
+        if self.is_ended {
+            return 0;
+        }
+        let [first, second] = self.engine.space();
+        if first.is_empty() && second.is_empty() {
+            return 0;
+        }
+        let mut space = [IoSliceMut::new(first), IoSliceMut::new(second)];
+        let read = loop {
+            match rustix::io::readv(self.wire.tcp(), &mut space) {
+                Err(Errno::INTR) => {}
+                read => break read,
+            }
+        };
+        match read {
+            Ok(0) => {
+                self.is_ended = true;
+                self.engine.handle_fin(ground, now());
+                0
+            }
+            Ok(n) => {
+                self.engine.handle_filled(n);
+                n
+            }
+            Err(Errno::AGAIN) => 0,
+            Err(_) => {
+                self.is_ended = true;
+                self.engine.handle_reset(now());
+                0
+            }
+        }
+    }
+
+    /// Writes once; whether the socket may take more.
+    fn write(&mut self, ground: &Ground<'_>) -> bool {
+        let pieces = Vectors {
+            pieces: self.engine.pieces(),
+            ground,
+            rest: None,
+        };
+        let waiting = self.engine.waiting();
+        match vectored::send(self.wire.tcp(), pieces) {
+            // Memory that was being sent has gone, and the stream cannot go on without it.
+            Ok(0) => {
+                self.is_torn = true;
+                self.is_ended = true;
+                self.engine.handle_reset(now());
+                false
+            }
+            Ok(n) => {
+                self.engine.handle_written(n as u64, now());
+                // A socket that took less is full, unless there were more pieces than one call takes.
+                n as u64 >= waiting || n >= SHORT_WRITE
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(_) => {
+                // What came before the end is still there to be read.
+                false
+            }
+        }
+    }
+}
+
+impl Link for IwarpLink {
+    type Waiter = Sleepers;
+
+    const MESSAGES: bool = true;
+
+    fn post(&mut self, work: Work) -> Result<(), PostError> {
+        self.engine.post(work)
+    }
+
+    fn post_receive(&mut self, receive: Receive) -> Result<(), PostError> {
+        self.engine.post_receive(receive)
+    }
+
+    fn push(&mut self, ground: &mut Ground<'_>) {
+        loop {
+            self.engine.fill(ground, now());
+            if self.engine.waiting() == 0 || !self.write(ground) {
+                break;
+            }
+        }
+        self.wire.set_wants_room(self.engine.waiting() > 0);
+    }
+
+    fn turn(&mut self, ground: &mut Ground<'_>) -> bool {
+        let was_blocked = self.engine.is_blocked();
+        let came = self.read(ground);
+        if came > 0 || was_blocked {
+            self.engine.handle_arrivals(ground, now());
+        }
+        let arrived = came > 0 || (was_blocked && !self.engine.is_blocked());
+        if arrived || self.engine.waiting() > 0 {
+            self.push(ground);
+        }
+        arrived
+    }
+
+    fn poll_action(&mut self) -> Option<Action> {
+        self.engine.poll_action()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.engine.is_blocked()
+    }
+
+    fn has_immediate(&self) -> bool {
+        self.is_ours
+    }
+
+    fn close(&mut self, _why: Goodbye) {
+        // Whatever the reason, the peer hears FIN, behind what there is still to be written.
+    }
+
+    fn arm(&mut self, who: Sleeper) -> u32 {
+        match who {
+            Sleeper::Caller => self.wire.arm_sleeper(),
+            Sleeper::Agent => {
+                self.wire.arm_set();
+                0
+            }
+        }
+    }
+
+    fn disarm(&mut self) {
+        // It rings once more for nothing, which costs less than a system call now.
+    }
+
+    fn waiter(&self) -> Sleepers {
+        Sleepers(Arc::clone(&self.wire))
+    }
+}
+
+impl Drop for IwarpLink {
+    fn drop(&mut self) {
+        let mut last = Vec::new();
+        for piece in self.engine.pieces() {
+            match piece {
+                Piece::Own(octets) => last.extend_from_slice(octets),
+                // The memory is its user's again: the record remains torn, and the peer sees that.
+                Piece::Payload { .. } => break,
+            }
+        }
+        if !(self.is_ended && last.is_empty()) && !self.is_torn {
+            self.agent.see_off(&self.wire, last);
+        }
+    }
+}
+
+/// Pieces of the stream as a send gathers them.
+struct Vectors<'g, 'a, P> {
+    pieces: P,
+    ground: &'g Ground<'a>,
+    /// What is left of a payload that lies in several places.
+    rest: Option<(proto::mpa::Place, u32)>,
+}
+
+impl<'p, P: Iterator<Item = Piece<'p>>> Iterator for Vectors<'_, '_, P> {
+    type Item = vectored::Piece<'p>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (place, len) = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.pieces.next()? {
+                Piece::Own(octets) => return Some(vectored::Piece::Bytes(octets)),
+                Piece::Payload { place, len } => (place, len),
+            },
+        };
+        let run = self.ground.source(place, len)?;
+        if run.len < len {
+            self.rest = Some((place.advanced(run.len.into()), len - run.len));
+        }
+        Some(vectored::Piece::Range {
+            memory: run.memory,
+            offset: run.offset,
+            len: run.len as usize,
+        })
+    }
+}
+
+/// Sovia takes whatever the format allows. An adapter wants one segment of TCP's for each record,
+/// and who a stranger is we do not know.
+fn longest_ulpdu(wire: &Wire, stream: &Stream) -> u16 {
+    if stream.is_ours {
+        return ULPDU_LEN_MAX;
+    }
+    let mss = sys::tcp::segment_len(wire.tcp().as_fd()).unwrap_or(SEGMENT_MIN);
+    mulpdu(mss, stream.terms.send_markers)
+}
+
+/// Time as the engines measure it.
+pub(crate) fn now() -> Duration {
+    static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
+    EPOCH.elapsed()
+}
+
+/// Segments of so few octets are copied among their headers.
+const INLINE_MAX: u32 = 512;
+/// A write of so many octets may have been cut short by its number of pieces.
+const SHORT_WRITE: usize = 32 << 10;
+/// What every path carries (RFC 9293 section 3.7.1).
+const SEGMENT_MIN: u32 = 536;

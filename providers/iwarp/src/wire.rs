@@ -1,0 +1,175 @@
+//! A TCP connection, and how one sleeps on it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown, sockopt};
+use sys::poll::Interest;
+use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use via::soft::Waiter;
+
+use crate::agent::Set;
+
+/// A connection's socket, shared by its link, by those who sleep on it and by the agent.
+pub(crate) struct Wire {
+    tcp: OwnedFd,
+    /// Readable when a local thread has woken the sleepers.
+    bell: OwnedFd,
+    /// It is, unless somebody has emptied it.
+    rung: AtomicBool,
+    /// Wake-ups so far.
+    rings: AtomicU32,
+    sleepers: AtomicU32,
+    /// Octets wait for room in the socket: a sleeper waits for that too.
+    wants_room: AtomicBool,
+    watch: Mutex<Option<Watch>>,
+}
+
+/// The readiness set that the socket is a member of.
+struct Watch {
+    set: Set,
+    token: u64,
+    /// What it is armed for, until it rings.
+    armed: Option<Interest>,
+}
+
+impl Wire {
+    /// # Errors
+    /// When the descriptor is no TCP socket.
+    pub(crate) fn new(tcp: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&tcp, true)?;
+        sockopt::set_tcp_nodelay(&tcp, true)?;
+        Ok(Self {
+            tcp,
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            rung: AtomicBool::new(false),
+            rings: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            wants_room: AtomicBool::new(false),
+            watch: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn tcp(&self) -> &OwnedFd {
+        &self.tcp
+    }
+
+    pub(crate) fn set_wants_room(&self, wants: bool) {
+        if self.wants_room.load(Ordering::Relaxed) != wants {
+            self.wants_room.store(wants, Ordering::Relaxed);
+        }
+    }
+
+    /// FIN.
+    pub(crate) fn end_output(&self) {
+        // Whoever is gone already does not miss it.
+        let _gone = shutdown(&self.tcp, Shutdown::Write);
+    }
+
+    /// Becomes a member of `set`, armed.
+    pub(crate) fn join(&self, set: Set, token: u64) -> io::Result<()> {
+        set.poller().add(&self.tcp, token, Interest::Once)?;
+        *self.watch() = Some(Watch {
+            set,
+            token,
+            armed: Some(Interest::Once),
+        });
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self) {
+        if let Some(watch) = self.watch().take() {
+            let removed = watch.set.poller().remove(&self.tcp);
+            debug_assert!(removed.is_ok(), "a member until now");
+        }
+    }
+
+    /// It rang, and is silent until it is armed again.
+    pub(crate) fn rang(&self) {
+        if let Some(watch) = &mut *self.watch() {
+            watch.armed = None;
+        }
+    }
+
+    /// The set tells of input from now on, once; and of room, if that is waited for.
+    pub(crate) fn arm_set(&self) {
+        let interest = if self.wants_room.load(Ordering::Relaxed) {
+            Interest::OnceReadWrite
+        } else {
+            Interest::Once
+        };
+        if let Some(watch) = &mut *self.watch()
+            && watch.armed != Some(interest)
+        {
+            let modified = watch.set.poller().modify(&self.tcp, watch.token, interest);
+            debug_assert!(modified.is_ok(), "a member until it leaves");
+            watch.armed = Some(interest);
+        }
+    }
+
+    /// Makes ready for a sleeper: what [`Sleepers::sleep`] takes. Under the lock of the VI, as [`Sleepers::wake`] is.
+    pub(crate) fn arm_sleeper(&self) -> u32 {
+        // One who is on his way out has seen it.
+        if self.sleepers.load(Ordering::SeqCst) == 0 && self.rung.swap(false, Ordering::SeqCst) {
+            let _silent = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
+        self.rings.load(Ordering::SeqCst)
+    }
+
+    fn watch(&self) -> std::sync::MutexGuard<'_, Option<Watch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those who sleep on a wire.
+#[derive(Clone)]
+pub(crate) struct Sleepers(pub(crate) Arc<Wire>);
+
+impl Waiter for Sleepers {
+    fn sleep(&self, ticket: u32, deadline: Option<Instant>) {
+        let wire = &self.0;
+        // Whoever wakes counts a ring and then looks for sleepers: one of the two sees the other.
+        wire.sleepers.fetch_add(1, Ordering::SeqCst);
+        if wire.rings.load(Ordering::SeqCst) == ticket {
+            let room = wire.wants_room.load(Ordering::Relaxed);
+            let flags = if room {
+                PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP
+            } else {
+                PollFlags::IN | PollFlags::RDHUP
+            };
+            let mut fds = [
+                PollFd::new(&wire.tcp, flags),
+                PollFd::new(&wire.bell, PollFlags::IN),
+            ];
+            wait_for(&mut fds, deadline);
+        }
+        wire.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        let wire = &self.0;
+        wire.rings.fetch_add(1, Ordering::SeqCst);
+        if wire.sleepers.load(Ordering::SeqCst) > 0 {
+            wire.rung.store(true, Ordering::SeqCst);
+            // Full means that it is readable.
+            let _readable = rustix::io::write(&wire.bell, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// Waits until one of `fds` is ready or `deadline` has passed; a signal does not end it.
+pub(crate) fn wait_for(fds: &mut [PollFd<'_>], deadline: Option<Instant>) {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // One that does not fit is longer than anybody waits.
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(fds, left.as_ref()) {
+            Err(Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}

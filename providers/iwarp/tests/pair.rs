@@ -1,0 +1,257 @@
+//! Two NIC handles over loopback.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use iwarp::{Config, IwarpDriver};
+use via::{
+    Access, Descriptor, Error, Fault, Memory, Nic, Ptag, Region, Reliability, Vi, ViConfig, ViState,
+};
+
+struct Site {
+    nic: Nic,
+    tag: Ptag,
+}
+
+impl Site {
+    fn open(driver: &IwarpDriver) -> Self {
+        let nic = Nic::open(driver).expect("opens");
+        nic.on_error(|_| {}).expect("a handler");
+        let tag = nic.create_ptag().expect("a tag");
+        Self { nic, tag }
+    }
+
+    fn vi(&self, level: Reliability) -> Vi {
+        let config = ViConfig::new(&self.tag)
+            .reliability(level)
+            .max_transfer_size(64 << 20)
+            .accept_rdma_write();
+        let config = if level == Reliability::Unreliable {
+            config
+        } else {
+            config.accept_rdma_read()
+        };
+        self.nic.create_vi(&config).expect("a VI")
+    }
+
+    fn region(&self, len: usize) -> Region {
+        let memory = Memory::private(len).expect("memory");
+        self.nic
+            .register(memory, &self.tag, Access::ReadWrite)
+            .expect("registers")
+    }
+}
+
+fn driver(crc: bool, markers: bool) -> IwarpDriver {
+    IwarpDriver::new(Config {
+        address: "127.0.0.1:0".parse().expect("an address"),
+        crc,
+        markers,
+    })
+    .expect("a port")
+}
+
+fn connect(a: (&Site, &Vi), b: (&Site, &Vi)) {
+    let at = b.0.nic.address(b"pair").expect("short");
+    let from = a.0.nic.address(b"").expect("short");
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            while let Err(error) = a.1.connect(&from, &at, SOON) {
+                assert_eq!(error, Error::NoMatch);
+                thread::yield_now();
+            }
+        });
+        let mut incoming = b.0.nic.connect_wait(&at, SOON).expect("a request");
+        incoming.accept(b.1).expect("accepts");
+        asked.join().expect("connects");
+    });
+}
+
+/// Octets that depend on where they are.
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 31 + i / 251 + seed) as u8).collect()
+}
+
+fn fill(region: &Region, octets: &[u8]) {
+    region.memory().write(0, octets).expect("in range");
+}
+
+fn held(region: &Region, len: usize) -> Vec<u8> {
+    let mut octets = vec![0; len];
+    region.memory().read(0, &mut octets).expect("in range");
+    octets
+}
+
+#[test]
+fn messages_of_all_sizes_with_and_without_checksums_and_markers() {
+    for (crc, markers) in [(true, false), (false, false), (true, true), (false, true)] {
+        let driver = driver(crc, markers);
+        let (a, b) = (Site::open(&driver), Site::open(&driver));
+        for level in Reliability::ALL {
+            let (va, vb) = (a.vi(level), b.vi(level));
+            connect((&a, &va), (&b, &vb));
+            let (source, target) = (a.region(LONG), b.region(LONG));
+            for (seed, len) in [0, 1, 3, 4, 511, 512, 513, 4093, 64768, 65535, 300_001, LONG]
+                .into_iter()
+                .enumerate()
+            {
+                let octets = pattern(len, seed);
+                fill(&source, &octets);
+                let room = Descriptor::recv().segment(&target, 0..LONG as u32);
+                vb.post_recv(&room, 1).expect("posts");
+                let message = Descriptor::send().segment(&source, 0..len as u32);
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        va.post_send(&message, 2).expect("posts");
+                        va.send_wait(SOON).expect("sent");
+                    });
+                    let got = vb.recv_wait(SOON).expect("received");
+                    assert_eq!(
+                        got.length as usize, len,
+                        "{level} crc {crc} markers {markers}"
+                    );
+                });
+                assert_eq!(held(&target, len), octets, "{len} octets");
+            }
+        }
+    }
+}
+
+#[test]
+fn writes_reads_and_immediate_data() {
+    for level in [
+        Reliability::ReliableDelivery,
+        Reliability::ReliableReception,
+    ] {
+        let driver = driver(true, false);
+        let (a, b) = (Site::open(&driver), Site::open(&driver));
+        let (va, vb) = (a.vi(level), b.vi(level));
+        connect((&a, &va), (&b, &vb));
+        let (source, target, back) = (a.region(LONG), b.region(LONG), a.region(LONG));
+        for (seed, len) in [1, 17, 4096, 70_001, LONG].into_iter().enumerate() {
+            let octets = pattern(len, seed);
+            fill(&source, &octets);
+            vb.post_recv(&Descriptor::recv(), 1).expect("posts");
+            let write = Descriptor::rdma_write(target.remote(0))
+                .segment(&source, 0..len as u32)
+                .immediate(seed as u32);
+            va.post_send(&write, 2).expect("posts");
+            let told = vb.recv_wait(SOON).expect("told");
+            assert_eq!(
+                (told.immediate, told.length),
+                (Some(seed as u32), len as u32)
+            );
+            va.send_wait(SOON).expect("sent");
+            assert_eq!(held(&target, len), octets);
+            let half = len as u32 / 2;
+            let read = Descriptor::rdma_read(target.remote(0))
+                .segment(&back, 0..half)
+                .segment(&back, half..len as u32);
+            va.post_send(&read, 3).expect("posts");
+            // Nobody calls at the other end: its agent answers.
+            va.send_wait(SOON).expect("read");
+            assert_eq!(held(&back, len), octets);
+        }
+        vb.post_recv(&Descriptor::recv().segment(&target, 0..8), 4)
+            .expect("posts");
+        let message = Descriptor::send()
+            .segment(&source, 0..8)
+            .immediate(0xfeed_beef);
+        va.post_send(&message, 5).expect("posts");
+        let got = vb.recv_wait(SOON).expect("received");
+        assert_eq!((got.immediate, got.length), (Some(0xfeed_beef), 8));
+    }
+}
+
+#[test]
+fn blocking_waits_sleep_and_wake() {
+    let driver = driver(true, false);
+    let (a, b) = (Site::open(&driver), Site::open(&driver));
+    let (va, vb) = (
+        a.vi(Reliability::ReliableDelivery),
+        b.vi(Reliability::ReliableDelivery),
+    );
+    connect((&a, &va), (&b, &vb));
+    let short = Some(Duration::from_millis(50));
+    for _ in 0..3 {
+        vb.post_recv(&Descriptor::recv(), 0).expect("posts");
+        let waited = vb.ops().wait(via::Queue::Recv, short);
+        assert_eq!(waited, Err(Error::Timeout));
+        thread::scope(|scope| {
+            let receiver = scope.spawn(|| vb.recv_wait(SOON).expect("received"));
+            va.post_send(&Descriptor::send(), 0).expect("posts");
+            receiver.join().expect("no panic");
+        });
+    }
+}
+
+#[test]
+fn a_connection_in_place() {
+    let driver = driver(true, false);
+    let (a, b) = (Site::open(&driver), Site::open(&driver));
+    let (va, vb) = (
+        a.vi(Reliability::ReliableDelivery),
+        b.vi(Reliability::ReliableDelivery),
+    );
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let here = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
+    let (there, _) = listener.accept().expect("connected");
+    let soon = Instant::now() + Duration::from_secs(10);
+    let config = driver.config();
+    thread::scope(|scope| {
+        let initiator = scope.spawn(|| {
+            iwarp::over(
+                &va,
+                here.into(),
+                iwarp::Role::Initiator,
+                &config,
+                Some(soon),
+            )
+        });
+        iwarp::over(
+            &vb,
+            there.into(),
+            iwarp::Role::Responder,
+            &config,
+            Some(soon),
+        )
+        .expect("responds");
+        initiator.join().expect("no panic").expect("initiates");
+    });
+    let (source, target) = (a.region(64), b.region(64));
+    fill(&source, &pattern(64, 1));
+    vb.post_recv(&Descriptor::recv().segment(&target, 0..64), 0)
+        .expect("posts");
+    va.post_send(&Descriptor::send().segment(&source, 0..64), 0)
+        .expect("posts");
+    assert_eq!(vb.recv_wait(SOON).expect("received").length, 64);
+    assert_eq!(held(&target, 64), pattern(64, 1));
+}
+
+#[test]
+fn a_message_without_a_receive_ends_the_connection() {
+    let driver = driver(true, false);
+    let (a, b) = (Site::open(&driver), Site::open(&driver));
+    let (va, vb) = (
+        a.vi(Reliability::ReliableReception),
+        b.vi(Reliability::ReliableReception),
+    );
+    connect((&a, &va), (&b, &vb));
+    va.post_send(&Descriptor::send(), 1).expect("posts");
+    let via::Done::Completed(ended) = va.ops().wait(via::Queue::Send, SOON).expect("ends") else {
+        panic!("nothing was posted");
+    };
+    assert_eq!(ended.status.fault(), Some(Fault::RemoteDescriptor));
+    until(|| vb.state() == Ok(ViState::Error));
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(20), "in vain");
+        thread::yield_now();
+    }
+}
+
+const SOON: via::provider::Timeout = Some(Duration::from_secs(20));
+const LONG: usize = 3_000_017;
