@@ -50,6 +50,8 @@ pub struct Conn {
     native_out: AtomicU32,
     /// Threads asleep until something can be received.
     pub(crate) sleepers: AtomicU32,
+    /// Threads asleep until there is room to send.
+    pub(crate) room_sleepers: AtomicU32,
     turnarounds: AtomicU32,
     last: AtomicU32,
     fruitless: AtomicU32,
@@ -62,6 +64,8 @@ pub struct Conn {
     step_interval_ns: AtomicU64,
     /// `TCP_NODELAY` as the program set it, where there are rings: doorbells need it.
     nodelay: AtomicBool,
+    /// Whether the last descriptor is closed while threads sleep in calls on it.
+    closing: AtomicBool,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
     /// How to wait for memory, and for the kernel.
@@ -125,6 +129,7 @@ impl Conn {
             native_in: AtomicU32::new(0),
             native_out: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
+            room_sleepers: AtomicU32::new(0),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
@@ -134,6 +139,7 @@ impl Conn {
             next_step_ns: AtomicU64::new(0),
             step_interval_ns: AtomicU64::new(0),
             nodelay: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
             flow: Turns::new(),
             memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
             socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
@@ -161,7 +167,12 @@ impl Conn {
         self.lent.store(false, Ordering::Relaxed);
         self.nonblocking
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
-        for count in [&self.native_in, &self.native_out, &self.sleepers] {
+        for count in [
+            &self.native_in,
+            &self.native_out,
+            &self.sleepers,
+            &self.room_sleepers,
+        ] {
             count.store(0, Ordering::Relaxed);
         }
         for count in [&self.turnarounds, &self.last, &self.fruitless] {
@@ -213,13 +224,38 @@ impl Conn {
     /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
     pub fn close(&self, fd: BorrowedFd<'_>) {
         self.end_meeting();
+        self.closing.store(true, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // A thread that sleeps in the kernel goes on there, with what comes, though the number is gone: the last of them ends it.
+            return;
+        }
         // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.leave(&self.tcp(fd));
         }
+        self.closing.store(false, Ordering::Relaxed);
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
+    }
+
+    /// After a sleep: ends the connection if another thread closed it meanwhile and nobody else sleeps.
+    pub(crate) fn end_if_closed(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || !self.closing.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            flow.leave_closed();
+        }
+        self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// Whether another thread closed it while this one slept.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// Ends the connection as far as this process goes, where its last descriptor has gone by ways that we did not see.
@@ -582,6 +618,7 @@ impl Conn {
     pub(crate) fn forget_threads(&self) {
         self.flow.forget_turns();
         self.sleepers.store(0, Ordering::Relaxed);
+        self.room_sleepers.store(0, Ordering::Relaxed);
         if !self.is_mapped() {
             // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
             for count in [&self.native_in, &self.native_out] {

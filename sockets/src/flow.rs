@@ -421,6 +421,11 @@ impl Flow {
         self.read_shut.load(Ordering::Relaxed) != 0
     }
 
+    /// As [`Flow::leave`], after the descriptor was closed.
+    pub fn leave_closed(&self) {
+        self.leave(&Closed);
+    }
+
     /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the
     /// connection is left as the kernel would leave it: closed in order, or reset if bytes were not read.
     pub fn leave(&self, kernel: &impl Kernel) {
@@ -764,7 +769,15 @@ impl Flow {
         let before = rx.phase() == BEFORE;
         let mut limit = usize::MAX;
         if before && let Some(end) = rx.to_ring() {
-            limit = usize::try_from(end.saturating_sub(kernel.taken()?)).unwrap_or(usize::MAX);
+            limit = match kernel.taken() {
+                Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
+                // Ended on both sides, the kernel counts no more: what there is, is there.
+                Err(Errno::NOTCONN) => match kernel.peek(&mut [0]) {
+                    Ok(n) if n > 0 => usize::MAX - 1,
+                    _ => 0,
+                },
+                Err(errno) => return Err(errno.into()),
+            };
             if limit == 0 {
                 rx.set_phase(ON_RING);
                 return self.receive(kernel, into, take);
@@ -783,7 +796,13 @@ impl Flow {
             && let Some(end) = rx.to_ring()
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
-            let taken = kernel.taken()? + if take == Take::Peek { n as u64 } else { 0 };
+            let peeked = if take == Take::Peek { n as u64 } else { 0 };
+            let taken = match kernel.taken() {
+                Ok(taken) => taken + peeked,
+                // Ended on both sides, the kernel counts no more. It brought no doorbell with the last bytes, or they came late.
+                Err(Errno::NOTCONN) => end.saturating_add(u64::from(n == 0)),
+                Err(errno) => return Err(errno.into()),
+            };
             let beyond = usize::try_from(taken.saturating_sub(end))
                 .unwrap_or(usize::MAX)
                 .min(n);
@@ -819,6 +838,36 @@ impl Flow {
 #[inline]
 fn back_at(rx: Rx<'_>) -> Option<u64> {
     rx.to_tcp().map(|at| at & !SERVED)
+}
+
+/// A connection whose descriptor is closed already, by another thread.
+#[derive(Clone, Copy, Debug)]
+struct Closed;
+
+impl Kernel for Closed {
+    fn send(&self, _: &[u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn recv(&self, _: &mut [u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn peek(&self, _: &mut [u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn reset_on_close(&self) {}
+
+    fn finish(&self) {}
+
+    fn written(&self) -> Result<u64, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn taken(&self) -> Result<u64, Errno> {
+        Err(Errno::BADF)
+    }
 }
 
 fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {

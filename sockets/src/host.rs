@@ -21,6 +21,9 @@ pub trait Host: Sync {
     /// `EINTR`.
     fn poll(&self, fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> Result<i16, Errno>;
 
+    /// Whether calls that a signal interrupts are restarted, as far as that can be told: by all handlers that there are.
+    fn restarts(&self) -> bool;
+
     /// The VI NIC over which connections of this host can go.
     fn windows(&self) -> Option<&'static dyn Windows>;
 

@@ -4,7 +4,8 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use sys::errno::Errno;
-use sys::sync::Ordering;
+use sys::sync::{AtomicU32, Ordering};
+use sys::time;
 use sys::wait::Spin;
 
 use crate::conn::{Conn, Way};
@@ -38,7 +39,11 @@ pub fn receive(
     native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
-        receive_mapped(conn, fd, into, how)
+        let moved = receive_mapped(conn, fd, into, how);
+        if conn.is_closing() {
+            conn.end_if_closed();
+        }
+        moved
     } else {
         receive_plain(conn, fd, into, how, native)
     };
@@ -88,12 +93,9 @@ fn receive_mapped(
         return Ok(0);
     }
     let patient = !(how.dont_wait || conn.is_nonblocking());
-    // What must be there before a call that waits returns.
-    let enough = if how.wait_all {
-        wanted
-    } else {
-        (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
-    };
+    // What must be there before a call that waits returns; and before it takes anything.
+    let low = (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted);
+    let enough = if how.wait_all { wanted } else { low };
     let take = match how {
         Receive { peek: true, .. } => Take::Peek,
         Receive {
@@ -102,6 +104,8 @@ fn receive_mapped(
         _ => Take::Read,
     };
     let mut got = 0;
+    let mut patience = None;
+    let mut low_passed = false;
     let mut spin = conn.memory.begin();
     loop {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
@@ -111,8 +115,12 @@ fn receive_mapped(
         if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent();
         }
-        let short =
-            patient && enough > 1 && got == 0 && take != Take::Peek && !ends_soon(&turn, enough);
+        let short = patient
+            && low > 1
+            && !low_passed
+            && got == 0
+            && take != Take::Peek
+            && !ends_soon(&turn, low);
         let result = if short && turn.receives_on_ring() {
             Err(Stop::Again)
         } else if got == 0 {
@@ -171,6 +179,21 @@ fn receive_mapped(
         }
         if short && turn.receives_on_ring() && turn.available().is_ok_and(|n| n > 0) {
             drop(turn);
+            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
+            let until = *patience.get_or_insert_with(|| time::deadline(limit_ms));
+            if time::expired(until) {
+                // What is there is better than nothing, as the kernel has it.
+                low_passed = true;
+                continue;
+            }
+            nap(fd)?;
+            continue;
+        }
+        conn.sleepers.fetch_add(1, Ordering::SeqCst);
+        let asleep = Asleep(&conn.sleepers);
+        if conn.room_sleepers.load(Ordering::SeqCst) != 0 {
+            // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
+            drop(turn);
             nap(fd)?;
             continue;
         }
@@ -188,9 +211,8 @@ fn receive_mapped(
             return Err(Errno::AGAIN);
         };
         conn.count_sleep();
-        conn.sleepers.fetch_add(1, Ordering::SeqCst);
         let slept = host.wait_to_receive(fd);
-        conn.sleepers.fetch_sub(1, Ordering::SeqCst);
+        drop(asleep);
         match slept {
             Err(_) if got > 0 => return Ok(got),
             slept => slept?,
@@ -309,11 +331,15 @@ fn send_mapped(
 fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let tcp = conn.tcp(fd);
     let timeout_ms = sys::socket::send_timeout_ms(fd);
+    conn.room_sleepers.fetch_add(1, Ordering::SeqCst);
+    let _asleep = Asleep(&conn.room_sleepers);
     {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
             return Ok(());
         };
-        if !turn.receives_on_ring() || conn.sleepers.load(Ordering::SeqCst) != 0 {
+        let others = conn.sleepers.load(Ordering::SeqCst) != 0
+            || turn.stream().shared().load(Ordering::Relaxed) != 0;
+        if !turn.receives_on_ring() || others {
             drop(turn);
             return nap(fd);
         }
@@ -354,18 +380,37 @@ fn wait_for_kernel(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     let Some(host) = host() else {
         return nap(fd);
     };
-    match host.poll(fd, POLL_OUT, sys::socket::send_timeout_ms(fd))? {
-        0 => Err(Errno::AGAIN),
-        _ => Ok(()),
+    let timeout_ms = sys::socket::send_timeout_ms(fd);
+    match host.poll(fd, POLL_OUT, timeout_ms) {
+        Ok(0) => Err(Errno::AGAIN),
+        Ok(_) => Ok(()),
+        Err(errno) => goes_on(errno, timeout_ms),
     }
 }
 
 /// A millisecond, or until the connection is reset.
 fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    if let Some(host) = host() {
-        host.poll(fd, 0, 1)?;
+    match host().map(|host| host.poll(fd, 0, 1)) {
+        Some(Err(errno)) => goes_on(errno, -1),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
+/// and the signal's handler asks for it.
+fn goes_on(errno: Errno, timeout_ms: i32) -> Result<(), Errno> {
+    let restarted =
+        errno == Errno::INTR && timeout_ms < 0 && host().is_some_and(|host| host.restarts());
+    if restarted { Ok(()) } else { Err(errno) }
+}
+
+/// Counts a thread among those asleep, as long as it lives.
+struct Asleep<'a>(&'a AtomicU32);
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.

@@ -257,6 +257,8 @@ pub fn take_back_fork() {
 /// After it, in the child.
 pub fn in_child() {
     fork::settle();
+    // Without one of its own the child would count in its parent's.
+    let _ = sys::ledger::part_from_parent();
     table::each(|conn| {
         conn.after_fork(true);
         conn.at_fork.store(0, Ordering::Relaxed);

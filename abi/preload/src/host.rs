@@ -37,6 +37,20 @@ impl Host for Program {
         checked(ready as isize).map(|_| entry.revents)
     }
 
+    fn restarts(&self) -> bool {
+        // Which signal it was nobody tells; so it must be true of all that have handlers.
+        (1..=libc::SIGRTMAX()).all(|signal| {
+            // SAFETY: plain data, for which zeros are valid.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: asks what is installed.
+            let known = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) } == 0;
+            let handled = known
+                && action.sa_sigaction != libc::SIG_DFL
+                && action.sa_sigaction != libc::SIG_IGN;
+            !handled || action.sa_flags & libc::SA_RESTART != 0
+        })
+    }
+
     fn windows(&self) -> Option<&'static dyn Windows> {
         via::provider::Driver::windows(&shm::DRIVER)
     }
