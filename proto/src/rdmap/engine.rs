@@ -6,14 +6,16 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::action::{Action, Failure};
+use super::code::Code;
 use super::config::Config;
 use super::inbound::{Brought, Inbound, Way};
 use super::incoming::Incoming;
+use super::opcode::Opcode;
 use super::outbound::Outbound;
 use super::state::{Effect, State, Trigger, transition};
-use super::terminate::{Terminate, Violation};
+use super::terminate::{Offender, Terminate, Violation};
 use super::work::{Operation, PostError, Receive, Work};
-use crate::ddp::{DdpError, HeaderOctets, Memory};
+use crate::ddp::{DdpError, HeaderOctets, Memory, Stag, TAGGED_LEN, Tagged};
 use crate::mpa::{Deframer, MpaError, Piece, Ready, Role, Terms, ULPDU_LEN_MAX};
 
 pub use self::ahead::Ahead;
@@ -132,6 +134,25 @@ impl Engine {
     pub fn close(&mut self, now: Duration) {
         self.step(Trigger::Close, now);
         self.settle(now);
+    }
+
+    /// Ends the stream over a message that the engine let pass and its user does not: with a
+    /// Terminate of this code that echoes, for a Write, where that was to go.
+    pub fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>, now: Duration) {
+        let offender = written.map(|(stag, to)| {
+            let header = Tagged {
+                last: true,
+                ulp: Opcode::Write.control(),
+                stag,
+                to,
+            };
+            Box::new(Offender {
+                ulpdu_len: TAGGED_LEN as u16,
+                header: header.encode(),
+                request: None,
+            })
+        });
+        self.violate(Violation { code, offender }, now);
     }
 
     /// Room for what the socket has, in this order; without an octet while a message

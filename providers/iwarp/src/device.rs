@@ -159,7 +159,7 @@ fn attributes(config: &Config) -> NicAttributes {
         max_segments_per_desc: 252,
         max_cq: 1024,
         max_cq_entries: 65536,
-        max_transfer_size: 1 << 30,
+        max_transfer_size: 16 << 20,
         native_mtu: u32::from(proto::mpa::ULPDU_LEN_MAX),
         max_ptags: 4096,
         reliability: ReliabilitySet::ALL,

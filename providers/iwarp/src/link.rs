@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use proto::ddp::Stag;
 use proto::mpa::{Piece, Terms, ULPDU_LEN_MAX, mulpdu};
-use proto::rdmap::{Action, Config, Engine, NoBuffer, PostError, Receive, Work};
+use proto::rdmap::{Action, Code, Config, Engine, NoBuffer, PostError, Receive, Work};
 use rustix::io::Errno;
 use sys::vectored;
 use via::soft::{Goodbye, Ground, Link, Sleeper};
@@ -54,7 +55,8 @@ impl IwarpLink {
         let config = Config {
             mulpdu: longest_ulpdu(&wire, stream),
             extensions: stream.is_ours,
-            no_buffer: if lossy {
+            // Of a stranger's the engine knows best what to say; between ourselves the VI asks more.
+            no_buffer: if lossy || stream.is_ours {
                 NoBuffer::Wait
             } else {
                 NoBuffer::Terminate
@@ -171,10 +173,14 @@ impl Link for IwarpLink {
             self.engine.handle_arrivals(ground, now());
         }
         let arrived = came > 0 || (was_blocked && !self.engine.is_blocked());
-        if arrived || self.engine.waiting() > 0 {
+        if (arrived || self.engine.waiting() > 0) && !ground.has_refused() {
             self.push(ground);
         }
         arrived
+    }
+
+    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>) {
+        self.engine.refuse(code, written, now());
     }
 
     fn poll_action(&mut self) -> Option<Action> {

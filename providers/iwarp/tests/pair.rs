@@ -24,7 +24,7 @@ impl Site {
     fn vi(&self, level: Reliability) -> Vi {
         let config = ViConfig::new(&self.tag)
             .reliability(level)
-            .max_transfer_size(64 << 20)
+            .max_transfer_size(16 << 20)
             .accept_rdma_write();
         let config = if level == Reliability::Unreliable {
             config

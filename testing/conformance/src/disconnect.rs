@@ -226,11 +226,10 @@ pub(crate) fn s102_disconnect_wakes_waiters(lab: &dyn Lab) {
 }
 
 pub(crate) fn s103_killed_peer_is_noticed(lab: &dyn Lab) {
-    let program = lab.peer_program().must();
     each_level(lab, |level| {
         let b = Site::open(lab, Host::B);
         let vb = b.vi(level);
-        let mut process = with_process(lab, program, &b, &vb);
+        let mut process = with_process(lab, &b, &vb);
         post_five(&vb);
         process.kill();
         let (took, ()) = crate::kit::timed(lab, || {
@@ -246,7 +245,7 @@ pub(crate) fn s103_killed_peer_is_noticed(lab: &dyn Lab) {
         vb.disconnect().must();
 
         // The VI is as good as new.
-        let process = with_process(lab, program, &b, &vb);
+        let process = with_process(lab, &b, &vb);
         process.end();
         await_state(lab, &vb, ViState::Error);
     });
@@ -270,7 +269,7 @@ pub(crate) fn s104_other_connections_go_on(lab: &dyn Lab) {
 }
 
 /// A process whose VI is connected to `vi`.
-fn with_process(lab: &dyn Lab, program: &std::path::Path, site: &Site<'_>, vi: &Vi) -> Process {
+fn with_process(lab: &dyn Lab, site: &Site<'_>, vi: &Vi) -> Process {
     let to = site.fresh_address();
     let level = vi.ops().attributes().must().reliability.bits().to_string();
     let name = String::from_utf8(to.discriminator.as_bytes().to_vec()).must();
@@ -278,7 +277,7 @@ fn with_process(lab: &dyn Lab, program: &std::path::Path, site: &Site<'_>, vi: &
         lab,
         || {
             let arguments = [OsStr::new(&name), OsStr::new(&level)];
-            let mut process = Process::start(program, "connect", &arguments);
+            let mut process = Process::of(lab, "connect", &arguments);
             assert_eq!(process.line(), "connected");
             process
         },

@@ -1,15 +1,18 @@
 //! What a provider under test offers to the suite.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
 
 use via::Vi;
 use via::provider::Driver;
 
+mod iwarp;
 mod shm;
 mod sim;
 
+pub use self::iwarp::IwarpLab;
 pub use self::shm::{ShmForger, ShmLab};
 pub use self::sim::SimLab;
 
@@ -50,6 +53,11 @@ pub trait Lab: Send + Sync {
     /// The program that plays the other process, where a connection can reach another process.
     fn peer_program(&self) -> Option<&Path> {
         None
+    }
+
+    /// What that program is told before its role: which NIC.
+    fn peer_arguments(&self) -> Vec<OsString> {
+        Vec::new()
     }
 
     /// Connects an idle VI to a peer that writes what it likes.

@@ -346,8 +346,8 @@ pub(crate) fn s044_handles_of_others_are_refused(lab: &dyn Lab) {
     refused(bound.map(drop), Error::InvalidParameter);
     foreign_vi_is_not_accepted(lab);
 
-    if let Some(program) = lab.peer_program() {
-        let mut process = Process::start(program, "register", &[]);
+    if lab.peer_program().is_some() {
+        let mut process = Process::of(lab, "register", &[]);
         let told = process.line();
         let (addr, handle) = told.split_once(' ').must();
         let handle = MemHandle(handle.parse().must());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::kit::Must;
+use crate::lab::Lab;
 
 /// A running `conformance-peer`. It is killed when this is dropped.
 pub(crate) struct Process {
@@ -16,9 +17,23 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// With the NIC of the lab.
+    #[track_caller]
+    pub(crate) fn of(lab: &dyn Lab, role: &str, arguments: &[&OsStr]) -> Self {
+        let mut command = Command::new(lab.peer_program().must());
+        command.args(lab.peer_arguments());
+        Self::run(command, role, arguments)
+    }
+
+    /// With the NIC over shared memory.
     #[track_caller]
     pub(crate) fn start(program: &Path, role: &str, arguments: &[&OsStr]) -> Self {
-        let mut child = Command::new(program)
+        Self::run(Command::new(program), role, arguments)
+    }
+
+    #[track_caller]
+    fn run(mut command: Command, role: &str, arguments: &[&OsStr]) -> Self {
+        let mut child = command
             .arg(role)
             .args(arguments)
             .stdin(Stdio::piped())

@@ -169,9 +169,8 @@ pub(crate) fn s204_nonsense_is_refused(lab: &dyn Lab) {
 }
 
 pub(crate) fn s206_signals_do_not_end_a_wait(lab: &dyn Lab) {
-    let program = lab.peer_program().must();
     for role in ["wait-vi", "wait-cq", "wait-connect"] {
-        let mut process = Process::start(program, role, &[OsStr::new(WAIT_MS)]);
+        let mut process = Process::of(lab, role, &[OsStr::new(WAIT_MS)]);
         assert_eq!(process.line(), "waiting");
         process.stop_and_continue(200);
         assert_eq!(process.line(), "timeout", "{role}");

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use conformance::lab::{ShmLab, SimLab};
+use conformance::lab::{IwarpLab, ShmLab, SimLab};
 use conformance::{Lab, Statement};
 
 #[test]
 fn every_statement_is_covered() {
-    let labs: [(&str, Box<dyn Lab>); 2] = [
+    let labs: [(&str, Box<dyn Lab>); 3] = [
         ("shm", Box::new(ShmLab::new(""))),
         ("sim", Box::new(SimLab::new(0))),
+        ("iwarp", Box::new(IwarpLab::new(""))),
     ];
     for (at, statement) in Statement::ALL.iter().enumerate() {
         assert_eq!(usize::from(statement.number), at + 1);

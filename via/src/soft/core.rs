@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use proto::ddp::Stag;
 use proto::frame::Refusal;
 
 use super::link::{Device, Goodbye, Link, Waiter};
@@ -34,7 +35,7 @@ pub(super) struct Core<D: Device> {
     /// The receive queue was found empty and that has been reported.
     pub(super) dry: bool,
     /// A peer's write was not allowed; its immediate data may follow.
-    pub(super) refused_write: bool,
+    pub(super) refused_write: Option<(Stag, u64)>,
     /// The link rings the agent.
     pub(super) armed: bool,
     /// Threads asleep on this VI.
@@ -126,7 +127,7 @@ impl<D: Device> Core<D> {
             inbound: None,
             ack_due: None,
             dry: false,
-            refused_write: false,
+            refused_write: None,
             armed: false,
             sleepers: 0,
             regions: RegionCache::default(),
@@ -287,7 +288,7 @@ impl<D: Device> SoftVi<D> {
         core.inbound = None;
         core.ack_due = None;
         core.dry = false;
-        core.refused_write = false;
+        core.refused_write = None;
         core.armed = false;
     }
 

@@ -22,8 +22,8 @@ pub struct Ground<'a> {
     pub(super) regions: RefCell<&'a mut RegionCache>,
     pub(super) registry: &'a Registry,
     pub(super) attributes: ViAttributes,
-    /// A peer's write that was not allowed, at the level that goes on after it.
-    pub(super) refused: Cell<bool>,
+    /// A peer's write was not allowed. What is to follow from that depends on whether immediate data comes behind it.
+    pub(super) refused: Cell<Option<(Stag, u64)>>,
     /// Sends with invalidation carry immediate data, and take back nothing.
     pub(super) has_immediate: bool,
 }
@@ -75,6 +75,11 @@ impl Lot {
 }
 
 impl Ground<'_> {
+    /// Whether a write of the peer's was not allowed: nothing is sent before it is known what follows from that.
+    pub fn has_refused(&self) -> bool {
+        self.refused.get().is_some() && self.is_reliable()
+    }
+
     /// The first run of the `len` bytes that are sent from `place`; `None` when they are out of reach.
     pub fn source(&self, place: Place, len: u32) -> Option<Run> {
         self.run(place, len, false)
@@ -204,14 +209,18 @@ impl Source for Ground<'_> {
 
 impl DdpMemory for Ground<'_> {
     fn grant(&self, access: Access, stag: Stag, to: u64, len: u32) -> Result<Place, Fault> {
+        if access == Access::RemoteWrite && self.has_refused() {
+            // Nothing that comes behind it counts.
+            return Ok(Lot::Nowhere.place());
+        }
         let mut regions = self.regions.borrow_mut();
         let granted = match regions.get(self.registry, MemHandle(stag.0)) {
             Some(region) => self.permit(region, access, to, len),
             None => Err(Fault::UnknownStag),
         };
         match granted {
-            Err(_) if access == Access::RemoteWrite && !self.is_reliable() => {
-                self.refused.set(true);
+            Err(_) if access == Access::RemoteWrite && self.has_immediate => {
+                self.refused.set(Some((stag, to)));
                 Ok(Lot::Nowhere.place())
             }
             granted => granted,

@@ -5,8 +5,9 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use proto::ddp::Stag;
 use proto::frame::{Head, Refusal};
-use proto::rdmap::{Action, PostError, Receive, Work};
+use proto::rdmap::{Action, Code, PostError, Receive, Work};
 use sys::mem::{Memory, OutOfRange};
 
 use super::ground::Ground;
@@ -185,11 +186,15 @@ pub trait Link: Send + 'static {
         let _ = ground;
         false
     }
+    /// Ends the stream over a message of the peer's, a write to `written` if it is known, and tells it so.
+    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>) {
+        let _ = (code, written);
+    }
     /// What came of it.
     fn poll_action(&mut self) -> Option<Action> {
         None
     }
-    /// Whether a message waits for a receive, which is asked for at the level that loses messages.
+    /// Whether a message waits for a receive: the VI says what becomes of it.
     fn is_blocked(&self) -> bool {
         false
     }

@@ -33,19 +33,20 @@ impl<D: Device> SoftVi<D> {
 
     /// Tells the link of the receives that it does not know yet.
     pub(super) fn offer_receives(&self, core: &mut Core<D>) {
+        let is_reliable = core.is_reliable();
+        let Some(link) = &mut core.link else {
+            return;
+        };
         while let Some(posted) = core.recv.get(core.recv.next()) {
             let number = core.recv.number(core.recv.next());
-            let (ended, len) = (posted.outcome.is_some(), posted.request.len);
+            let len = posted.request.len;
             let receive = Receive {
                 id: WorkId(number),
                 into: Lot::Receive(number).place(),
                 // Where messages may be lost, one that is too long costs its own receive and nothing else.
-                capacity: if core.is_reliable() { len } else { u32::MAX },
+                capacity: if is_reliable { len } else { u32::MAX },
             };
-            if let Some(link) = &mut core.link
-                && !ended
-                && link.post_receive(receive).is_err()
-            {
+            if posted.outcome.is_none() && link.post_receive(receive).is_err() {
                 // It has ended, and the next look at it says so.
                 return;
             }
@@ -84,6 +85,7 @@ impl<D: Device> SoftVi<D> {
             }
             let drained = self.drain_blocked(core);
             if !turn.arrived && !drained {
+                // No immediate data has come with it that its refusal could be told by.
                 self.tell_refused(core);
                 break;
             }
@@ -217,7 +219,13 @@ impl<D: Device> SoftVi<D> {
                 (CompletedOp::Receive, received.len, word)
             }
         };
-        let refused = std::mem::take(&mut core.refused_write);
+        if written.is_none() && core.refused_write.is_some() {
+            self.tell_refused(core);
+            if core.link.is_none() {
+                return;
+            }
+        }
+        let refused = core.refused_write.take();
         let index = core.recv.index_of(received.id.0);
         let open = index.filter(|&index| {
             let posted = core.recv.get(index);
@@ -228,44 +236,77 @@ impl<D: Device> SoftVi<D> {
         };
         core.dry = false;
         let fault = match written {
-            Some(_) if refused => Some(Fault::RdmaProtection),
+            Some(_) if refused.is_some() => Some(Fault::RdmaProtection),
             Some(_) => None,
             None => receive_fault(&self.nic.registry, core, index, len),
         };
-        if refused && written.is_none() {
-            core.refused_write = true;
-            self.tell_refused(core);
-        }
         match fault {
             None => self.end(core, Queue::Recv, index, Outcome::done(op, len, immediate)),
             Some(fault) => {
                 self.fail_receive(core, index, op, fault);
                 if core.is_reliable() {
-                    self.break_off(core);
+                    let code = if refused.is_some() {
+                        WRITE_REFUSED
+                    } else {
+                        RECEIVE_REFUSED
+                    };
+                    self.refuse_message(core, code, refused);
                 }
             }
         }
     }
 
-    /// At the level that loses messages, one that nobody waits for is lost; whether there was one.
+    /// Breaks the connection because a message cannot be taken, and tells the peer.
+    fn refuse_message(
+        &self,
+        core: &mut Core<D>,
+        (layer, etype, code): (u8, u8, u8),
+        written: Option<(Stag, u64)>,
+    ) {
+        if let Some(link) = &mut core.link {
+            link.refuse(Code::new(layer, etype, code), written);
+        }
+        self.lose(core, Goodbye::Broken);
+    }
+
+    /// A message waits for a receive, and there is none. Where messages may be lost it is, else the
+    /// connection breaks. Returns whether there was one.
     fn drain_blocked(&self, core: &mut Core<D>) -> bool {
-        let Some(link) = core.link.as_mut().filter(|link| link.is_blocked()) else {
+        if !core.link.as_ref().is_some_and(Link::is_blocked) {
             return false;
-        };
+        }
+        if core.is_reliable() {
+            self.tell_refused(core);
+            if core.link.is_some() {
+                core.dry = true;
+                self.report(AsyncError {
+                    op: Some(CompletedOp::Receive),
+                    ..AsyncError::of_vi(ErrorCode::RecvqEmpty, self.id)
+                });
+                self.refuse_message(core, NO_BUFFER, None);
+            }
+            return true;
+        }
         let bin = Receive {
             id: NOBODY,
             into: Lot::Nowhere.place(),
             capacity: u32::MAX,
         };
-        link.post_receive(bin).is_ok()
+        let link = core.link.as_mut();
+        link.is_some_and(|link| link.post_receive(bin).is_ok())
     }
 
     fn tell_refused(&self, core: &mut Core<D>) {
-        if std::mem::take(&mut core.refused_write) {
-            self.report(AsyncError {
-                op: Some(CompletedOp::RemoteRdmaWrite),
-                ..AsyncError::of_vi(ErrorCode::RdmawProt, self.id)
-            });
+        let refused = core.refused_write.take();
+        if refused.is_none() {
+            return;
+        }
+        self.report(AsyncError {
+            op: Some(CompletedOp::RemoteRdmaWrite),
+            ..AsyncError::of_vi(ErrorCode::RdmawProt, self.id)
+        });
+        if core.is_reliable() {
+            self.refuse_message(core, WRITE_REFUSED, refused);
         }
     }
 
@@ -454,5 +495,8 @@ const LAST: u64 = 1;
 const NOBODY: WorkId = WorkId(u64::MAX);
 const NO_BUFFER: (u8, u8, u8) = (1, 2, 2);
 const TOO_LONG: (u8, u8, u8) = (1, 2, 5);
+const WRITE_REFUSED: (u8, u8, u8) = (1, 1, 0);
+/// The buffer is there, and is none.
+const RECEIVE_REFUSED: (u8, u8, u8) = (1, 2, 2);
 /// Turns before a thread looks at its own business again.
 const TURNS_AT_A_TIME: u32 = 16;

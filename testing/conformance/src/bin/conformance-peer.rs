@@ -1,4 +1,4 @@
-//! The other process of a conversation: `conformance-peer ROLE ARGUMENTS`. It ends when its standard input does.
+//! The other process of a conversation: `conformance-peer [iwarp ADDRESS] ROLE ARGUMENTS`, over shared memory unless told otherwise. It ends when its standard input does.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -12,8 +12,17 @@ use via::{Access, Descriptor, Memory, Nic, Reliability, ViConfig};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let nic = Nic::open(&shm::DRIVER)?;
-    match arguments.as_slice() {
+    let (nic, arguments) = match arguments.as_slice() {
+        ["iwarp", address, rest @ ..] => {
+            let config = iwarp::Config {
+                address: address.parse()?,
+                ..iwarp::Config::default()
+            };
+            (Nic::open(&iwarp::IwarpDriver::new(config)?)?, rest)
+        }
+        rest => (Nic::open(&shm::DRIVER)?, rest),
+    };
+    match arguments {
         ["register"] => register(&nic),
         ["connect", name, level] => connect(&nic, name, level),
         ["wait-vi", ms] => wait(ms, |timeout| {
