@@ -66,6 +66,8 @@ pub struct Conn {
     nodelay: AtomicBool,
     /// Whether the last descriptor is closed while threads sleep in calls on it.
     closing: AtomicBool,
+    /// See [`Conn::keeps_up`].
+    streak: AtomicU32,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
     /// How to wait for memory, and for the kernel.
@@ -140,6 +142,7 @@ impl Conn {
             step_interval_ns: AtomicU64::new(0),
             nodelay: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            streak: AtomicU32::new(0),
             flow: Turns::new(),
             memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
             socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
@@ -473,6 +476,35 @@ impl Conn {
         (of(&self.record.bytes), of(&self.record.calls))
     }
 
+    /// Whether the receiver has caught up with the sender at each of some looks, without waiting and without an answer in between: a stream of
+    /// small messages.
+    #[inline]
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.streak.load(Ordering::Relaxed) >= STREAK
+    }
+
+    /// Notes whether a receive caught up with the sender, and whether it did not have to wait.
+    #[inline]
+    pub(crate) fn note_pace(&self, caught_up: bool, at_once: bool) {
+        let streak = self.streak.load(Ordering::Relaxed);
+        let now = match (at_once, caught_up) {
+            (false, _) => 0,
+            (true, true) => (streak + 1).min(STREAK),
+            (true, false) => streak,
+        };
+        if now != streak {
+            self.streak.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that something was sent.
+    #[inline]
+    pub(crate) fn note_answer(&self) {
+        if self.streak.load(Ordering::Relaxed) != 0 {
+            self.streak.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a sleep in the kernel.
     pub(crate) fn count_sleep(&self) {
         self.record.sleeps.fetch_add(1, Ordering::Relaxed);
@@ -650,6 +682,7 @@ const TURNS: u32 = 8;
 /// Or after so many bytes.
 const BYTES: u64 = 128 << 10;
 const ASK_EACH: u32 = 32;
+const STREAK: u32 = 4;
 /// From one step to the next, by and by.
 const STEP_NS: u64 = 200;
 const STEP_MAX_NS: u64 = 5_000_000;

@@ -156,7 +156,7 @@ impl Flow {
         may_switch: bool,
     ) -> Result<usize, Stop> {
         let tx = self.stream.tx();
-        if !self.sends_on_ring() && !(may_switch && self.switch(kernel)?) {
+        if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
             if tx.to_tcp().is_some() && !self.serve_back(kernel)? {
                 return Err(Stop::Again);
             }
@@ -218,7 +218,7 @@ impl Flow {
         let rx = self.stream.rx();
         match rx.phase() {
             ON_RING => {
-                rx.available() != Ok(0)
+                rx.has_bytes() != Ok(false)
                     || rx.finished() != 0
                     || back_at(rx).is_some()
                     || self.kernel_end.load(Ordering::Relaxed) != 0
@@ -382,7 +382,7 @@ impl Flow {
     /// # Errors
     /// If the doorbell cannot be rung.
     pub fn finish(&self, kernel: &impl Kernel, may_switch: bool) -> Result<bool, Stop> {
-        if !self.sends_on_ring() && !(may_switch && self.switch(kernel)?) {
+        if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
             return Ok(false);
         }
         let bits = self.stream.tx().finish(FIN);

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use sys::errno::Errno;
 use sys::sync::{AtomicU32, Ordering};
 use sys::time;
-use sys::wait::Spin;
+use sys::wait::{self, Spin};
 
 use crate::conn::{Conn, Way};
 use crate::epoll;
@@ -121,6 +121,9 @@ fn receive_mapped(
             && got == 0
             && take != Take::Peek
             && !ends_soon(&turn, low);
+        if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
+            wait::let_gather();
+        }
         let result = if short && turn.receives_on_ring() {
             Err(Stop::Again)
         } else if got == 0 {
@@ -131,7 +134,9 @@ fn receive_mapped(
         match result {
             Ok(n) => {
                 let owes = turn.owes_bell();
+                let caught_up = spin.is_fresh() && !turn.stream().rx().has_seen_bytes();
                 drop(turn);
+                conn.note_pace(caught_up, spin.is_fresh());
                 if owes {
                     pay_bell(conn, fd);
                 }
@@ -260,6 +265,7 @@ fn send_mapped(
     dont_wait: bool,
 ) -> Result<usize, Errno> {
     let tcp = conn.tcp(fd);
+    conn.note_answer();
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let patient = !(dont_wait || conn.is_nonblocking());
     let mut sent = 0;

@@ -136,6 +136,12 @@ impl<C: Clock> Spin<'_, C> {
         }
     }
 
+    /// Whether nothing was waited for yet.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        matches!(self.phase, Phase::Fresh)
+    }
+
     /// Ends the wait with success. Free for a wait whose first poll succeeded, which says nothing about spinning.
     #[inline]
     pub fn hit(self) {
@@ -324,6 +330,18 @@ pub fn pause() {
         std::hint::spin_loop();
     }
 }
+
+/// Lets a sender of small messages write a few before one looks again. Who looks after each takes the line away from the sender each time, which
+/// costs both more than the message.
+#[inline]
+pub fn let_gather() {
+    for _ in 0..GATHER_PAUSES {
+        pause();
+    }
+}
+
+/// With 64-byte messages: without, 4.5 million a second.
+const GATHER_PAUSES: u32 = 4;
 
 /// How many `pause` instructions take [`PAUSE_NS`]; measured once in a process.
 #[inline]

@@ -32,7 +32,6 @@ impl Direction {
     #[inline]
     pub(super) fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
         Room {
-            tail: &self.published.0.tail,
             head: &self.head.0,
             looked: &self.receiver.0.looked,
             armed: &self.armed_room.0,
@@ -73,6 +72,9 @@ pub(super) struct ReceiverWords {
     pub(super) mark: AtomicU64,
     /// The head at which the receiver last looked whether a sender sleeps.
     pub(super) looked: AtomicU64,
+    /// A tail that the receiver has seen, and the base that goes with it: it need not look at the sender's line while there is more before that.
+    pub(super) tail_seen: AtomicU64,
+    pub(super) base_seen: AtomicU64,
 }
 
 /// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".

@@ -63,7 +63,7 @@ fn loom_a_sender_that_sleeps_is_rung_when_half_the_ring_is_free() {
                 thread::yield_now();
                 continue;
             }
-            if shared.space().free(head, head + 1) == Some(true) && shared.space().knock() {
+            if shared.space().free(head, head + 1, tail) == Some(true) && shared.space().knock() {
                 shared.room_rung.fetch_add(1, Ordering::Release);
             }
             head += 1;
@@ -101,13 +101,17 @@ fn loom_a_ring_begins_again_only_when_it_is_empty() {
         };
         let mut head = 0;
         while head < 3 {
-            if shared.tail.load(Ordering::Acquire) == head {
+            let tail = shared.tail.load(Ordering::Acquire);
+            if tail == head {
                 thread::yield_now();
                 continue;
             }
             let base = shared.base.load(Ordering::Relaxed);
             assert_eq!(shared.read(head - base), head);
-            shared.space().free(head, head + 1).expect("no handler");
+            shared
+                .space()
+                .free(head, head + 1, tail)
+                .expect("no handler");
             head += 1;
         }
         sender.join().expect("no panic");
@@ -126,7 +130,7 @@ fn loom_an_acknowledged_ring_is_empty() {
             let (shared, acknowledged) = (shared.clone(), acknowledged.clone());
             thread::spawn(move || {
                 assert_eq!(shared.read(0), 7);
-                shared.space().free(0, 1).expect("no handler");
+                shared.space().free(0, 1, 1).expect("no handler");
                 acknowledged.store(1, Ordering::Release);
             })
         };
@@ -200,7 +204,6 @@ impl Shared {
 
     fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
         Room {
-            tail: &self.tail,
             head: &self.head,
             looked: &self.looked,
             armed: &self.armed_room,

@@ -60,13 +60,14 @@ impl Rx<'_> {
     /// As [`Rx::available`].
     #[inline]
     pub fn peek(&self, at: u64, into: &mut [u8]) -> Result<usize, Corrupt> {
-        let there = match self.behind(at) {
-            Err(Corrupt) if self.was_taken(at) => 0,
-            result => result?,
+        let (there, base) = match self.seen(at, into.len()) {
+            Some(seen) => seen,
+            None => match self.look(at) {
+                Err(Corrupt) if self.was_taken(at) => (0, 0),
+                result => result?,
+            },
         };
         let n = there.min(into.len());
-        // The tail was acquired, and with it the base that goes with these bytes. It does not change before they are taken.
-        let base = self.words().published.0.base.load(Ordering::Relaxed);
         if let Some(into) = into.get_mut(..n) {
             self.stream
                 .copy_out(self.index, at.wrapping_sub(base), into);
@@ -78,7 +79,8 @@ impl Rx<'_> {
     /// from `head` in between, and what was copied must be copied again.
     #[inline]
     pub fn take(&self, head: u64, at: u64) -> (bool, bool) {
-        match self.words().space().free(head, at) {
+        let tail = self.words().receiver.0.tail_seen.load(Ordering::Relaxed);
+        match self.words().space().free(head, at, tail) {
             Some(wake) => {
                 if self.stream.overtaken.load(Ordering::Relaxed) != 0 {
                     self.stream.overtaken.store(0, Ordering::Relaxed);
@@ -225,6 +227,50 @@ impl Rx<'_> {
         } else {
             Ok(n as usize)
         }
+    }
+
+    /// How many bytes there are after `at` for all that was seen before, and where they lie; `None` if that is not enough.
+    #[inline]
+    fn seen(&self, at: u64, wanted: usize) -> Option<(usize, u64)> {
+        let words = &self.words().receiver.0;
+        // A handler may have taken more than what an older look had seen: then this wraps.
+        let n = words.tail_seen.load(Ordering::Acquire).wrapping_sub(at);
+        let enough = (wanted.max(1) as u64..=RING as u64).contains(&n);
+        enough.then(|| (n as usize, words.base_seen.load(Ordering::Relaxed)))
+    }
+
+    /// The same by a look at the sender's line, which is remembered.
+    #[inline]
+    fn look(&self, at: u64) -> Result<(usize, u64), Corrupt> {
+        let published = &self.words().published.0;
+        let n = self.behind(at)?;
+        // The tail was acquired, and with it the base that goes with these bytes. It does not change before they are taken.
+        let base = published.base.load(Ordering::Relaxed);
+        let words = &self.words().receiver.0;
+        // In this order: a handler between the two leaves a later base with an earlier tail only if it has taken up to that tail.
+        words.base_seen.store(base, Ordering::Relaxed);
+        words
+            .tail_seen
+            .store(at.wrapping_add(n as u64), Ordering::Release);
+        Ok((n, base))
+    }
+
+    /// Whether there is something for all that was seen before, without a look at the sender's line.
+    #[inline]
+    pub fn has_seen_bytes(&self) -> bool {
+        self.seen(self.head(), 1).is_some()
+    }
+
+    /// Whether there is something, by the cheapest look that tells.
+    ///
+    /// # Errors
+    /// As [`Rx::available`].
+    #[inline]
+    pub fn has_bytes(&self) -> Result<bool, Corrupt> {
+        if self.has_seen_bytes() {
+            return Ok(true);
+        }
+        Ok(self.available()? != 0)
     }
 
     /// Whether the head lies after `at` by now.

@@ -60,7 +60,6 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
 /// than three quarters lie between that and the tail. As at most a quarter was taken without a fence, more than half the ring is
 /// full. So it is woken when half the ring is free, at the latest, and mostly at a quarter.
 pub(super) struct Room<'a, C, W> {
-    pub(super) tail: &'a C,
     pub(super) head: &'a C,
     pub(super) looked: &'a C,
     pub(super) armed: &'a W,
@@ -69,15 +68,15 @@ pub(super) struct Room<'a, C, W> {
 }
 
 impl<C: Count, W: Word> Room<'_, C, W> {
-    /// Receiver: moves the head on, and says whether a sender wants to be woken; `None` if a signal handler moved it from `head`.
+    /// Receiver: moves the head on, and says whether a sender wants to be woken; `None` if a signal handler moved it from `head`. `tail` is one that it
+    /// has seen.
     #[inline]
-    pub(super) fn free(&self, head: u64, at: u64) -> Option<bool> {
+    pub(super) fn free(&self, head: u64, at: u64, tail: u64) -> Option<bool> {
         // Release, so that the sender overwrites only what has been read.
         if !self.head.exchange_here(head, at) {
             return None;
         }
         // An older tail makes `full` and `left` too small. Then the look is not needed, or `looked` sees to it.
-        let tail = self.tail.load(Ordering::Relaxed);
         let (full, left) = (tail.wrapping_sub(head), tail.wrapping_sub(at));
         let unseen = at.wrapping_sub(self.looked.load(Ordering::Relaxed));
         let quarter = self.len / 4;
