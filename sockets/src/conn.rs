@@ -24,6 +24,8 @@ use crate::{handover, ready, share, stat, table};
 pub struct Conn {
     path: AtomicU32,
     nonblocking: AtomicBool,
+    /// `O_ASYNC`.
+    signals: AtomicBool,
     opener: AtomicBool,
     /// Which of several connections, one after the other, this is.
     generation: AtomicU32,
@@ -115,6 +117,7 @@ impl Conn {
         Self {
             path: AtomicU32::new(YOUNG),
             nonblocking: AtomicBool::new(false),
+            signals: AtomicBool::new(false),
             opener: AtomicBool::new(false),
             generation: AtomicU32::new(0),
             refs: AtomicU32::new(0),
@@ -170,6 +173,7 @@ impl Conn {
         self.lent.store(false, Ordering::Relaxed);
         self.nonblocking
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
+        self.signals.store(false, Ordering::Relaxed);
         for count in [
             &self.native_in,
             &self.native_out,
@@ -337,6 +341,17 @@ impl Conn {
     /// Notes `O_NONBLOCK`.
     pub fn set_nonblocking(&self, on: bool) {
         self.nonblocking.store(on, Ordering::Relaxed);
+    }
+
+    /// Whether the program waits for signals: `O_ASYNC`.
+    #[inline]
+    pub fn signals(&self) -> bool {
+        self.signals.load(Ordering::Relaxed)
+    }
+
+    /// Notes `O_ASYNC`.
+    pub fn set_signals(&self, on: bool) {
+        self.signals.store(on, Ordering::Relaxed);
     }
 
     /// Notes `TCP_NODELAY`; true if that is all there is to do, because the connection needs it set.

@@ -7,7 +7,7 @@ use sys::hidden;
 use sys::stream::closes_on_exec;
 
 use crate::conn::{Conn, Way};
-use crate::flow::{SEND, Stop};
+use crate::flow::{RECEIVE, SEND, Stop, Take};
 use crate::handover::go_back;
 use crate::reason::Reason;
 use crate::{epoll, share, table};
@@ -145,16 +145,131 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
     Ok(on_ring && !reading)
 }
 
-/// What `FIONREAD` says of a connection with rings; `None` where the kernel's figure is right.
-pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>) -> Option<i32> {
-    let _ = fd.as_raw_fd();
-    let turn = conn.turn(fd, crate::flow::RECEIVE)?;
+/// What `FIONREAD` says of a connection with rings, where the kernel says `kernels`; `None` where that is right.
+pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> Option<i32> {
+    let turn = conn.turn(fd, RECEIVE)?;
     if !turn.receives_on_ring() {
         return None;
     }
-    turn.available()
-        .ok()
-        .map(|n| i32::try_from(n).unwrap_or(i32::MAX))
+    let on_tcp = match turn.doorbells(&conn.tcp(fd)) {
+        Ok(Some(doorbells)) => u64::try_from(kernels).ok()?.saturating_sub(doorbells),
+        Ok(None) | Err(_) => 0,
+    };
+    let there = turn.available().ok()? as u64 + on_tcp;
+    Some(i32::try_from(there).unwrap_or(i32::MAX))
+}
+
+/// What `SIOCATMARK` says; `None` if the kernel's answer is right.
+pub fn at_mark(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
+    let turn = conn.turn(fd, RECEIVE)?;
+    if !turn.receives_on_ring() || turn.stream().rx().to_tcp().is_none() {
+        return None;
+    }
+    if turn.available() != Ok(0) {
+        return Some(false);
+    }
+    // To the kernel doorbells lie before the mark.
+    let _ = turn.receive(&conn.tcp(fd), &mut [], Take::Skip(0));
+    None
+}
+
+/// What `SIOCOUTQ` says of a connection with rings, where the kernel says `kernels`: to it doorbells count.
+pub fn unread_bytes(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> i32 {
+    let Some(turn) = conn.turn(fd, SEND) else {
+        return kernels;
+    };
+    let unread = i32::try_from(turn.unread()).unwrap_or(i32::MAX);
+    if turn.sends_on_ring() {
+        unread
+    } else {
+        kernels.saturating_add(unread)
+    }
+}
+
+/// Goes over to TCP for good with what this end sends, so that the kernel can be given what only TCP can carry.
+///
+/// # Errors
+/// As `send`.
+pub fn leave_ring(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> Result<(), Errno> {
+    conn.stay_on_tcp(reason);
+    if !conn.is_mapped() {
+        return Ok(());
+    }
+    let tcp = conn.tcp(fd);
+    let errno_of = |stop| match stop {
+        Stop::Failed(errno) => errno,
+        Stop::Again => Errno::AGAIN,
+        Stop::End => Errno::PIPE,
+    };
+    let Some(turn) = conn.turn(fd, SEND) else {
+        return Err(Errno::BADF);
+    };
+    if turn.finished() {
+        // The kernel does not know.
+        return Err(Errno::PIPE);
+    }
+    if reason == Reason::Urgent {
+        // Before any urgent byte: from now on the receiver counts otherwise.
+        turn.stream().tx().mark();
+    }
+    if turn.sends_on_ring() || conn.is_quiet(Way::Out) {
+        turn.renounce_ring(&tcp).map_err(errno_of)?;
+    }
+    while turn.owes_back() {
+        if !turn.serve_back(&tcp).map_err(errno_of)? {
+            return Err(Errno::AGAIN);
+        }
+    }
+    Ok(())
+}
+
+/// The program is about to dissolve the connection of a socket that it keeps (`connect` to `AF_UNSPEC`), which the kernel tells as a reset.
+pub fn before_disconnect(fd: BorrowedFd<'_>) {
+    let Some(conn) = table::known(fd.as_raw_fd()).filter(|_| share::is_home()) else {
+        return;
+    };
+    let linger = sys::socket::linger(fd);
+    let nodelay = conn.nodelay();
+    let mut last = false;
+    table::for_each(|other, of| {
+        if std::ptr::eq(of, conn) {
+            last |= table::remove(other).is_some();
+        }
+    });
+    if last {
+        sys::socket::reset_on_close(fd);
+        conn.close(fd);
+        sys::socket::set_linger(fd, linger);
+    }
+    if let Some(on) = nodelay {
+        sys::socket::set_nodelay(fd, on);
+    }
+}
+
+/// Has the peer ring for what it sends next, because the program waits for a signal (`O_ASYNC`).
+#[cold]
+pub fn ask_for_signal(conn: &Conn, fd: BorrowedFd<'_>) {
+    if conn.is_mapped()
+        && let Some(turn) = conn.turn(fd, RECEIVE)
+    {
+        // What is wrong with the connection the next call tells.
+        let _ = turn.arm_receive(&conn.tcp(fd));
+    }
+}
+
+/// The state that TCP would have without rings, where it is told otherwise: an end that was said in memory.
+pub fn told_state(conn: &Conn, fd: BorrowedFd<'_>, kernels: u8) -> u8 {
+    if !conn.is_mapped() || kernels != ESTABLISHED {
+        return kernels;
+    }
+    let ours = conn.turn(fd, SEND).is_some_and(|turn| turn.finished());
+    let theirs = (conn.turn(fd, RECEIVE)).is_some_and(|turn| turn.peer_finished());
+    match (ours, theirs) {
+        (false, false) => kernels,
+        (true, false) => FIN_WAIT2,
+        (false, true) => CLOSE_WAIT,
+        (true, true) => CLOSE,
+    }
 }
 
 /// How many bytes a send would take now without waiting, at least; `None` if that direction is on TCP.
@@ -165,6 +280,12 @@ pub fn room(conn: &Conn, fd: BorrowedFd<'_>) -> Option<usize> {
     }
     turn.stream().tx().room(1).ok()
 }
+
+// The kernel's numbers of TCP's states.
+const ESTABLISHED: u8 = 1;
+const FIN_WAIT2: u8 = 5;
+const CLOSE: u8 = 7;
+const CLOSE_WAIT: u8 = 8;
 
 const SHUT_RD: i32 = 0;
 const SHUT_WR: i32 = 1;

@@ -327,7 +327,7 @@ impl Flow {
         loop {
             let limit = match back_at(rx) {
                 None => scratch.len(),
-                Some(end) => usize::try_from(end.saturating_sub(kernel.taken()?))
+                Some(end) => usize::try_from(end.saturating_sub(self.taken(kernel)?))
                     .unwrap_or(usize::MAX)
                     .min(scratch.len()),
             };
@@ -346,7 +346,7 @@ impl Flow {
                     self.took_bell.store(1, Ordering::Relaxed);
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
                     if let Some(end) = back_at(rx) {
-                        let beyond = usize::try_from(kernel.taken()?.saturating_sub(end))
+                        let beyond = usize::try_from(self.taken(kernel)?.saturating_sub(end))
                             .unwrap_or(usize::MAX)
                             .min(n);
                         if let Some(bytes) = scratch.get(n - beyond..n) {
@@ -398,11 +398,37 @@ impl Flow {
         let rx = self.stream.rx();
         if rx.phase() == BEFORE
             && let Some(end) = rx.to_ring()
-            && kernel.taken()? >= end
+            && self.taken(kernel)? >= end
         {
             rx.set_phase(ON_RING);
         }
         Ok(())
+    }
+
+    /// How much was taken from TCP.
+    fn taken(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
+        if self.stream.rx().mark().is_some() {
+            kernel.taken_past_mark()
+        } else {
+            kernel.taken()
+        }
+    }
+
+    /// How many of the bytes that wait on TCP are doorbells, where the sender has gone back there.
+    ///
+    /// # Errors
+    /// If the kernel does not say how much was taken.
+    pub fn doorbells(&self, kernel: &impl Kernel) -> Result<Option<u64>, Stop> {
+        Ok(match back_at(self.stream.rx()) {
+            Some(end) => Some(end.saturating_sub(self.taken(kernel)?)),
+            None => None,
+        })
+    }
+
+    /// Bytes that the peer has not taken from the ring.
+    pub fn unread(&self) -> u64 {
+        let tx = self.stream.tx();
+        tx.tail().wrapping_sub(tx.read())
     }
 
     /// Whether [`Flow::finish`] has ended the sending direction in memory.
@@ -439,7 +465,7 @@ impl Flow {
         if unread {
             // The kernel tells it, as a reset.
             kernel.reset_on_close();
-        } else if self.sends_on_ring() {
+        } else if self.sends_on_ring() && !kernel.resets_on_close() {
             // Whoever sleeps is woken by the end of the TCP connection.
             self.stream.tx().finish(GONE);
         }
@@ -568,7 +594,7 @@ impl Flow {
             BEFORE
                 if rx
                     .to_ring()
-                    .is_some_and(|at| kernel.taken().is_ok_and(|taken| taken < at)) =>
+                    .is_some_and(|at| self.taken(kernel).is_ok_and(|taken| taken < at)) =>
             {
                 return Err(Stop::Failed(Errno::NOBUFS));
             }
@@ -740,7 +766,8 @@ impl Flow {
     fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
         let mut scratch = [0; 64];
         loop {
-            let left = usize::try_from(end.saturating_sub(kernel.taken()?)).unwrap_or(usize::MAX);
+            let left =
+                usize::try_from(end.saturating_sub(self.taken(kernel)?)).unwrap_or(usize::MAX);
             if left == 0 {
                 self.stream.rx().set_phase(AFTER);
                 return Ok(true);
@@ -769,7 +796,7 @@ impl Flow {
         let before = rx.phase() == BEFORE;
         let mut limit = usize::MAX;
         if before && let Some(end) = rx.to_ring() {
-            limit = match kernel.taken() {
+            limit = match self.taken(kernel) {
                 Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
                 // Ended on both sides, the kernel counts no more: what there is, is there.
                 Err(Errno::NOTCONN) => match kernel.peek(&mut [0]) {
@@ -797,7 +824,7 @@ impl Flow {
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
             let peeked = if take == Take::Peek { n as u64 } else { 0 };
-            let taken = match kernel.taken() {
+            let taken = match self.taken(kernel) {
                 Ok(taken) => taken + peeked,
                 // Ended on both sides, the kernel counts no more. It brought no doorbell with the last bytes, or they came late.
                 Err(Errno::NOTCONN) => end.saturating_add(u64::from(n == 0)),
@@ -822,10 +849,10 @@ impl Flow {
     }
 
     /// What to tell the program of an error on a connection that carried doorbells: a peer that was killed with one of ours unread is
-    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed took the doorbells
-    /// first, so if it is reset it meant that.
+    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is deaf, took the
+    /// doorbells first, so if it is reset it meant that.
     fn reset_means(&self, errno: Errno) -> u32 {
-        let closed = self.stream.rx().finished() & GONE != 0;
+        let closed = self.stream.rx().finished() & GONE != 0 || self.stream.peer_deaf();
         if errno == Errno::CONNRESET && !closed && self.stream.tx().drained() == Ok(true) {
             ENDED
         } else {

@@ -30,6 +30,11 @@ pub trait Kernel {
     /// Has the connection reset when it is closed, as the kernel does where bytes were not read.
     fn reset_on_close(&self);
 
+    /// Whether the program has it reset when it is closed.
+    fn resets_on_close(&self) -> bool {
+        false
+    }
+
     /// `shutdown(SHUT_WR)`.
     fn finish(&self);
 
@@ -44,6 +49,14 @@ pub trait Kernel {
     /// # Errors
     /// The kernel's.
     fn taken(&self) -> Result<u64, Errno>;
+
+    /// As [`Kernel::taken`], where urgent data may be queued: of what lies behind it the kernel does not tell at once.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn taken_past_mark(&self) -> Result<u64, Errno> {
+        self.taken()
+    }
 }
 
 /// A real one.
@@ -72,6 +85,10 @@ impl Kernel for Tcp<'_> {
         sys::socket::reset_on_close(self.fd);
     }
 
+    fn resets_on_close(&self) -> bool {
+        sys::socket::resets_on_close(self.fd)
+    }
+
     fn finish(&self) {
         sys::socket::finish(self.fd);
     }
@@ -82,5 +99,16 @@ impl Kernel for Tcp<'_> {
 
     fn taken(&self) -> Result<u64, Errno> {
         tcp::taken(self.fd)
+    }
+
+    fn taken_past_mark(&self) -> Result<u64, Errno> {
+        if sys::socket::urgent_inline(self.fd) {
+            return self.taken();
+        }
+        // With the option the kernel counts all that is queued, without it up to the mark. It changes nothing else while nobody receives.
+        sys::socket::set_urgent_inline(self.fd, true);
+        let taken = self.taken();
+        sys::socket::set_urgent_inline(self.fd, false);
+        taken
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, openat, readlinkat_raw};
 use rustix::io::{Errno, read};
-use rustix::process::{getpid, getppid, getsid};
+use rustix::process::{getpid, getppid};
 
 /// Who has a socket beside this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ struct Family {
 impl Family {
     fn of_this_process() -> Self {
         let mut family = Self {
-            session: getsid(None).map_or(0, |pid| pid.as_raw_pid()),
+            // 0 for a leader outside of the namespace of process numbers, which rustix's getsid does not expect.
+            session: ids(getpid().as_raw_pid()).map_or(0, |(_, session)| session),
             ancestors: [0; GENERATIONS],
             incomplete: false,
         };

@@ -53,6 +53,36 @@ pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));
 }
 
+/// Whether closing it resets the connection: `SO_LINGER` with no time.
+pub fn resets_on_close(fd: BorrowedFd<'_>) -> bool {
+    linger(fd) == Some(Duration::ZERO)
+}
+
+/// `SO_LINGER`, if it is on.
+pub fn linger(fd: BorrowedFd<'_>) -> Option<Duration> {
+    rustix::net::sockopt::socket_linger(fd).ok().flatten()
+}
+
+/// Sets `SO_LINGER`.
+pub fn set_linger(fd: BorrowedFd<'_>, linger: Option<Duration>) {
+    let _ = set_socket_linger(fd, linger);
+}
+
+/// Whether urgent data stays in the stream (`SO_OOBINLINE`).
+pub fn urgent_inline(fd: BorrowedFd<'_>) -> bool {
+    rustix::net::sockopt::socket_oobinline(fd).unwrap_or(false)
+}
+
+/// Sets `SO_OOBINLINE`.
+pub fn set_urgent_inline(fd: BorrowedFd<'_>, on: bool) {
+    let _ = rustix::net::sockopt::set_socket_oobinline(fd, on);
+}
+
+/// Whether `SO_ZEROCOPY` is set.
+pub fn zero_copies(fd: BorrowedFd<'_>) -> bool {
+    crate::tcp::get::<u32>(fd, libc::SOL_SOCKET, libc::SO_ZEROCOPY).is_ok_and(|on| on != 0)
+}
+
 /// Resets a connection at once, whoever has it.
 pub fn reset_now(fd: BorrowedFd<'_>) {
     if rustix::net::connect_unspec(fd).is_err() {

@@ -6,6 +6,7 @@ use libc::{sockaddr, socklen_t};
 use sockets::conn::Origin;
 use sockets::{ends, table};
 
+use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, connection, keeping_errno};
 use crate::real;
 
@@ -31,6 +32,12 @@ pub unsafe extern "C" fn accept4(
 /// POSIX. Some programs call it again to ask whether it is done.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: the program promises `len` bytes.
+    if unsafe { dissolves(address, len) }
+        && let Some(borrowed) = borrow(fd)
+    {
+        keeping_errno(|| ends::before_disconnect(borrowed));
+    }
     // SAFETY: as above.
     let result = unsafe { real::connect(fd, address, len) };
     keeping_errno(|| {
@@ -41,6 +48,14 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
         }
     });
     result
+}
+
+unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool {
+    let family = size_of::<libc::sa_family_t>();
+    is_memory(address)
+        && (family..=size_of::<libc::sockaddr_storage>()).contains(&(len as usize))
+        // SAFETY: by the caller's contract, so much is there.
+        && i32::from(unsafe { (&raw const (*address).sa_family).read_unaligned() }) == libc::AF_UNSPEC
 }
 
 /// POSIX.

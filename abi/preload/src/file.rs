@@ -8,7 +8,7 @@ use sockets::conn::Conn;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
-use crate::outcome::{Outcome, checked, connection, errno};
+use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
 use crate::real;
 
 /// Linux. To a connection with rings; from anything else the kernel does it.
@@ -25,7 +25,10 @@ pub unsafe extern "C" fn sendfile(
         let from = match &given {
             Some(offset) => **offset,
             // SAFETY: asks where the file is.
-            None => checked(unsafe { libc::lseek(input, 0, libc::SEEK_CUR) } as ssize_t)? as off_t,
+            None => match checked(unsafe { libc::lseek(input, 0, libc::SEEK_CUR) } as ssize_t) {
+                Err(Errno::SPIPE) => return Err(Errno::INVAL),
+                at => at? as off_t,
+            },
         };
         let sent = send_from(conn, out, input, from, count)?;
         match given {
@@ -66,13 +69,16 @@ pub unsafe extern "C" fn splice(
     let patient = flags & libc::SPLICE_F_NONBLOCK == 0;
     let outcome = if !input_offset.is_null() || !out_offset.is_null() {
         Outcome::NotOurs
-    } else if is_mapped(input) {
+    } else if is_mapped(input) && is_pipe(out) {
         by_hand(input, |conn| from_socket(conn, input, out, len, patient))
-    } else {
+    } else if is_mapped(out) && is_pipe(input) {
         by_hand(out, |conn| to_socket(conn, input, out, len, patient))
+    } else {
+        // Among others what the kernel refuses, for neither is a pipe.
+        Outcome::NotOurs
     };
-    // SAFETY: the program's own call.
     outcome.or(|| {
+        // SAFETY: the program's own call.
         native_out(out, || unsafe {
             real::splice(input, input_offset, out, out_offset, len, flags)
         })
@@ -81,6 +87,16 @@ pub unsafe extern "C" fn splice(
 
 fn is_mapped(fd: c_int) -> bool {
     connection(fd).is_some_and(|(conn, _)| conn.is_mapped())
+}
+
+fn is_pipe(fd: c_int) -> bool {
+    keeping_errno(|| {
+        // SAFETY: zeros are a valid stat.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: room for one.
+        let known = unsafe { libc::fstat(fd, &raw mut stat) } == 0;
+        known && stat.st_mode & libc::S_IFMT == libc::S_IFIFO
+    })
 }
 
 fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcome<usize> {

@@ -12,7 +12,10 @@
 )]
 #![cfg_attr(
     test,
-    allow(dead_code, reason = "C calls these, and a test program must not find them by name")
+    allow(
+        dead_code,
+        reason = "C calls these, and a test program must not find them by name"
+    )
 )]
 #![allow(
     unreachable_pub,

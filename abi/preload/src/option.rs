@@ -4,9 +4,11 @@ use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::socklen_t;
 use sockets::ends;
+use sockets::reason::Reason;
 use sys::errno::Errno;
 use sys::hidden;
 
+use crate::buffers::is_memory;
 use crate::outcome::{borrow, connection, fail, keeping_errno};
 use crate::real;
 
@@ -41,7 +43,11 @@ fn control(
     if result >= 0 {
         match command {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => return ends::duplicated(fd, result),
-            libc::F_SETFL => note_nonblocking(fd, argument.addr() as c_int & libc::O_NONBLOCK != 0),
+            libc::F_SETFL => {
+                let flags = argument.addr() as c_int;
+                note_nonblocking(fd, flags & libc::O_NONBLOCK != 0);
+                note_signals(fd, flags & libc::O_ASYNC != 0);
+            }
             libc::F_SETFD => keeping_errno(|| {
                 ends::set_inherited(fd, argument.addr() as c_int & libc::FD_CLOEXEC == 0)
             }),
@@ -54,6 +60,16 @@ fn control(
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if request == SIOCATMARK
+        && is_memory(argument)
+        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
+        && conn.is_mapped()
+        && let Some(at) = keeping_errno(|| ends::at_mark(conn, borrowed))
+    {
+        // SAFETY: the program's pointer to an int.
+        unsafe { argument.cast::<c_int>().write_unaligned(at.into()) };
+        return 0;
+    }
     // SAFETY: as above.
     let result = unsafe { real::ioctl(fd, request, argument) };
     if result < 0 {
@@ -64,12 +80,23 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             // SAFETY: the kernel has just read an int there.
             note_nonblocking(fd, unsafe { argument.cast::<c_int>().read() } != 0);
         }
-        libc::FIONREAD => {
-            if let Some((conn, borrowed)) = connection(fd)
-                && let Some(bytes) = keeping_errno(|| ends::readable_bytes(conn, borrowed))
+        libc::FIOASYNC => {
+            // SAFETY: as above.
+            note_signals(fd, unsafe { argument.cast::<c_int>().read() } != 0);
+        }
+        libc::FIONREAD | libc::TIOCOUTQ => {
+            if let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
+                && conn.is_mapped()
             {
                 // SAFETY: the kernel has just written an int there.
-                unsafe { argument.cast::<c_int>().write(bytes) };
+                let count = unsafe { &mut *argument.cast::<c_int>() };
+                keeping_errno(|| {
+                    *count = if request == libc::FIONREAD {
+                        ends::readable_bytes(conn, borrowed, *count).unwrap_or(*count)
+                    } else {
+                        ends::unread_bytes(conn, borrowed, *count)
+                    };
+                });
             }
         }
         libc::FIOCLEX | libc::FIONCLEX => {
@@ -105,7 +132,7 @@ pub unsafe extern "C" fn setsockopt(
     let result = unsafe { real::setsockopt(fd, level, name, value, len) };
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
-        && let Some((conn, _)) = borrow(fd).and(connection(fd))
+        && let Some((conn, _)) = borrow(fd).and_then(|_| connection(fd))
     {
         // SAFETY: the kernel has just read an int there.
         let bytes = unsafe { value.cast::<c_int>().read_unaligned() };
@@ -126,6 +153,16 @@ pub unsafe extern "C" fn getsockopt(
     // SAFETY: as above.
     let result = unsafe { real::getsockopt(fd, level, name, value, len) };
     if result == 0
+        && (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
+        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
+        // SAFETY: the kernel has just written there how much it wrote.
+        && unsafe { len.read() } > 0
+    {
+        // SAFETY: the kernel has just written at least one byte there: the state is the first.
+        let state = unsafe { &mut *value.cast::<u8>() };
+        *state = keeping_errno(|| ends::told_state(conn, borrowed, *state));
+    }
+    if result == 0
         && (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
         && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.nodelay())
         // SAFETY: the kernel has just written there how much it wrote.
@@ -137,8 +174,24 @@ pub unsafe extern "C" fn getsockopt(
     result
 }
 
+fn note_signals(fd: c_int, on: bool) {
+    keeping_errno(|| {
+        let Some((conn, borrowed)) = connection(fd) else {
+            return;
+        };
+        conn.set_signals(on);
+        if on {
+            conn.stay_on_tcp(Reason::Option);
+            ends::ask_for_signal(conn, borrowed);
+        }
+    });
+}
+
 fn note_nonblocking(fd: c_int, on: bool) {
     if let Some((conn, _)) = keeping_errno(|| connection(fd)) {
         conn.set_nonblocking(on);
     }
 }
+
+/// `linux/sockios.h`.
+const SIOCATMARK: c_ulong = 0x8905;

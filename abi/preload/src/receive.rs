@@ -2,48 +2,76 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::IoSliceMut;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use sockets::conn::Conn;
+use sockets::ends;
 use sockets::io::{self, Receive};
+use sys::errno::Errno;
 
-use crate::buffers;
-use crate::outcome::{Outcome, checked, connection, keeping_errno};
+use crate::buffers::{self, Asked, is_memory};
+use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
 use crate::{pass, real};
 
-/// What we understand of the flags; with others a call goes to the kernel.
-const FLAGS: c_int = libc::MSG_DONTWAIT
-    | libc::MSG_PEEK
-    | libc::MSG_WAITALL
-    | libc::MSG_TRUNC
-    | libc::MSG_NOSIGNAL
-    | libc::MSG_CMSG_CLOEXEC;
+/// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
+const BESIDE: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
 
 #[inline]
 fn receive(
     fd: c_int,
     into: &mut [IoSliceMut<'_>],
+    asked: Asked,
     flags: c_int,
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
         return Outcome::NotOurs;
     };
-    if flags & !FLAGS != 0 {
+    if flags & BESIDE != 0 {
         return Outcome::NotOurs;
     }
     let how = Receive {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
         peek: flags & libc::MSG_PEEK != 0,
         wait_all: flags & libc::MSG_WAITALL != 0,
-        skip: (flags & libc::MSG_TRUNC != 0 && flags & libc::MSG_PEEK == 0)
-            .then(|| into.iter().map(|room| room.len()).sum()),
+        skip: (flags & libc::MSG_TRUNC != 0 && flags & libc::MSG_PEEK == 0).then_some(asked.len),
     };
+    if (asked.len == 0 || asked.fault) && how.skip.is_none_or(|len| len == 0) && conn.is_mapped() {
+        let nothing = into.iter().all(|room| room.is_empty());
+        if nothing {
+            return wait_only(conn, borrowed, asked, how);
+        }
+    }
     let mut native = native;
-    io::receive(conn, borrowed, into, how, |more| {
+    let received = io::receive(conn, borrowed, into, how, |more| {
         // The attempts before one that succeeds leave no trace.
         keeping_errno(|| checked(native(flags | more)))
-    })
-    .into()
+    });
+    if conn.signals() {
+        ends::ask_for_signal(conn, borrowed);
+    }
+    received.into()
+}
+
+/// There is nowhere to receive into: the kernel waits all the same, and looks at the buffer when there is something.
+#[cold]
+fn wait_only(conn: &Conn, fd: BorrowedFd<'_>, asked: Asked, how: Receive) -> Outcome<usize> {
+    let mut scratch = [0];
+    let how = Receive {
+        dont_wait: how.dont_wait,
+        peek: true,
+        ..Receive::default()
+    };
+    let there = io::receive(conn, fd, &mut [IoSliceMut::new(&mut scratch)], how, |_| {
+        Err(Errno::AGAIN)
+    });
+    match there {
+        Ok(1..) if asked.fault => Outcome::Failed(Errno::FAULT),
+        Ok(_) => Outcome::Done(0),
+        Err(errno) => Outcome::Failed(errno),
+    }
 }
 
 /// POSIX.
@@ -57,16 +85,21 @@ pub unsafe extern "C" fn recv(
     // SAFETY: the program's buffer and its own promise, here and below.
     unsafe {
         let native = |flags| real::recv(fd, buffer, len, flags);
-        receive(fd, &mut [buffers::room(buffer, len)], flags, native).or(|| native(flags))
+        let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
+        receive(fd, &mut [room], asked, flags, native).or(|| native(flags))
     }
 }
 
-/// POSIX.
+/// POSIX. No bytes are none, whatever has come: the kernel does not look at the socket.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        receive(fd, &mut [buffers::room(buffer, len)], 0, |flags| {
+        if len == 0 {
+            return real::read(fd, buffer, len);
+        }
+        let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
+        receive(fd, &mut [room], asked, 0, |flags| {
             real::recv(fd, buffer, len, flags)
         })
         .or(|| real::read(fd, buffer, len))
@@ -86,12 +119,11 @@ pub unsafe extern "C" fn recvfrom(
     // SAFETY: as above.
     unsafe {
         let native = |flags| real::recvfrom(fd, buffer, len, flags, address, address_len);
-        let outcome = receive(fd, &mut [buffers::room(buffer, len)], flags, native);
-        if let (Outcome::Done(_), false) = (outcome, address.is_null())
-            && let Some(address_len) = address_len.as_mut()
-        {
+        let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
+        let outcome = receive(fd, &mut [room], asked, flags, native);
+        if matches!(outcome, Outcome::Done(_)) && !address.is_null() && is_memory(address_len) {
             // A stream's sender is whom one is connected to: the kernel leaves the address alone and says so.
-            *address_len = 0;
+            address_len.write(0);
         }
         outcome.or(|| native(flags))
     }
@@ -101,20 +133,27 @@ pub unsafe extern "C" fn recvfrom(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
+    unsafe { scatter(fd, buffers, count, 0).or(|| real::readv(fd, buffers, count)) }
+}
+
+unsafe fn scatter(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -> Outcome<usize> {
+    let Ok(count) = usize::try_from(count) else {
+        return Outcome::NotOurs;
+    };
+    // SAFETY: as above.
     unsafe {
-        let Some(rooms) = usize::try_from(count)
-            .ok()
-            .and_then(|count| buffers::rooms(buffers, count))
-        else {
-            return real::readv(fd, buffers, count);
-        };
-        receive(fd, rooms, 0, |flags| {
-            let mut message: msghdr = std::mem::zeroed();
-            message.msg_iov = buffers.cast_mut();
-            message.msg_iovlen = count as usize;
-            real::recvmsg(fd, &raw mut message, flags)
+        buffers::with_rooms(buffers, count, |rooms, asked| {
+            if asked.len == 0 {
+                return Outcome::NotOurs;
+            }
+            receive(fd, rooms, asked, flags, |flags| {
+                let mut message: msghdr = std::mem::zeroed();
+                message.msg_iov = buffers.cast_mut();
+                message.msg_iovlen = count;
+                real::recvmsg(fd, &raw mut message, flags)
+            })
         })
-        .or(|| real::readv(fd, buffers, count))
+        .unwrap_or(Outcome::NotOurs)
     }
 }
 
@@ -129,11 +168,37 @@ pub unsafe extern "C" fn preadv2(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        if offset == -1 && flags == 0 {
-            return readv(fd, buffers, count);
+        let native = || real::preadv2(fd, buffers, count, offset, flags);
+        match message_flags(offset, flags) {
+            Some(flags) => scatter(fd, buffers, count, flags).or(native),
+            None => native(),
         }
-        real::preadv2(fd, buffers, count, offset, flags)
     }
+}
+
+/// glibc, for large files; the same on 64 bits.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn preadv64v2(
+    fd: c_int,
+    buffers: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { preadv2(fd, buffers, count, offset, flags) }
+}
+
+/// What `preadv2` and `pwritev2` mean on a socket, as flags of a message; `None` for what the kernel refuses.
+#[inline]
+pub(crate) fn message_flags(offset: off_t, flags: c_int) -> Option<c_int> {
+    let known =
+        libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_NOWAIT | libc::RWF_APPEND;
+    (offset == -1 && flags & !known == 0).then_some(if flags & libc::RWF_NOWAIT == 0 {
+        0
+    } else {
+        libc::MSG_DONTWAIT
+    })
 }
 
 /// POSIX.
@@ -141,6 +206,7 @@ pub unsafe extern "C" fn preadv2(
 pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
+        let header = message;
         let native = |flags| {
             let received = real::recvmsg(fd, message, flags);
             if received >= 0 {
@@ -148,21 +214,24 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             }
             received
         };
-        let Some(header) = message.as_mut() else {
+        if !is_memory(message) {
             return native(flags);
-        };
-        let Some(rooms) = buffers::rooms(header.msg_iov, header.msg_iovlen) else {
-            return native(flags);
-        };
+        }
+        let header = &mut *header;
         let Some((conn, _)) = connection(fd) else {
             return native(flags);
         };
         let mapped = conn.is_mapped();
-        let outcome = receive(fd, rooms, flags, native);
+        let outcome = buffers::with_rooms(header.msg_iov, header.msg_iovlen, |rooms, asked| {
+            receive(fd, rooms, asked, flags, native)
+        });
+        let Some(outcome) = outcome else {
+            return native(flags);
+        };
         if let (Outcome::Done(_), true) = (outcome, mapped) {
             header.msg_namelen = 0;
             header.msg_controllen = 0;
-            header.msg_flags = 0;
+            header.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
         }
         outcome.or(|| native(flags))
     }
@@ -238,15 +307,25 @@ pub unsafe extern "C" fn recvmmsg(
             received
         };
     }
+    if !timeout.is_null() && !is_memory(timeout) {
+        return fail(Errno::FAULT) as c_int;
+    }
     // SAFETY: the program's pointer, or null.
-    let limit = unsafe { timeout.as_ref() }
-        .map(|limit| std::time::Duration::new(limit.tv_sec.unsigned_abs(), limit.tv_nsec as u32));
-    let begun = std::time::Instant::now();
+    let limit = match unsafe { timeout.as_ref() }.map(duration) {
+        Some(None) => return fail(Errno::INVAL) as c_int,
+        limit => limit.flatten(),
+    };
+    let begun = Instant::now();
+    let left = || limit.map(|limit| limit.saturating_sub(begun.elapsed()));
     let mut flags_now = flags & !libc::MSG_WAITFORONE;
     let mut done = 0;
     while done < count.min(crate::send::MESSAGES_MAX) {
+        let message = messages.wrapping_add(done as usize);
+        if !is_memory(message) {
+            return fail(Errno::FAULT) as c_int;
+        }
         // SAFETY: the program promises `count` messages.
-        let message = unsafe { &mut *messages.add(done as usize) };
+        let message = unsafe { &mut *message };
         // SAFETY: as above.
         let received = unsafe { recvmsg(fd, &raw mut message.msg_hdr, flags_now) };
         let Ok(received) = u32::try_from(received) else {
@@ -257,9 +336,23 @@ pub unsafe extern "C" fn recvmmsg(
         if flags & libc::MSG_WAITFORONE != 0 {
             flags_now |= libc::MSG_DONTWAIT;
         }
-        if received == 0 || limit.is_some_and(|limit| begun.elapsed() >= limit) {
-            break;
+        if let Some(left) = left() {
+            // SAFETY: the program's pointer: there is a limit only if there is one.
+            unsafe {
+                (*timeout).tv_sec = left.as_secs().cast_signed();
+                (*timeout).tv_nsec = left.subsec_nanos().into();
+            }
+            if left.is_zero() {
+                break;
+            }
         }
     }
     done.cast_signed()
+}
+
+fn duration(time: &libc::timespec) -> Option<Duration> {
+    let nanos = u32::try_from(time.tv_nsec)
+        .ok()
+        .filter(|n| *n < 1_000_000_000)?;
+    Some(Duration::new(time.tv_sec.try_into().ok()?, nanos))
 }

@@ -2,35 +2,44 @@
 
 use std::ffi::{c_int, c_void};
 use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
 
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
-use sockets::io;
+use sockets::conn::{Conn, Way};
+use sockets::reason::Reason;
+use sockets::{ends, io};
 use sys::errno::Errno;
 
-use crate::buffers;
-use crate::outcome::{Outcome, checked, connection};
+use crate::buffers::{self, Asked, is_memory};
+use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
+use crate::receive::message_flags;
 use crate::{pass, real};
 
-/// What we understand of the flags; with others a call goes to the kernel. `MSG_MORE` promises more soon, and nothing is held back anyway.
-const FLAGS: c_int =
-    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | libc::MSG_CONFIRM;
+/// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
+const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
 
 #[inline]
 fn send_pieces(
     fd: c_int,
     pieces: &[IoSlice<'_>],
+    asked: Asked,
     flags: c_int,
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
         return Outcome::NotOurs;
     };
-    if flags & !FLAGS != 0 {
-        return Outcome::NotOurs;
-    }
     let mut native = native;
+    if flags & ONLY_TCP != 0
+        && let Some(reason) = why_tcp(borrowed, flags)
+    {
+        return match ends::leave_ring(conn, borrowed, reason) {
+            Ok(()) => on_tcp(conn, || native(flags)),
+            Err(errno) => Outcome::Failed(errno),
+        };
+    }
     let mut by_kernel = false;
-    let result = io::send(
+    let mut result = io::send(
         conn,
         borrowed,
         pieces,
@@ -40,9 +49,32 @@ fn send_pieces(
             checked(native(flags | more))
         },
     );
+    if asked.fault && result == Ok(0) {
+        result = Err(Errno::FAULT);
+    }
     if result == Err(Errno::PIPE) && !by_kernel && flags & libc::MSG_NOSIGNAL == 0 {
         // SAFETY: signals the calling thread, as the kernel does.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+    }
+    result.into()
+}
+
+/// Why a call with such flags must go to the kernel, if it must.
+#[cold]
+fn why_tcp(fd: BorrowedFd<'_>, flags: c_int) -> Option<Reason> {
+    if flags & libc::MSG_OOB != 0 {
+        return Some(Reason::Urgent);
+    }
+    // Without the option the flag means nothing. On a connection `MSG_FASTOPEN` is an error.
+    (flags & libc::MSG_FASTOPEN != 0 || sys::socket::zero_copies(fd)).then_some(Reason::Option)
+}
+
+/// A call of the kernel's on a direction that has left the ring.
+#[cold]
+fn on_tcp(conn: &Conn, native: impl FnOnce() -> ssize_t) -> Outcome<usize> {
+    let result = checked(native());
+    if let Ok(sent) = result {
+        conn.count(Way::Out, sent);
     }
     result.into()
 }
@@ -58,7 +90,8 @@ pub unsafe extern "C" fn send(
     // SAFETY: the program's buffer and its own promise, here and below.
     unsafe {
         let native = |flags| real::send(fd, buffer, len, flags);
-        send_pieces(fd, &[buffers::bytes(buffer, len)], flags, native).or(|| native(flags))
+        let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
+        send_pieces(fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
 }
 
@@ -67,7 +100,8 @@ pub unsafe extern "C" fn send(
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        send_pieces(fd, &[buffers::bytes(buffer, len)], 0, |flags| {
+        let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
+        send_pieces(fd, &[bytes], asked, 0, |flags| {
             real::send(fd, buffer, len, flags)
         })
         .or(|| real::write(fd, buffer, len))
@@ -87,7 +121,8 @@ pub unsafe extern "C" fn sendto(
     // SAFETY: as above.
     unsafe {
         let native = |flags| real::sendto(fd, buffer, len, flags, address, address_len);
-        send_pieces(fd, &[buffers::bytes(buffer, len)], flags, native).or(|| native(flags))
+        let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
+        send_pieces(fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
 }
 
@@ -95,20 +130,24 @@ pub unsafe extern "C" fn sendto(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
+    unsafe { gather(fd, buffers, count, 0).or(|| real::writev(fd, buffers, count)) }
+}
+
+unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -> Outcome<usize> {
+    let Ok(count) = usize::try_from(count) else {
+        return Outcome::NotOurs;
+    };
+    // SAFETY: as above.
     unsafe {
-        let Some(pieces) = usize::try_from(count)
-            .ok()
-            .and_then(|count| buffers::pieces(buffers, count))
-        else {
-            return real::writev(fd, buffers, count);
-        };
-        send_pieces(fd, pieces, 0, |flags| {
-            let mut message: msghdr = std::mem::zeroed();
-            message.msg_iov = buffers.cast_mut();
-            message.msg_iovlen = count as usize;
-            real::sendmsg(fd, &raw const message, flags)
+        buffers::with_pieces(buffers, count, |pieces, asked| {
+            send_pieces(fd, pieces, asked, flags, |flags| {
+                let mut message: msghdr = std::mem::zeroed();
+                message.msg_iov = buffers.cast_mut();
+                message.msg_iovlen = count;
+                real::sendmsg(fd, &raw const message, flags)
+            })
         })
-        .or(|| real::writev(fd, buffers, count))
+        .unwrap_or(Outcome::NotOurs)
     }
 }
 
@@ -123,11 +162,25 @@ pub unsafe extern "C" fn pwritev2(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        if offset == -1 && flags == 0 {
-            return writev(fd, buffers, count);
+        let native = || real::pwritev2(fd, buffers, count, offset, flags);
+        match message_flags(offset, flags) {
+            Some(flags) => gather(fd, buffers, count, flags).or(native),
+            None => native(),
         }
-        real::pwritev2(fd, buffers, count, offset, flags)
     }
+}
+
+/// glibc, for large files; the same on 64 bits.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn pwritev64v2(
+    fd: c_int,
+    buffers: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe { pwritev2(fd, buffers, count, offset, flags) }
 }
 
 /// POSIX.
@@ -135,15 +188,39 @@ pub unsafe extern "C" fn pwritev2(
 pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        pass::before_sending(message);
         let native = |flags| real::sendmsg(fd, message, flags);
-        let Some(header) = message.as_ref() else {
+        if !is_memory(message) {
             return native(flags);
-        };
-        let Some(pieces) = buffers::pieces(header.msg_iov, header.msg_iovlen) else {
-            return native(flags);
-        };
-        send_pieces(fd, pieces, flags, native).or(|| native(flags))
+        }
+        pass::before_sending(message);
+        let header = &*message;
+        if header.msg_controllen != 0
+            && let Err(errno) = ask_about_control(fd, header)
+        {
+            return fail(errno);
+        }
+        let outcome = buffers::with_pieces(header.msg_iov, header.msg_iovlen, |pieces, asked| {
+            send_pieces(fd, pieces, asked, flags, native)
+        });
+        outcome.unwrap_or(Outcome::NotOurs).or(|| native(flags))
+    }
+}
+
+/// What the kernel says of control data to a connection with rings: a message without bytes tells.
+#[cold]
+unsafe fn ask_about_control(fd: c_int, header: &msghdr) -> Result<(), Errno> {
+    if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) {
+        return Ok(());
+    }
+    let mut empty = *header;
+    empty.msg_iovlen = 0;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the program's own message, without its bytes.
+    let answer = keeping_errno(|| checked(unsafe { real::sendmsg(fd, &raw const empty, flags) }));
+    match answer {
+        Err(errno @ (Errno::INVAL | Errno::FAULT | Errno::PERM)) => Err(errno),
+        // What else is wrong shows when the bytes are sent.
+        _ => Ok(()),
     }
 }
 
@@ -164,8 +241,12 @@ pub unsafe extern "C" fn sendmmsg(
     }
     let mut done = 0;
     while done < count.min(MESSAGES_MAX) {
+        let message = messages.wrapping_add(done as usize);
+        if !is_memory(message) {
+            return fail(Errno::FAULT) as c_int;
+        }
         // SAFETY: the program promises `count` messages.
-        let message = unsafe { &mut *messages.add(done as usize) };
+        let message = unsafe { &mut *message };
         // SAFETY: as above.
         let sent = unsafe { sendmsg(fd, &raw const message.msg_hdr, flags) };
         let Ok(sent) = u32::try_from(sent) else {

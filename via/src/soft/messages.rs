@@ -185,7 +185,7 @@ impl<D: Device> SoftVi<D> {
         let fault = self.send_fault(core, index);
         let mute = request.immediate.is_some()
             && core.link.as_ref().is_some_and(|link| !link.has_immediate());
-        fault.or(mute.then_some(Fault::Format))
+        fault.or_else(|| mute.then_some(Fault::Format))
     }
 
     fn end_work(&self, core: &mut Core<D>, id: WorkId) {
