@@ -15,6 +15,7 @@ use crate::dial::Client;
 use crate::door::{self, IwarpIncoming};
 use crate::driver::{Config, NAME, Place};
 use crate::link::IwarpLink;
+use crate::peering::{Offer, Request};
 use crate::{address, over};
 
 pub(crate) struct IwarpDevice {
@@ -39,7 +40,7 @@ impl IwarpDevice {
 impl Device for IwarpDevice {
     type Link = IwarpLink;
     type Incoming = IwarpIncoming;
-    type Pending = Client;
+    type Pending = Request;
     type CqWaiter = IwarpCqWaiter;
 
     fn attributes(&self) -> &NicAttributes {
@@ -84,12 +85,13 @@ impl Device for IwarpDevice {
         sys::time::now()
     }
 
-    fn request(&self, ask: &Ask) -> Result<Client, Error> {
-        Client::new(ask, &self.config, self.agent.shared())
+    fn request(&self, ask: &Ask) -> Result<Request, Error> {
+        let client = Client::new(ask, false, &self.config, self.agent.shared())?;
+        Ok(Request::Client(Box::new(client)))
     }
 
-    fn peer_request(&self, _ask: &Ask) -> Result<Client, Error> {
-        Err(Error::NotSupported)
+    fn peer_request(&self, ask: &Ask) -> Result<Request, Error> {
+        Offer::new(ask, &self.config, self.agent.shared()).map(Request::Offer)
     }
 
     fn is_local(&self, host: [u8; 6]) -> bool {

@@ -49,9 +49,15 @@ pub(crate) enum Answer {
 }
 
 impl Client {
-    pub(crate) fn new(ask: &Ask, config: &Config, agent: &Arc<AgentShared>) -> Result<Self, Error> {
+    /// To a waiter, or to a peer who offers the same.
+    pub(crate) fn new(
+        ask: &Ask,
+        is_peer: bool,
+        config: &Config,
+        agent: &Arc<AgentShared>,
+    ) -> Result<Self, Error> {
         let remote = address::socket_address(ask.remote.host);
-        let said = private::request(ask, false);
+        let said = private::request(ask, is_peer);
         let handshake =
             Handshake::initiate(options(config), &said, now()).map_err(|_| Error::Resource)?;
         let tcp = Arc::new(begin(remote)?);
@@ -67,6 +73,18 @@ impl Client {
             attributes: ask.attributes,
             agent: Arc::clone(agent),
         })
+    }
+
+    /// Gets the request to the other's door, if there is one, and does not wait for an answer.
+    pub(crate) fn knock(&self, deadline: Option<Instant>) {
+        let mut dial = self.dial.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(None) = dial.go_on() {
+            let said = dial.is_connected && dial.handshake.output().is_empty();
+            if said || self.cancelled.load(Ordering::Acquire) || sys::time::expired(deadline) {
+                return;
+            }
+            wait_for(&mut [PollFd::new(&dial.tcp, PollFlags::OUT)], deadline);
+        }
     }
 
     fn tcp(&self) -> std::sync::MutexGuard<'_, Arc<OwnedFd>> {

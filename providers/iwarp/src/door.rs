@@ -1,5 +1,6 @@
 //! Waiting for connection requests.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddrV4;
@@ -13,7 +14,7 @@ use rustix::net::{RecvFlags, SocketFlags, accept_with, bind, getpeername, listen
 use sys::poll::{Interest, Poller};
 use sys::time::expired;
 use via::soft::{Ask, Incoming};
-use via::{Error, NetAddress, ViAttributes};
+use via::{Error, NetAddress, Reliability, ViAttributes};
 
 use crate::address;
 use crate::agent::AgentShared;
@@ -33,8 +34,8 @@ pub(crate) fn wait(
     agent: &Arc<AgentShared>,
     deadline: Option<Instant>,
 ) -> Result<IwarpIncoming, Error> {
-    let place = WaitingPlace::take(local, config)?;
-    let request = place.receive(deadline)?;
+    let place = WaitingPlace::take(local, None, config)?;
+    let request = place.receive(deadline, || false)?;
     Ok(IwarpIncoming {
         request: Some(request),
         agent: Arc::clone(agent),
@@ -47,6 +48,7 @@ pub(crate) struct Caller {
     handshake: Handshake,
     /// `None` of a stranger, who tells no attributes.
     ask: Option<Ask>,
+    is_peer: bool,
     from: SocketAddrV4,
 }
 
@@ -64,6 +66,8 @@ static DOORS: LazyLock<Doors> = LazyLock::new(|| Doors {
 struct Door {
     /// `None` while one of the waiters has it.
     greeter: Option<Greeter>,
+    /// The greeter's, to wake whoever has it.
+    poller: Arc<Poller>,
     waiting: VecDeque<Waiter>,
     last: u64,
 }
@@ -71,6 +75,8 @@ struct Door {
 struct Waiter {
     number: u64,
     address: NetAddress,
+    /// Waits for this peer, and for no client.
+    peer: Option<NetAddress>,
     caller: Option<Caller>,
 }
 
@@ -78,7 +84,7 @@ struct Waiter {
 struct Greeter {
     config: Config,
     listener: OwnedFd,
-    poller: Poller,
+    poller: Arc<Poller>,
     silent: VecDeque<Silent>,
 }
 
@@ -90,29 +96,37 @@ struct Silent {
 }
 
 /// A waiter's place at a door.
-struct WaitingPlace {
+pub(crate) struct WaitingPlace {
     at: SocketAddrV4,
     number: u64,
 }
 
 impl WaitingPlace {
-    fn take(address: &NetAddress, config: &Config) -> Result<Self, Error> {
+    /// At the door of `address`; for clients, or for one peer.
+    pub(crate) fn take(
+        address: &NetAddress,
+        peer: Option<NetAddress>,
+        config: &Config,
+    ) -> Result<Self, Error> {
         let at = address::socket_address(address.host);
         let mut doors = DOORS.lock();
-        if !doors.contains_key(&at) {
-            let greeter = Greeter::new(at, config).map_err(|_| Error::Resource)?;
-            let door = Door {
-                greeter: Some(greeter),
-                waiting: VecDeque::new(),
-                last: 0,
-            };
-            doors.insert(at, door);
-        }
-        let door = doors.get_mut(&at).ok_or(Error::Resource)?;
+        let door = match doors.entry(at) {
+            Entry::Occupied(door) => door.into_mut(),
+            Entry::Vacant(place) => {
+                let greeter = Greeter::new(at, config).map_err(|_| Error::Resource)?;
+                place.insert(Door {
+                    poller: Arc::clone(&greeter.poller),
+                    greeter: Some(greeter),
+                    waiting: VecDeque::new(),
+                    last: 0,
+                })
+            }
+        };
         door.last += 1;
         door.waiting.push_back(Waiter {
             number: door.last,
             address: *address,
+            peer,
             caller: None,
         });
         Ok(Self {
@@ -121,7 +135,12 @@ impl WaitingPlace {
         })
     }
 
-    fn receive(&self, deadline: Option<Instant>) -> Result<Caller, Error> {
+    /// Waits for a caller; until the deadline, or until `is_over` and [a poke](Self::poke).
+    pub(crate) fn receive(
+        &self,
+        deadline: Option<Instant>,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Caller, Error> {
         let mut doors = DOORS.lock();
         loop {
             let door = doors.get_mut(&self.at).ok_or(Error::Resource)?;
@@ -131,6 +150,9 @@ impl WaitingPlace {
             }
             if expired(deadline) {
                 return Err(Error::Timeout);
+            }
+            if is_over() {
+                return Err(Error::InvalidState);
             }
             let Some(mut greeter) = door.greeter.take() else {
                 let left = deadline.map_or(LONG, |deadline| {
@@ -156,6 +178,14 @@ impl WaitingPlace {
             }
             DOORS.changed.notify_all();
         }
+    }
+
+    /// Has everyone at this door look again.
+    pub(crate) fn poke(at: SocketAddrV4) {
+        if let Some(door) = DOORS.lock().get(&at) {
+            door.poller.wake();
+        }
+        DOORS.changed.notify_all();
     }
 }
 
@@ -185,17 +215,17 @@ impl Door {
     fn lead(&mut self, mut caller: Caller) {
         let free = |waiter: &&mut Waiter| waiter.caller.is_none();
         let waiter = match &caller.ask {
-            Some(ask) => self
-                .waiting
-                .iter_mut()
-                .filter(free)
-                .find(|waiter| waiter.address == ask.remote),
+            Some(ask) => self.waiting.iter_mut().filter(free).find(|waiter| {
+                let expected = caller.is_peer.then_some(ask.local);
+                waiter.address == ask.remote && waiter.peer == expected
+            }),
             None => {
                 // A stranger knows no discriminators: whoever waits without one, else whoever waits.
                 let named = |waiter: &Waiter| !waiter.address.discriminator.as_bytes().is_empty();
                 self.waiting
                     .iter_mut()
                     .filter(free)
+                    .filter(|waiter| waiter.peer.is_none())
                     .min_by_key(|waiter| (named(waiter), waiter.number))
             }
         };
@@ -207,7 +237,53 @@ impl Door {
 }
 
 impl Caller {
-    fn send_away(&mut self, why: Error) {
+    /// His VI; `None` of a stranger's.
+    pub(crate) fn attributes(&self) -> Option<ViAttributes> {
+        self.ask.as_ref().map(|ask| ask.attributes)
+    }
+
+    pub(crate) fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
+        let Some(ask) = &self.ask else {
+            // A stranger takes whatever we have, if it is what iWARP is.
+            return match ours.reliability {
+                Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
+                _ => Ok(()),
+            };
+        };
+        private::fit(ours, &ask.attributes)
+    }
+
+    /// Says yes. [`Error::Timeout`] when the caller has given up.
+    pub(crate) fn accept(
+        mut self,
+        attributes: &ViAttributes,
+        agent: &Arc<AgentShared>,
+    ) -> Result<IwarpLink, Error> {
+        if has_left(&self.tcp) {
+            return Err(Error::Timeout);
+        }
+        let is_ours = self.ask.is_some();
+        let said = if is_ours {
+            private::accept(attributes)
+        } else {
+            Vec::new()
+        };
+        let accepted = self.handshake.accept(&said);
+        accepted.map_err(|_| Error::InvalidParameter)?;
+        let answer = step(&self.tcp, &mut self.handshake);
+        let written = self.handshake.output().is_empty();
+        let Ok(Some(Answer::Yes { terms, .. })) = answer else {
+            return Err(Error::Timeout);
+        };
+        if !written {
+            return Err(Error::Timeout);
+        }
+        let stream = Stream::new(terms, is_ours, attributes);
+        let wire = Wire::new(self.tcp).map_err(|_| Error::Resource)?;
+        Ok(IwarpLink::new(Arc::new(wire), &stream, agent))
+    }
+
+    pub(crate) fn send_away(&mut self, why: Error) {
         let said = if self.ask.is_some() {
             private::refusal(why)
         } else {
@@ -226,7 +302,7 @@ impl Greeter {
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &at)?;
         listen(&listener, BACKLOG)?;
-        let poller = Poller::new()?;
+        let poller = Arc::new(Poller::new()?);
         poller.add(&listener, LISTENER, Interest::Read)?;
         Ok(Self {
             config: *config,
@@ -247,16 +323,17 @@ impl Greeter {
                 Ok(Some(Answer::Asked(said))) => {
                     let removed = self.poller.remove(&silent.tcp);
                     debug_assert!(removed.is_ok(), "added before");
-                    let ask = match private::asked(&said) {
-                        Some(Asked::Client(ask)) => Some(ask),
-                        Some(Asked::Stranger) => None,
-                        // Peers are not waited for here.
-                        Some(Asked::Peer(_)) | None => continue,
+                    let (ask, is_peer) = match private::asked(&said) {
+                        Some(Asked::Client(ask)) => (Some(ask), false),
+                        Some(Asked::Peer(ask)) => (Some(ask), true),
+                        Some(Asked::Stranger) => (None, false),
+                        None => continue,
                     };
                     callers.push(Caller {
                         tcp: silent.tcp,
                         handshake: silent.handshake,
                         ask,
+                        is_peer,
                         from: silent.from,
                     });
                 }
@@ -343,50 +420,14 @@ impl Incoming for IwarpIncoming {
     }
 
     fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
-        let ask = self.request.as_ref().and_then(|caller| caller.ask.as_ref());
-        let Some(ask) = ask else {
-            // A stranger takes whatever we have, if it is what iWARP is.
-            return match ours.reliability {
-                via::Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
-                _ => Ok(()),
-            };
-        };
-        let theirs = &ask.attributes;
-        if ours.reliability != theirs.reliability {
-            return Err(Error::InvalidReliabilityLevel);
-        }
-        if ours.max_transfer_size != theirs.max_transfer_size {
-            return Err(Error::InvalidMtu);
-        }
-        if ours.qos != theirs.qos {
-            return Err(Error::InvalidQos);
-        }
-        Ok(())
+        self.request
+            .as_ref()
+            .map_or(Ok(()), |caller| caller.check(ours))
     }
 
     fn accept(&mut self, attributes: &ViAttributes) -> Result<IwarpLink, Error> {
-        let mut caller = self.request.take().ok_or(Error::InvalidParameter)?;
-        if has_left(&caller.tcp) {
-            return Err(Error::Timeout);
-        }
-        let is_ours = caller.ask.is_some();
-        let said = if is_ours {
-            private::accept(attributes)
-        } else {
-            Vec::new()
-        };
-        let accepted = caller.handshake.accept(&said);
-        accepted.map_err(|_| Error::InvalidParameter)?;
-        let answer = step(&caller.tcp, &mut caller.handshake);
-        if !caller.handshake.output().is_empty() {
-            return Err(Error::Timeout);
-        }
-        let Ok(Some(Answer::Yes { terms, .. })) = answer else {
-            return Err(Error::Timeout);
-        };
-        let stream = Stream::new(terms, is_ours, attributes);
-        let wire = Wire::new(caller.tcp).map_err(|_| Error::Resource)?;
-        Ok(IwarpLink::new(Arc::new(wire), &stream, &self.agent))
+        let caller = self.request.take().ok_or(Error::InvalidParameter)?;
+        caller.accept(attributes, &self.agent)
     }
 
     fn reject(&mut self) {

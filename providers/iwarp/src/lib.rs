@@ -81,6 +81,7 @@ mod door;
 mod driver;
 mod link;
 mod over;
+mod peering;
 mod private;
 mod wire;
 

@@ -228,7 +228,8 @@ impl Drop for IwarpLink {
                 Piece::Payload { .. } => break,
             }
         }
-        if !(self.is_ended && last.is_empty()) && !self.is_torn {
+        let is_over = self.is_torn || (self.is_ended && last.is_empty());
+        if !is_over {
             self.agent.see_off(&self.wire, last);
         }
     }

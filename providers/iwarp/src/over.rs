@@ -59,7 +59,7 @@ pub fn over(
             Some(Answer::No(said)) => return Err(private::refused(&said)),
             Some(Answer::Asked(words)) => {
                 told = private::accepted(&words);
-                if let Some(Err(why)) = told.map(|theirs| fit(&attributes, &theirs)) {
+                if let Some(Err(why)) = told.map(|theirs| private::fit(&attributes, &theirs)) {
                     let rejected = handshake.reject(&private::refusal(why));
                     rejected.map_err(|_| Error::Resource)?;
                     let _gone = step(&tcp, &mut handshake);
@@ -89,16 +89,6 @@ pub fn over(
         crate::dial::write_out(&tcp, &mut handshake);
     }
     vi.import(&encode(&terms, told.as_ref()), vec![tcp])
-}
-
-fn fit(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Error> {
-    if ours.reliability != theirs.reliability {
-        return Err(Error::InvalidReliabilityLevel);
-    }
-    if ours.max_transfer_size != theirs.max_transfer_size {
-        return Err(Error::InvalidMtu);
-    }
-    Ok(())
 }
 
 /// Two ends of a connection within this host.

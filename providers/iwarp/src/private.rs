@@ -68,6 +68,20 @@ pub(crate) fn accepted(private_data: &[u8]) -> Option<ViAttributes> {
     }
 }
 
+/// Whether two VIs can be connected.
+pub(crate) fn fit(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Error> {
+    if ours.reliability != theirs.reliability {
+        return Err(Error::InvalidReliabilityLevel);
+    }
+    if ours.max_transfer_size != theirs.max_transfer_size {
+        return Err(Error::InvalidMtu);
+    }
+    if ours.qos != theirs.qos {
+        return Err(Error::InvalidQos);
+    }
+    Ok(())
+}
+
 /// What a refusal means.
 pub(crate) fn refused(private_data: &[u8]) -> Error {
     match Message::decode(private_data) {
