@@ -20,7 +20,8 @@ impl<D: Device> IdleBell<D> {
     pub(super) fn arm(&self, device: &D) -> io::Result<()> {
         if self.0.get().is_none() {
             let bell = device.cq_waiter()?;
-            debug_assert!(self.0.set(bell).is_ok(), "the VI's lock is held");
+            let set = self.0.set(bell);
+            debug_assert!(set.is_ok(), "the VI's lock is held");
         }
         Ok(())
     }
