@@ -7,6 +7,7 @@
 //! - [`ddp`], [`mpa`], [`rdmap`]: iWARP, from its messages to the octets of a TCP stream;
 //! - [`frame`]: the pieces into which a software VI NIC cuts messages;
 //! - [`meet`]: what the two ends of a connection say when they look for each other;
+//! - [`packet`]: SOVIA's own protocol, a byte stream in the messages of a VI;
 //! - [`setup`]: what connection managers say to each other.
 #![forbid(unsafe_code)]
 
@@ -15,5 +16,6 @@ pub mod ddp;
 pub mod frame;
 pub mod meet;
 pub mod mpa;
+pub mod packet;
 pub mod rdmap;
 pub mod setup;
