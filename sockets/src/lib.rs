@@ -14,6 +14,7 @@ pub mod host;
 pub mod io;
 pub mod kernel;
 pub mod meet;
+pub mod packet;
 pub mod poll;
 pub mod ready;
 pub mod reason;

@@ -1,0 +1,137 @@
+//! The NIC that all sockets of a process share.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
+
+use sys::errno::Errno;
+use via::provider::Driver;
+use via::{Capabilities, Engine, Memory, NetAddress, Nic, Ptag, Reliability, ViConfig};
+
+use super::cache::Cache;
+use super::variant::{Large, Variant};
+
+/// An open NIC, and how streams over it work.
+pub struct Adapter {
+    pub(super) tag: Ptag,
+    pub(super) nic: Nic,
+    pub(super) variant: Variant,
+    capabilities: Capabilities,
+    /// Registrations of the program's own memory, if there is a way to them.
+    pub(super) cache: Option<Cache>,
+}
+
+/// Makes memory of the program's reachable for the NIC: `Memory::borrowed`, by someone who may promise what it asks.
+pub type Borrow = fn(addr: usize, len: usize) -> Option<Memory>;
+
+impl Adapter {
+    /// Opens the NIC. Without `borrow` everything is copied into buffers of ours.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when there is none, `ENOBUFS` without resources, `EPROTONOSUPPORT` when it lacks reliable delivery or immediate data.
+    pub fn open(
+        driver: &dyn Driver,
+        variant: Variant,
+        borrow: Option<Borrow>,
+    ) -> Result<Arc<Self>, Errno> {
+        let nic = Nic::open(driver).map_err(|_| Errno::NETDOWN)?;
+        let capabilities = nic.capabilities();
+        let levels = nic.attributes().reliability;
+        if !levels.contains(Reliability::ReliableDelivery) || !capabilities.immediate_data {
+            return Err(Errno::PROTONOSUPPORT);
+        }
+        // Whatever breaks shows in what was posted.
+        nic.on_error(|_| {}).map_err(|_| Errno::NOBUFS)?;
+        let tag = nic.create_ptag().map_err(|_| Errno::NOBUFS)?;
+        let registers = match variant.large {
+            Large::AsTheNicSays => capabilities.registration_pays,
+            Large::Copied => false,
+            Large::Registered => true,
+        };
+        let make = match capabilities.engine {
+            Engine::Software => Cache::new,
+            _ => Cache::for_hardware,
+        };
+        let cache = borrow.filter(|_| registers).map(make);
+        Ok(Arc::new(Self {
+            tag,
+            nic,
+            variant,
+            capabilities,
+            cache,
+        }))
+    }
+
+    /// What the NIC does itself.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// How streams work.
+    #[must_use]
+    pub fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    /// Whether it can no longer be used, as in a child of `fork`.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.nic.ops().is_closed()
+    }
+
+    /// The program has unmapped this memory, or will: what is registered of it no longer is.
+    pub fn forget(&self, addr: usize, len: usize) {
+        if let Some(cache) = &self.cache {
+            cache.forget(addr as u64, len as u64);
+        }
+    }
+
+    /// Bytes of the largest packet, and a VI for such.
+    pub(super) fn config(&self) -> ViConfig<'_> {
+        ViConfig::new(&self.tag).max_transfer_size(self.mtu())
+    }
+
+    pub(super) fn mtu(&self) -> u32 {
+        let limit = self.nic.attributes().max_transfer_size;
+        self.variant.settings.mtu.min(limit)
+    }
+
+    /// Where a listener at `port` waits.
+    pub(super) fn listening_at(&self, port: u16) -> Result<NetAddress, Errno> {
+        let [high, low] = port.to_be_bytes();
+        let discriminator = [b'S', b'O', b'V', b'I', high, low];
+        self.nic.address(&discriminator).map_err(|_| Errno::INVAL)
+    }
+
+    /// Where to find who listens at `address`.
+    ///
+    /// A NIC that reaches this host only is asked about this host only; another has the IPv4 address in its own.
+    pub(super) fn reach(&self, address: SocketAddrV4) -> Result<NetAddress, Errno> {
+        let mut to = self.listening_at(address.port())?;
+        if is_local(*address.ip()) {
+            return Ok(to);
+        }
+        if self.capabilities.integrity == via::Integrity::Memory {
+            return Err(Errno::NETUNREACH);
+        }
+        if let Some(host) = to.host.first_chunk_mut::<4>() {
+            *host = address.ip().octets();
+        }
+        Ok(to)
+    }
+}
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapter")
+            .field("nic", &self.nic)
+            .field("variant", &self.variant)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether the address is one of this host's: only then can something be bound to it.
+pub(super) fn is_local(ip: Ipv4Addr) -> bool {
+    ip.is_unspecified() || ip.is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
+}

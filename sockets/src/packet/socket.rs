@@ -1,0 +1,216 @@
+//! A socket of type `SOCK_VIA`: what the program does with it, in the order in which it may.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto::packet::Wakeup;
+use sys::errno::Errno;
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
+
+use super::adapter::{Adapter, is_local};
+use super::listener::Listener;
+use super::stream::{Identity, Stream};
+
+/// A socket of type `SOCK_VIA`.
+#[derive(Debug)]
+pub struct Socket {
+    adapter: Arc<Adapter>,
+    life: Mutex<Life>,
+    /// The stream, without the lock, from when there is one.
+    stream: std::sync::OnceLock<Arc<Stream>>,
+    nodelay: AtomicU32,
+}
+
+#[derive(Debug, Clone)]
+enum Life {
+    Fresh(Option<SocketAddrV4>),
+    Listening(Arc<Listener>),
+    /// Where it is.
+    Connected(SocketAddrV4),
+}
+
+impl Socket {
+    /// A socket that is nowhere yet. The VI is made when it connects or is accepted.
+    #[must_use]
+    pub fn new(adapter: &Arc<Adapter>) -> Self {
+        Self {
+            adapter: Arc::clone(adapter),
+            life: Mutex::new(Life::Fresh(None)),
+            stream: std::sync::OnceLock::new(),
+            nodelay: AtomicU32::new(0),
+        }
+    }
+
+    /// Gives it an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// `EINVAL` when it has one, `EADDRNOTAVAIL` for an address of another host.
+    pub fn bind(&self, address: SocketAddrV4) -> Result<(), Errno> {
+        let mut life = self.lock();
+        let Life::Fresh(None) = *life else {
+            return Err(Errno::INVAL);
+        };
+        if !is_local(*address.ip()) {
+            return Err(Errno::ADDRNOTAVAIL);
+        }
+        *life = Life::Fresh(Some(numbered(address)));
+        Ok(())
+    }
+
+    /// Begins to accept connections: from now on a peer's `connect` succeeds, up to `backlog` before our `accept`.
+    ///
+    /// # Errors
+    /// `EADDRINUSE`; `EINVAL` when it is connected.
+    pub fn listen(&self, backlog: usize) -> Result<(), Errno> {
+        let mut life = self.lock();
+        match &*life {
+            Life::Fresh(bound) => {
+                let local = numbered(bound.unwrap_or(ANYWHERE));
+                *life = Life::Listening(Listener::start(&self.adapter, local, backlog)?);
+                Ok(())
+            }
+            Life::Listening(listener) => {
+                listener.set_backlog(backlog);
+                Ok(())
+            }
+            Life::Connected(_) => Err(Errno::INVAL),
+        }
+    }
+
+    /// The oldest connection.
+    ///
+    /// # Errors
+    /// `EINVAL` unless it listens; `EAGAIN` when there is none and `patient` says that it may not wait.
+    pub fn accept(&self, patient: impl Fn() -> bool) -> Result<Self, Errno> {
+        let Life::Listening(listener) = self.lock().clone() else {
+            return Err(Errno::INVAL);
+        };
+        let stream = listener.accept(patient)?;
+        let accepted = Self {
+            adapter: Arc::clone(&self.adapter),
+            life: Mutex::new(Life::Connected(listener.local())),
+            stream: std::sync::OnceLock::new(),
+            nodelay: AtomicU32::new(0),
+        };
+        accepted.adopt(stream);
+        Ok(accepted)
+    }
+
+    /// Connects to whoever listens at `address`. Does not wait for its `accept`.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` when nobody does, `EISCONN`, `EINVAL` when it listens, `ENETUNREACH`, `ETIMEDOUT`.
+    pub fn connect(&self, address: SocketAddrV4, descriptor: u32) -> Result<(), Errno> {
+        let mut life = self.lock();
+        let bound = match &*life {
+            Life::Fresh(bound) => *bound,
+            Life::Listening(_) => return Err(Errno::INVAL),
+            Life::Connected(_) => return Err(Errno::ISCONN),
+        };
+        let here = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let local = numbered(
+            bound
+                .filter(|bound| !bound.ip().is_unspecified())
+                .unwrap_or(here),
+        );
+        let identity = Identity {
+            descriptor,
+            address: local.ip().octets(),
+            port: local.port(),
+        };
+        let remote = self.adapter.reach(address)?;
+        let stream = Stream::connect(&self.adapter, &remote, identity)?;
+        self.adopt(stream);
+        *life = Life::Connected(local);
+        Ok(())
+    }
+
+    /// Its stream.
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    #[inline]
+    pub fn stream(&self) -> Result<&Arc<Stream>, Errno> {
+        self.stream.get().ok_or(Errno::NOTCONN)
+    }
+
+    /// Its own address; 0.0.0.0:0 before it has one.
+    pub fn local(&self) -> SocketAddrV4 {
+        match &*self.lock() {
+            Life::Fresh(bound) => bound.unwrap_or(ANYWHERE),
+            Life::Listening(listener) => listener.local(),
+            Life::Connected(local) => *local,
+        }
+    }
+
+    /// The peer's address, as the peer says; waits for its first packet.
+    ///
+    /// # Errors
+    /// `ENOTCONN`.
+    pub fn peer(&self) -> Result<SocketAddrV4, Errno> {
+        let Wakeup { address, port, .. } = self.stream()?.peer().map_err(|_| Errno::NOTCONN)?;
+        Ok(SocketAddrV4::new(address.into(), port))
+    }
+
+    /// Whether it listens.
+    pub fn is_listening(&self) -> bool {
+        matches!(&*self.lock(), Life::Listening(_))
+    }
+
+    /// TCP_NODELAY.
+    pub fn set_nodelay(&self, nodelay: bool) {
+        self.nodelay.store(nodelay.into(), Ordering::Relaxed);
+        if let Ok(stream) = self.stream() {
+            stream.set_nodelay(nodelay);
+        }
+    }
+
+    /// Whether TCP_NODELAY is set.
+    pub fn nodelay(&self) -> bool {
+        self.nodelay.load(Ordering::Relaxed) != 0
+    }
+
+    /// The program has closed it. Returns at once.
+    pub fn close(&self) {
+        if let Ok(stream) = self.stream() {
+            stream.close();
+        }
+        if let Life::Listening(listener) = &*self.lock() {
+            listener.close();
+        }
+    }
+
+    /// Breaks the connection, or stops listening.
+    pub fn is_drained(&self) -> bool {
+        self.stream().is_ok_and(|stream| stream.is_drained()) || self.stream().is_err()
+    }
+
+    fn adopt(&self, stream: Arc<Stream>) {
+        if self.nodelay() {
+            stream.set_nodelay(true);
+        }
+        // There is one only once: `life` says so.
+        let _ = self.stream.set(stream);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// With a port: one of the dynamic ones, in turn, if it has none.
+fn numbered(address: SocketAddrV4) -> SocketAddrV4 {
+    if address.port() != 0 {
+        return address;
+    }
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let start = std::process::id().wrapping_mul(611);
+    let port = DYNAMIC + (start.wrapping_add(turn) % u32::from(u16::MAX - DYNAMIC as u16));
+    SocketAddrV4::new(*address.ip(), port as u16)
+}
+
+const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+/// The first of the dynamic ports (RFC 6335).
+const DYNAMIC: u32 = 49152;
+static TURN: AtomicU32 = AtomicU32::new(0);

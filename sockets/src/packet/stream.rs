@@ -1,0 +1,254 @@
+//! A byte stream over a VI.
+//!
+//! Packets are taken in by whoever waits, in the course of its own call, unless there is a handler thread (SOVIA_HANDLER). What has come stays in the
+//! buffer that it came into until the program has read it; then the buffer's descriptor is posted again, and that is what is acknowledged: so the window bounds
+//! what a peer can make us keep. Small messages are copied into buffers of ours; larger ones are sent from where they are, if the NIC
+//! gains by it, and the call ends when the NIC has them.
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
+use sys::errno::Errno;
+use via::{Access, Descriptor, Memory, NetAddress, Region, Vi};
+
+use self::flow::Inner;
+use super::adapter::Adapter;
+use super::handler;
+use super::variant::Waiting;
+
+mod end;
+mod flow;
+mod receive;
+mod send;
+
+/// One end of a connection.
+pub struct Stream {
+    // Before the regions: a VI is destroyed before its memory is deregistered.
+    vi: Vi,
+    incoming: Region,
+    outgoing: Region,
+    adapter: Arc<Adapter>,
+    /// From one buffer to the next.
+    stride: u32,
+    mtu: u32,
+    begun: Instant,
+    inner: Mutex<Inner>,
+    /// A packet was taken in, or the stream ended.
+    moved: Condvar,
+}
+
+/// Who has a stream, for its peer's WAKEUP.
+#[derive(Debug, Clone, Copy)]
+pub struct Identity {
+    /// The descriptor.
+    pub descriptor: u32,
+    /// The IPv4 address.
+    pub address: [u8; 4],
+    /// The port.
+    pub port: u16,
+}
+
+impl Stream {
+    /// Asks whoever listens at `remote`.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED`, `ETIMEDOUT`, `ENOBUFS`.
+    pub fn connect(
+        adapter: &Arc<Adapter>,
+        remote: &NetAddress,
+        identity: Identity,
+    ) -> Result<Arc<Self>, Errno> {
+        let stream = Self::prepare(adapter, identity)?;
+        let local = adapter.nic.address(&[]).map_err(|_| Errno::INVAL)?;
+        let deadline = Instant::now() + REFUSAL_TIME;
+        loop {
+            match stream.vi.connect(&local, remote, Some(CONNECT_TIME)) {
+                Ok(_) => break,
+                // Between two requests a listener is away for a moment.
+                Err(via::Error::NoMatch) if Instant::now() < deadline => std::thread::yield_now(),
+                Err(via::Error::NoMatch | via::Error::Reject) => return Err(Errno::CONNREFUSED),
+                Err(via::Error::Timeout) => return Err(Errno::TIMEDOUT),
+                Err(via::Error::NotReachable) => return Err(Errno::HOSTUNREACH),
+                Err(_) => return Err(Errno::NOBUFS),
+            }
+        }
+        Ok(stream.begin())
+    }
+
+    /// Takes a request that came.
+    ///
+    /// # Errors
+    /// `ECONNABORTED`, `ENOBUFS`.
+    pub fn accept(
+        adapter: &Arc<Adapter>,
+        mut request: via::Incoming,
+        identity: Identity,
+    ) -> Result<Arc<Self>, Errno> {
+        let stream = Self::prepare(adapter, identity)?;
+        // A NIC that was given another largest transfer takes the asker's answer for ours.
+        request.accept(&stream.vi).map_err(|_| Errno::CONNABORTED)?;
+        Ok(stream.begin())
+    }
+
+    /// A VI with all its descriptors posted.
+    fn prepare(adapter: &Arc<Adapter>, identity: Identity) -> Result<Self, Errno> {
+        let variant = adapter.variant;
+        let mtu = adapter.mtu();
+        let settings = Settings::new(variant.settings.window, variant.settings.threshold, mtu);
+        let settings = settings.map_err(|_| Errno::INVAL)?;
+        let vi = adapter.nic.create_vi(&adapter.config());
+        let vi = vi.map_err(|_| Errno::NOBUFS)?;
+        // An odd number of cache lines, or the first bytes of all buffers would compete for a few places of the cache.
+        let stride = (mtu.div_ceil(LINE) | 1) * LINE;
+        let region = |slots: u32| {
+            let bytes = slots as usize * stride as usize;
+            let memory = Memory::shared(bytes).map_err(|_| Errno::NOBUFS)?;
+            let region = adapter.nic.register(memory, &adapter.tag, Access::Local);
+            region.map_err(|_| Errno::NOBUFS)
+        };
+        let stream = Self {
+            incoming: region(settings.slots())?,
+            outgoing: region(SEND_SLOTS)?,
+            vi,
+            adapter: Arc::clone(adapter),
+            stride,
+            mtu,
+            begun: Instant::now(),
+            inner: Mutex::new(Inner::new(
+                Conversation::new(settings),
+                Combiner::new(variant.combine, variant.copy_max, mtu),
+                Wakeup {
+                    descriptor: identity.descriptor,
+                    address: identity.address,
+                    port: identity.port,
+                    settings,
+                },
+                SEND_SLOTS,
+            )),
+            moved: Condvar::new(),
+        };
+        (0..settings.pre_posted())
+            .try_for_each(|slot| stream.post_recv(slot))
+            .map_err(|_| Errno::NOBUFS)?;
+        Ok(stream)
+    }
+
+    fn begin(self) -> Arc<Self> {
+        let stream = Arc::new(self);
+        let mut inner = stream.lock();
+        stream.transmit(&mut inner);
+        drop(inner);
+        if stream.adapter.variant.handler {
+            handler::start(&stream);
+        }
+        stream
+    }
+
+    /// Who the peer said it is; waits for its first packet.
+    ///
+    /// # Errors
+    /// `ECONNRESET`.
+    pub fn peer(&self) -> Result<Wakeup, Errno> {
+        let mut inner = self.lock();
+        loop {
+            if let Some(peer) = inner.peer {
+                return Ok(peer);
+            }
+            if inner.lost {
+                return Err(Errno::CONNRESET);
+            }
+            if !self.take_in(&mut inner) {
+                inner = self.wait(inner);
+            }
+        }
+    }
+
+    /// Who the peer said it is, if it has said so yet.
+    pub fn known_peer(&self) -> Option<Wakeup> {
+        self.lock().peer
+    }
+
+    /// TCP_NODELAY: holds nothing back from now on, or as the version does.
+    pub fn set_nodelay(&self, nodelay: bool) {
+        let delay = self.adapter.variant.combine.filter(|_| !nodelay);
+        let mut inner = self.lock();
+        inner.combiner.set_delay(delay);
+        if nodelay {
+            self.flush_now(&mut inner);
+        }
+    }
+
+    /// Bytes that have come and have not been read.
+    pub fn readable(&self) -> usize {
+        let mut inner = self.lock();
+        while self.take_in(&mut inner) {}
+        inner.arrived.iter().map(|piece| piece.len as usize).sum()
+    }
+
+    fn post_recv(&self, slot: u32) -> Result<(), via::Error> {
+        let start = slot * self.stride;
+        let descriptor = Descriptor::recv().segment(&self.incoming, start..start + self.mtu);
+        self.vi.post_recv(&descriptor, slot.into())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Waits until something may have come. The lock is not held meanwhile.
+    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        let variant = self.adapter.variant;
+        // One waits in the NIC, and the others for it.
+        if variant.handler || inner.is_awaited {
+            return self
+                .moved
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if variant.waiting == Waiting::Polling {
+            inner.fruitless = inner.fruitless.wrapping_add(1);
+            let yields = inner.fruitless.is_multiple_of(POLLS_A_YIELD);
+            drop(inner);
+            if yields {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+            return self.lock();
+        }
+        inner.is_awaited = true;
+        drop(inner);
+        let waited = self.vi.recv_wait(None);
+        let mut inner = self.lock();
+        inner.is_awaited = false;
+        match waited {
+            Ok(completion) => self.absorb(&mut inner, completion),
+            Err(_) => self.lose(&mut inner),
+        }
+        self.moved.notify_all();
+        inner
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stream").field(&self.vi).finish()
+    }
+}
+
+/// Buffers for what is sent.
+const SEND_SLOTS: u32 = 16;
+const LINE: u32 = 64;
+/// How long nobody may listen before the connection is refused.
+const REFUSAL_TIME: Duration = Duration::from_millis(100);
+const CONNECT_TIME: Duration = Duration::from_secs(60);
+/// Looks between two turns of others at the CPU.
+const POLLS_A_YIELD: u32 = 1024;
+
+const _: () = assert!(WAKEUP_LEN <= 64);

@@ -1,0 +1,127 @@
+//! How a stream ends.
+
+use std::sync::Arc;
+
+use proto::packet::State;
+use sys::errno::Errno;
+
+use super::Stream;
+use super::flow::Inner;
+use crate::packet::keeper;
+
+impl Stream {
+    /// The program sends nothing more: a FIN follows what it has sent.
+    ///
+    /// # Errors
+    /// `ENOTCONN` when it has said so before, or the connection is broken.
+    pub fn end(&self, patient: impl Fn() -> bool) -> Result<(), Errno> {
+        let inner = self.lock();
+        if inner.lost || !inner.talk.state().sends() {
+            return Err(Errno::NOTCONN);
+        }
+        let mut inner = self.flush(inner, &patient)?;
+        self.say_fin(&mut inner);
+        Ok(())
+    }
+
+    /// The program has closed it. The call returns at once; what is left to be said is said while the peer listens, as the paper's close thread does:
+    /// by the NIC's notify function, or by the handler thread.
+    pub fn close(self: &Arc<Self>) {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.is_closing, true) {
+            return;
+        }
+        inner.talk.deafen();
+        self.advance_end(&mut inner);
+        // A thread that waits in the NIC takes the packets in, and finds that it is over.
+        let over = inner.is_over();
+        drop(inner);
+        self.moved.notify_all();
+        if over {
+            return;
+        }
+        keeper::abort_later(self);
+        if !self.adapter.variant.handler {
+            self.linger();
+        }
+    }
+
+    /// Breaks the connection.
+    pub fn abort(&self) {
+        let mut inner = self.lock();
+        if !inner.is_over() {
+            self.lose(&mut inner);
+        }
+    }
+
+    /// Whether the NIC has all that was sent, or nothing more can be.
+    pub(in crate::packet) fn is_drained(&self) -> bool {
+        let mut inner = self.lock();
+        self.reap(&mut inner);
+        while self.take_in(&mut inner) {}
+        self.advance_end(&mut inner);
+        inner.lost || (inner.unsent == 0 && inner.combiner.held() == 0)
+    }
+
+    /// Where the connection is.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.lock().talk.state()
+    }
+
+    /// What remains to be done of a close, as far as the window allows. Whether nothing does.
+    fn advance_end(&self, inner: &mut Inner) -> bool {
+        if inner.is_closing && !inner.lost {
+            self.flush_now(inner);
+            if inner.combiner.held() == 0 && inner.talk.state().sends() {
+                self.say_fin(inner);
+            }
+        }
+        inner.is_over()
+    }
+
+    fn say_fin(&self, inner: &mut Inner) {
+        // The FINACK may come while all the other descriptors are used.
+        let last = inner.talk.settings().pre_posted();
+        if self.post_recv(last).is_err() {
+            return self.lose(inner);
+        }
+        inner.talk.close();
+        self.transmit(inner);
+    }
+
+    /// Has the NIC call for each packet from now on, until the end.
+    fn linger(self: &Arc<Self>) {
+        let stream = Arc::clone(self);
+        let handler = Box::new(move |completion| {
+            let mut inner = stream.lock();
+            if inner.lost {
+                return;
+            }
+            stream.absorb(&mut inner, completion);
+            let over = stream.advance_end(&mut inner);
+            drop(inner);
+            stream.moved.notify_all();
+            if !over {
+                stream.linger();
+            }
+        });
+        if self.vi.ops().notify(via::Queue::Recv, handler).is_err() {
+            self.abort();
+        }
+    }
+
+    /// One packet, for the handler thread: sleeps until there is one. Whether there may be more.
+    pub(in crate::packet) fn handle_one(&self) -> bool {
+        let waited = self.vi.recv_wait(None);
+        let mut inner = self.lock();
+        match waited {
+            Ok(completion) => self.absorb(&mut inner, completion),
+            Err(_) => self.lose(&mut inner),
+        }
+        let over = self.advance_end(&mut inner);
+        drop(inner);
+        self.moved.notify_all();
+        !over
+    }
+}

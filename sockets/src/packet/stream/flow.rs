@@ -1,0 +1,230 @@
+//! What a stream's lock guards, and the packets that come and go.
+
+use std::collections::VecDeque;
+
+use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
+use via::{Completion, Descriptor, Done};
+
+use super::Stream;
+
+pub(super) struct Inner {
+    pub(super) talk: Conversation,
+    pub(super) combiner: Combiner,
+    /// DATA that has come, oldest first: the paper's `recvq`.
+    pub(super) arrived: VecDeque<Piece>,
+    /// Buffers to send from, the last used on top.
+    pub(super) free: Vec<u32>,
+    /// The buffer in which small messages gather.
+    pub(super) held_in: Option<u32>,
+    /// Posted sends that have not been seen to be done.
+    pub(super) unsent: u32,
+    pub(super) wakeup: Wakeup,
+    pub(super) peer: Option<Wakeup>,
+    /// The peer's FIN has come.
+    pub(super) ended: bool,
+    /// The VI is no longer connected.
+    pub(super) lost: bool,
+    /// A thread waits in the NIC.
+    pub(super) is_awaited: bool,
+    /// The program has closed it.
+    pub(super) is_closing: bool,
+    /// The timer knows of it.
+    pub(super) is_timed: bool,
+    pub(super) fruitless: u32,
+}
+
+/// Bytes in a receive buffer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) slot: u32,
+    pub(super) at: u32,
+    pub(super) len: u32,
+}
+
+impl Inner {
+    pub(super) fn new(talk: Conversation, combiner: Combiner, wakeup: Wakeup, slots: u32) -> Self {
+        Self {
+            arrived: VecDeque::with_capacity(talk.settings().slots() as usize),
+            talk,
+            combiner,
+            free: (0..slots).rev().collect(),
+            held_in: None,
+            unsent: 0,
+            wakeup,
+            peer: None,
+            ended: false,
+            lost: false,
+            is_awaited: false,
+            is_closing: false,
+            is_timed: false,
+            fruitless: 0,
+        }
+    }
+
+    /// Whether everything has been said on both sides, or nothing more can be.
+    pub(super) fn is_over(&self) -> bool {
+        self.lost || self.talk.state() == State::Closed
+    }
+}
+
+impl Stream {
+    /// Takes one packet in, if one has come and it is ours to take.
+    #[inline]
+    pub(super) fn take_in(&self, inner: &mut Inner) -> bool {
+        if inner.is_awaited || self.adapter.variant.handler || inner.lost {
+            return false;
+        }
+        match self.vi.recv_done() {
+            Ok(Done::Completed(completion)) => {
+                self.absorb(inner, completion);
+                true
+            }
+            Ok(Done::NotDone) => false,
+            Ok(Done::Empty) | Err(_) => {
+                self.lose(inner);
+                true
+            }
+        }
+    }
+
+    /// A receive has completed.
+    #[inline]
+    pub(super) fn absorb(&self, inner: &mut Inner, completion: Completion) {
+        let Ok(completion) = completion.ok() else {
+            return self.lose(inner);
+        };
+        let slot = completion.token as u32;
+        let packet = completion.immediate.map(Packet::decode);
+        let Some(Ok(packet)) = packet else {
+            return self.lose(inner);
+        };
+        let payload = || {
+            let mut bytes = vec![0; (completion.length as usize).min(WAKEUP_LEN + 1)];
+            let start = slot as usize * self.stride as usize;
+            match self.incoming.memory().read(start, &mut bytes) {
+                Ok(()) => bytes,
+                Err(_) => Vec::new(),
+            }
+        };
+        match inner.talk.handle(packet, completion.length, payload) {
+            Ok(Arrival::Data) => {
+                inner.arrived.push_back(Piece {
+                    slot,
+                    at: 0,
+                    len: completion.length,
+                });
+                return;
+            }
+            Ok(Arrival::Control) => {}
+            Ok(Arrival::Wakeup(peer)) => {
+                inner.peer = Some(peer);
+                inner.combiner.limit(peer.settings.mtu);
+                inner.talk.reposted();
+            }
+            Ok(Arrival::End) => inner.ended = true,
+            Ok(Arrival::Unwanted) | Err(_) => return self.lose(inner),
+        }
+        if self.post_recv(slot).is_err() {
+            return self.lose(inner);
+        }
+        self.transmit(inner);
+    }
+
+    /// The program has read a buffer: it is there for the peer again.
+    #[inline]
+    pub(super) fn give_back(&self, inner: &mut Inner, slot: u32) {
+        if self.post_recv(slot).is_err() {
+            return self.lose(inner);
+        }
+        inner.talk.reposted();
+        self.transmit(inner);
+    }
+
+    /// Sends what the protocol has to say.
+    #[inline]
+    pub(super) fn transmit(&self, inner: &mut Inner) {
+        while let Some(packet) = inner.talk.poll_transmit() {
+            if inner.lost {
+                return;
+            }
+            if packet.kind == Kind::Wakeup {
+                self.send_wakeup(inner, packet);
+            } else {
+                self.post(inner, packet, Descriptor::send(), NO_SLOT);
+            }
+        }
+    }
+
+    fn send_wakeup(&self, inner: &mut Inner, packet: Packet) {
+        let Some(slot) = inner.free.pop() else {
+            return self.lose(inner);
+        };
+        let start = slot * self.stride;
+        let bytes = inner.wakeup.encode();
+        if self
+            .outgoing
+            .memory()
+            .write(start as usize, &bytes)
+            .is_err()
+        {
+            return self.lose(inner);
+        }
+        let range = start..start + WAKEUP_LEN as u32;
+        let descriptor = Descriptor::send().segment(&self.outgoing, range);
+        self.post(inner, packet, descriptor, slot);
+    }
+
+    /// Posts a packet; `slot` is free again when the NIC has it.
+    #[inline]
+    pub(super) fn post(
+        &self,
+        inner: &mut Inner,
+        packet: Packet,
+        descriptor: Descriptor<'_>,
+        slot: u32,
+    ) {
+        if inner.unsent >= UNSENT_MAX {
+            self.reap(inner);
+        }
+        let descriptor = descriptor.immediate(packet.encode());
+        match self.vi.post_send(&descriptor, slot.into()) {
+            Ok(()) => inner.unsent += 1,
+            Err(_) => self.lose(inner),
+        }
+    }
+
+    /// Notices sends that are done.
+    #[inline]
+    pub(super) fn reap(&self, inner: &mut Inner) {
+        while inner.unsent > 0 {
+            let completion = match self.vi.send_done() {
+                Ok(Done::Completed(completion)) => completion,
+                Ok(Done::NotDone) => return,
+                Ok(Done::Empty) | Err(_) => {
+                    inner.unsent = 0;
+                    return;
+                }
+            };
+            inner.unsent -= 1;
+            if completion.token != u64::from(NO_SLOT) {
+                inner.free.push(completion.token as u32);
+            }
+            // One that failed has broken the connection, which shows on the other queue, behind what came before.
+        }
+    }
+
+    /// The connection is broken, or has been by the peer.
+    #[cold]
+    pub(super) fn lose(&self, inner: &mut Inner) {
+        inner.lost = true;
+        inner.talk.lose();
+        // It may have ended already; and a NIC that is closed has ended it.
+        let _ = self.vi.ops().disconnect();
+        self.moved.notify_all();
+    }
+}
+
+/// Of packets that need no buffer.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+/// Sends in a row before those that are done are looked for.
+const UNSENT_MAX: u32 = 16;

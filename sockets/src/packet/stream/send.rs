@@ -1,0 +1,261 @@
+//! From the program to packets.
+
+use std::sync::{Arc, MutexGuard};
+
+use proto::packet::Verdict;
+use sys::errno::Errno;
+use via::{Descriptor, Segment};
+
+use super::Stream;
+use super::flow::{Inner, NO_SLOT};
+use crate::packet::keeper;
+
+impl Stream {
+    /// Sends bytes, all of them if `patient` says that it may wait. Returns how many.
+    ///
+    /// # Errors
+    /// `EPIPE` after the end of this direction, `ECONNRESET` once when the connection broke, `EAGAIN` when it would wait and may not.
+    pub fn send(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        patient: impl Fn() -> bool,
+    ) -> Result<usize, Errno> {
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut inner = self.acquainted(self.lock(), &patient)?;
+        while inner.combiner.fits(len) || inner.combiner.held() > 0 {
+            if !inner.combiner.fits(len) {
+                inner = self.flush(inner, &patient)?;
+            } else if let Some(slot) = inner.held_in {
+                return self.hold(inner, slot, bytes);
+            } else {
+                let (guard, slot) = self.buffer(inner, &patient)?;
+                inner = guard;
+                // Another thread may have found one meanwhile.
+                match inner.held_in {
+                    Some(_) => inner.free.push(slot),
+                    None => inner.held_in = Some(slot),
+                }
+            }
+        }
+        self.send_packets(inner, bytes, &patient)
+    }
+
+    /// The timer of the combined messages; when it is to ask again.
+    pub(in crate::packet) fn expire(&self) -> Option<std::time::Instant> {
+        let mut inner = self.lock();
+        match inner.combiner.due() {
+            Some(due) if due <= self.now() => {
+                self.flush_now(&mut inner);
+                // A closed window: it opens in the course of a call, or is looked at again.
+                let again = inner
+                    .combiner
+                    .due()
+                    .map(|_| std::time::Instant::now() + RETRY);
+                inner.is_timed = again.is_some();
+                again
+            }
+            Some(due) => Some(self.begun + due),
+            None => {
+                inner.is_timed = false;
+                None
+            }
+        }
+    }
+
+    fn may_send(inner: &Inner) -> Result<(), Errno> {
+        if inner.lost || !inner.talk.state().sends() || inner.is_closing {
+            return Err(Errno::PIPE);
+        }
+        Ok(())
+    }
+
+    /// Appends a small message, which fits, to what is held.
+    fn hold(
+        self: &Arc<Self>,
+        mut inner: MutexGuard<'_, Inner>,
+        slot: u32,
+        bytes: &[u8],
+    ) -> Result<usize, Errno> {
+        let start = slot as usize * self.stride as usize + inner.combiner.held() as usize;
+        let written = self.outgoing.memory().write(start, bytes);
+        written.map_err(|_| Errno::NOBUFS)?;
+        let verdict = inner.combiner.offer(bytes.len() as u32, self.now());
+        debug_assert_eq!(verdict, Verdict::Append, "it fits");
+        if !std::mem::replace(&mut inner.is_timed, true)
+            && let Some(due) = inner.combiner.due()
+        {
+            drop(inner);
+            keeper::flush_at(self.begun + due, self);
+        }
+        Ok(bytes.len())
+    }
+
+    /// Sends what is held, waiting for the window if it may.
+    pub(super) fn flush<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        patient: &impl Fn() -> bool,
+    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+        while inner.combiner.held() > 0 {
+            inner = self.window(inner, patient)?;
+            self.flush_now(&mut inner);
+        }
+        Ok(inner)
+    }
+
+    /// Sends what is held, which is one packet, if the window is open.
+    pub(super) fn flush_now(&self, inner: &mut Inner) {
+        let held = inner.combiner.held();
+        let Some(slot) = inner.held_in.filter(|_| held > 0) else {
+            return;
+        };
+        if let Some(packet) = inner.talk.take_window() {
+            let start = slot * self.stride;
+            let descriptor = Descriptor::send().segment(&self.outgoing, start..start + held);
+            self.post(inner, packet, descriptor, slot);
+            inner.held_in = None;
+            inner.combiner.flushed();
+        }
+    }
+
+    fn send_packets<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        bytes: &[u8],
+        patient: &impl Fn() -> bool,
+    ) -> Result<usize, Errno> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            inner = match self.window(inner, patient) {
+                Ok(inner) => inner,
+                Err(_) if sent > 0 => return Ok(sent),
+                Err(errno) => return Err(errno),
+            };
+            let end = bytes.len().min(sent + inner.talk.mtu() as usize);
+            let piece = bytes.get(sent..end).unwrap_or_default();
+            let large = piece.len() > self.adapter.variant.copy_max as usize;
+            inner = match large
+                .then(|| self.send_registered(&mut inner, piece))
+                .flatten()
+            {
+                Some(()) => inner,
+                None => match self.send_copied(inner, piece, patient) {
+                    Ok(inner) => inner,
+                    Err(_) if sent > 0 => return Ok(sent),
+                    Err(errno) => return Err(errno),
+                },
+            };
+            sent = end;
+        }
+        Ok(sent)
+    }
+
+    fn send_copied<'a>(
+        &'a self,
+        inner: MutexGuard<'a, Inner>,
+        piece: &[u8],
+        patient: &impl Fn() -> bool,
+    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+        let (mut inner, slot) = self.buffer(inner, patient)?;
+        let start = slot * self.stride;
+        let written = self.outgoing.memory().write(start as usize, piece);
+        let packet = inner.talk.take_window().ok_or(Errno::PIPE)?;
+        written.map_err(|_| Errno::NOBUFS)?;
+        let range = start..start + piece.len() as u32;
+        let descriptor = Descriptor::send().segment(&self.outgoing, range);
+        self.post(&mut inner, packet, descriptor, slot);
+        Ok(inner)
+    }
+
+    /// Sends bytes from where they are, and waits until the NIC has them; `None` where that is not possible.
+    fn send_registered(&self, inner: &mut Inner, piece: &[u8]) -> Option<()> {
+        let adapter = &self.adapter;
+        let (addr, len) = (piece.as_ptr().addr() as u64, piece.len());
+        let cache = adapter.cache.as_ref()?;
+        let region = cache.find(&adapter.nic, &adapter.tag, addr, len as u64)?;
+        let packet = inner.talk.take_window()?;
+        let segment = Segment {
+            addr,
+            handle: region.handle(),
+            len: len as u32,
+        };
+        let descriptor = Descriptor::send().raw_segment(segment);
+        self.post(inner, packet, descriptor, NO_SLOT);
+        self.reap(inner);
+        while inner.unsent > 0 {
+            std::thread::yield_now();
+            self.reap(inner);
+        }
+        Some(())
+    }
+
+    /// A buffer to send from.
+    fn buffer<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        patient: &impl Fn() -> bool,
+    ) -> Result<(MutexGuard<'a, Inner>, u32), Errno> {
+        loop {
+            self.reap(&mut inner);
+            if let Some(slot) = inner.free.pop() {
+                return Ok((inner, slot));
+            }
+            Self::may_send(&inner)?;
+            if !patient() {
+                return Err(Errno::AGAIN);
+            }
+            // The NIC lets go of it when the peer makes room there.
+            drop(inner);
+            std::thread::yield_now();
+            inner = self.lock();
+            self.take_in(&mut inner);
+        }
+    }
+
+    /// Waits for the peer's first packet, which says what it has room for.
+    #[inline]
+    fn acquainted<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        patient: &impl Fn() -> bool,
+    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+        loop {
+            Self::may_send(&inner)?;
+            if inner.peer.is_some() {
+                return Ok(inner);
+            }
+            if self.take_in(&mut inner) {
+                continue;
+            }
+            if !patient() {
+                return Err(Errno::AGAIN);
+            }
+            inner = self.wait(inner);
+        }
+    }
+
+    /// Waits until a packet may be sent.
+    #[inline]
+    fn window<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        patient: &impl Fn() -> bool,
+    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+        loop {
+            Self::may_send(&inner)?;
+            if inner.talk.window() > 0 {
+                return Ok(inner);
+            }
+            if self.take_in(&mut inner) {
+                continue;
+            }
+            if !patient() {
+                return Err(Errno::AGAIN);
+            }
+            inner = self.wait(inner);
+        }
+    }
+}
+
+/// How often a closed window is looked at for what a timer should send.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(10);

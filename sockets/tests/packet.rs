@@ -1,0 +1,452 @@
+//! Streams of SOVIA's packets over the NICs of one process: shared memory, and the simulated network.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails where a value is not there"
+)]
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use proto::packet::State;
+use sim::{Fabric, FabricConfig, Time};
+use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting};
+use sys::errno::Errno;
+use via::provider::Driver;
+
+fn forever() -> bool {
+    true
+}
+
+fn at_once() -> bool {
+    false
+}
+
+/// A pair of connected sockets of two adapters.
+struct Pair {
+    a: Arc<Stream>,
+    b: Arc<Stream>,
+    _sockets: [Socket; 3],
+}
+
+fn place(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+}
+
+/// Ports of this process's tests: those of processes that run beside it differ.
+fn port() -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = (std::process::id() % 500) as u16 * 100;
+    1024 + own + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn pair_over(drivers: [&dyn Driver; 2], variants: [Variant; 2]) -> Pair {
+    let [a, b] = [0, 1].map(|n| Adapter::open(drivers[n], variants[n], None).unwrap());
+    pair_of(&a, &b)
+}
+
+fn pair_of(a: &Arc<Adapter>, b: &Arc<Adapter>) -> Pair {
+    let at = place(port());
+    let listener = Socket::new(b);
+    listener.bind(at).unwrap();
+    listener.listen(5).unwrap();
+    let asker = Socket::new(a);
+    asker.connect(at, 7).unwrap();
+    let accepted = listener.accept(forever).unwrap();
+    assert_eq!(accepted.peer().unwrap(), asker.local());
+    assert_eq!(asker.peer().unwrap().port(), at.port());
+    Pair {
+        a: Arc::clone(asker.stream().unwrap()),
+        b: Arc::clone(accepted.stream().unwrap()),
+        _sockets: [listener, asker, accepted],
+    }
+}
+
+fn shm_pair(variant: Variant) -> Pair {
+    pair_over([&shm::DRIVER; 2], [variant; 2])
+}
+
+fn versions() -> [Variant; 5] {
+    [
+        Variant::handler(),
+        Variant::single(),
+        Variant::flowctrl(),
+        Variant::dacks(),
+        Variant::combine(),
+    ]
+}
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Reads exactly so many bytes.
+fn read(stream: &Stream, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let mut got = 0;
+    while got < len {
+        let n = stream.recv(&mut bytes[got..], forever).unwrap();
+        assert!(n > 0, "the stream ended after {got} of {len}");
+        got += n;
+    }
+    bytes
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn every_version_carries_a_stream_both_ways() {
+    for variant in versions() {
+        let Pair { a, b, _sockets } = shm_pair(variant);
+        let sent = pattern(1_000_003);
+        thread::scope(|scope| {
+            for (from, to) in [(&a, &b), (&b, &a)] {
+                let sent = &sent;
+                scope.spawn(move || {
+                    let mut rest = &sent[..];
+                    for len in [1, 7, 100, 2048, 2049, 32768, 32769, 100_000]
+                        .iter()
+                        .cycle()
+                    {
+                        if rest.is_empty() {
+                            break;
+                        }
+                        let n = from.send(&rest[..rest.len().min(*len)], forever).unwrap();
+                        rest = &rest[n..];
+                    }
+                    from.end(forever).unwrap();
+                });
+                scope.spawn(move || {
+                    assert!(read(to, sent.len()) == *sent, "{variant:?}");
+                    assert_eq!(to.recv(&mut [0], forever), Ok(0));
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn requests_and_answers() {
+    for variant in versions() {
+        for waiting in [Waiting::Blocking, Waiting::Polling] {
+            let Pair { a, b, _sockets } = shm_pair(variant.waiting(waiting));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for n in 0..200u32 {
+                        assert_eq!(read(&b, 4), n.to_le_bytes());
+                        b.send(&n.to_be_bytes(), forever).unwrap();
+                    }
+                    // What is held leaves when this end receives.
+                    assert_eq!(b.recv(&mut [0], forever), Ok(0));
+                });
+                for n in 0..200u32 {
+                    a.send(&n.to_le_bytes(), forever).unwrap();
+                    assert_eq!(read(&a, 4), n.to_be_bytes());
+                }
+                a.end(forever).unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn a_version_talks_to_every_other() {
+    for ours in versions() {
+        for theirs in versions() {
+            let Pair { a, b, _sockets } = pair_over([&shm::DRIVER; 2], [ours, theirs]);
+            let sent = pattern(300_000);
+            thread::scope(|scope| {
+                scope.spawn(|| assert!(read(&b, sent.len()) == sent));
+                let mut rest = &sent[..];
+                while !rest.is_empty() {
+                    let n = a.send(&rest[..rest.len().min(3000)], forever).unwrap();
+                    rest = &rest[n..];
+                }
+                a.end(forever).unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn over_a_simulated_network() {
+    let fabric = Fabric::new(FabricConfig {
+        time: Time::Free,
+        ..FabricConfig::default()
+    });
+    let hosts = [fabric.host(), fabric.host()];
+    let adapters = hosts
+        .each_ref()
+        .map(|host| Adapter::open(host, Variant::dacks(), None).unwrap());
+    let at = place(port());
+    let listener = Socket::new(&adapters[1]);
+    listener.bind(at).unwrap();
+    listener.listen(1).unwrap();
+    let asker = Socket::new(&adapters[0]);
+    // Another host of the network: by its own number, which no IPv4 address tells.
+    let identity = sockets::packet::stream::Identity {
+        descriptor: 1,
+        address: [127, 0, 0, 1],
+        port: 1,
+    };
+    let mut discriminator = b"SOVI".to_vec();
+    discriminator.extend(at.port().to_be_bytes());
+    let remote = via::NetAddress::new(
+        via::Nic::open(&hosts[1])
+            .unwrap()
+            .attributes()
+            .local_address,
+        &discriminator,
+    )
+    .unwrap();
+    let a = Stream::connect(&adapters[0], &remote, identity).unwrap();
+    let b = listener.accept(forever).unwrap();
+    let b = b.stream().unwrap();
+    let sent = pattern(200_000);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(read(b, sent.len()) == sent);
+            assert_eq!(b.recv(&mut [0], forever), Ok(0));
+        });
+        assert_eq!(a.send(&sent, forever), Ok(sent.len()));
+        a.end(forever).unwrap();
+    });
+    drop((asker, listener));
+}
+
+#[test]
+fn connect_succeeds_before_accept_and_what_is_sent_waits() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let at = place(port());
+    let listener = Socket::new(&adapter);
+    listener.bind(at).unwrap();
+    listener.listen(3).unwrap();
+    let askers: Vec<_> = (0..3u8)
+        .map(|n| {
+            let asker = Socket::new(&adapter);
+            asker.connect(at, 0).unwrap();
+            asker.set_nodelay(true);
+            assert_eq!(asker.stream().unwrap().send(&[n], forever), Ok(1));
+            asker
+        })
+        .collect();
+    for n in 0..3 {
+        let accepted = listener.accept(forever).unwrap();
+        assert_eq!(read(accepted.stream().unwrap(), 1), [n]);
+        accepted.close();
+    }
+    assert_eq!(listener.accept(at_once).unwrap_err(), Errno::AGAIN);
+    listener.close();
+    drop(askers);
+}
+
+#[test]
+fn nobody_listens() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let at = place(port());
+    assert_eq!(
+        Socket::new(&adapter).connect(at, 0),
+        Err(Errno::CONNREFUSED)
+    );
+    let listener = Socket::new(&adapter);
+    listener.bind(at).unwrap();
+    listener.listen(1).unwrap();
+    listener.close();
+    assert_eq!(
+        Socket::new(&adapter).connect(at, 0),
+        Err(Errno::CONNREFUSED)
+    );
+    let far = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
+    assert_eq!(
+        Socket::new(&adapter).connect(far, 0),
+        Err(Errno::NETUNREACH)
+    );
+}
+
+#[test]
+fn a_socket_out_of_order() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let socket = Socket::new(&adapter);
+    assert_eq!(socket.stream().unwrap_err(), Errno::NOTCONN);
+    assert_eq!(socket.accept(at_once).unwrap_err(), Errno::INVAL);
+    socket.bind(place(port())).unwrap();
+    assert_eq!(socket.bind(place(port())), Err(Errno::INVAL));
+    socket.listen(1).unwrap();
+    socket.listen(2).unwrap();
+    assert_eq!(socket.connect(place(port()), 0), Err(Errno::INVAL));
+    socket.close();
+}
+
+#[test]
+fn small_messages_are_combined_until_somebody_receives_or_closes() {
+    let Pair { a, b, _sockets } = shm_pair(Variant {
+        // Longer than the test takes: only the other conditions count.
+        combine: Some(Duration::from_secs(600)),
+        ..Variant::combine()
+    });
+    for _ in 0..10 {
+        a.send(b"0123456789", forever).unwrap();
+    }
+    assert_eq!(b.recv(&mut [0; 200], at_once), Err(Errno::AGAIN));
+    // (4) The program receives.
+    assert_eq!(a.recv(&mut [0], at_once), Err(Errno::AGAIN));
+    assert_eq!(b.recv(&mut [0; 200], forever), Ok(100));
+    // (3) Too large to copy.
+    a.send(b"small", forever).unwrap();
+    a.send(&[1; 4000], forever).unwrap();
+    assert_eq!(read(&b, 4005).len(), 4005);
+    // (2) It does not fit.
+    for _ in 0..17 {
+        a.send(&[2; 2048], forever).unwrap();
+    }
+    assert_eq!(read(&b, 32768).len(), 32768);
+    assert_eq!(b.recv(&mut [0], at_once), Err(Errno::AGAIN));
+    // TCP_NODELAY sends what is held, and holds no more.
+    a.set_nodelay(true);
+    assert_eq!(read(&b, 2048), [2; 2048]);
+    a.send(b"now", forever).unwrap();
+    assert_eq!(read(&b, 3), b"now");
+    // (4) The program closes.
+    a.set_nodelay(false);
+    a.send(b"last", forever).unwrap();
+    a.close();
+    assert_eq!(read(&b, 4), b"last");
+    assert_eq!(b.recv(&mut [0], forever), Ok(0));
+}
+
+#[test]
+fn the_timer_sends_what_nobody_else_does() {
+    let Pair { a, b, _sockets } = shm_pair(Variant {
+        combine: Some(Duration::from_millis(20)),
+        ..Variant::combine()
+    });
+    for round in 0..3u8 {
+        a.send(&[round], forever).unwrap();
+        assert_eq!(read(&b, 1), [round]);
+    }
+}
+
+#[test]
+fn a_full_window_holds_back_and_says_so() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let mut sent = 0;
+    loop {
+        match a.send(&[7; 1000], at_once) {
+            Ok(n) => sent += n,
+            Err(errno) => {
+                assert_eq!(errno, Errno::AGAIN);
+                break;
+            }
+        }
+    }
+    // One of the 32 was the WAKEUP, which may be acknowledged by now or not.
+    assert!((31_000..=32_000).contains(&sent), "{sent}");
+    assert_eq!(read(&b, sent).len(), sent);
+    until("acknowledgements come", || a.send(&[7], at_once).is_ok());
+}
+
+#[test]
+fn one_direction_ends_and_the_other_goes_on() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    a.send(b"question", forever).unwrap();
+    a.end(forever).unwrap();
+    assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
+    assert_eq!(read(&b, 8), b"question");
+    assert_eq!(b.recv(&mut [0], forever), Ok(0));
+    b.send(&pattern(50_000), forever).unwrap();
+    b.end(forever).unwrap();
+    assert!(read(&a, 50_000) == pattern(50_000));
+    assert_eq!(a.recv(&mut [0], forever), Ok(0));
+    until("both are closed", || {
+        let _end = b.recv(&mut [0], at_once);
+        [&a, &b].iter().all(|end| end.state() == State::Closed)
+    });
+}
+
+#[test]
+fn a_close_returns_at_once_and_finishes_behind_the_program() {
+    for variant in versions() {
+        let Pair { a, b, _sockets } = shm_pair(variant);
+        a.send(b"bye", forever).unwrap();
+        a.close();
+        assert_eq!(read(&b, 3), b"bye");
+        assert_eq!(b.recv(&mut [0], forever), Ok(0));
+        assert_ne!(a.state(), State::Closed, "{variant:?}");
+        b.close();
+        until("both are closed", || {
+            [&a, &b].iter().all(|end| end.state() == State::Closed)
+        });
+    }
+}
+
+#[test]
+fn data_for_a_closed_program_resets_as_tcp_does() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    a.close();
+    until("the peer hears of it", || {
+        b.send(b"more and more", forever).is_err()
+    });
+    until("and receives an end or a reset", || {
+        matches!(b.recv(&mut [0], at_once), Ok(0) | Err(Errno::CONNRESET))
+    });
+}
+
+#[test]
+fn what_came_before_the_connection_broke_is_read() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    a.send(b"last words", forever).unwrap();
+    a.abort();
+    assert_eq!(read(&b, 10), b"last words");
+    assert_eq!(b.recv(&mut [0], forever), Err(Errno::CONNRESET));
+    assert_eq!(b.send(b"x", forever), Err(Errno::PIPE));
+}
+
+#[test]
+fn looking_leaves_the_bytes() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    a.send(b"abc", forever).unwrap();
+    a.send(b"def", forever).unwrap();
+    let mut seen = [0; 10];
+    until("both packets are there", || b.readable() == 6);
+    assert_eq!(b.peek(&mut seen, forever), Ok(6));
+    assert_eq!(&seen[..6], b"abcdef");
+    assert_eq!(read(&b, 6), b"abcdef");
+    assert_eq!(b.peek(&mut seen, at_once), Err(Errno::AGAIN));
+}
+
+#[test]
+fn several_threads_send_and_receive_on_one_stream() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::combine());
+    let each = 2000;
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..each {
+                    assert_eq!(a.send(&[1], forever), Ok(1));
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..each {
+                    assert_eq!(b.recv(&mut [0], forever), Ok(1));
+                }
+            });
+        }
+    });
+    assert_eq!(b.recv(&mut [0], at_once), Err(Errno::AGAIN));
+}
+
+#[test]
+fn without_a_way_to_the_program_s_memory_large_messages_are_copied() {
+    let variant = Variant::dacks().large(Large::Registered);
+    let Pair { a, b, _sockets } = shm_pair(variant);
+    a.send(&pattern(30_000), forever).unwrap();
+    assert!(read(&b, 30_000) == pattern(30_000));
+}
