@@ -70,6 +70,8 @@ pub struct Conn {
     closing: AtomicBool,
     /// See [`Conn::keeps_up`].
     streak: AtomicU32,
+    /// Whether the program sent on TCP since it last received.
+    answered: AtomicBool,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
     /// How to wait for memory, and for the kernel.
@@ -146,6 +148,7 @@ impl Conn {
             nodelay: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
+            answered: AtomicBool::new(false),
             flow: Turns::new(),
             memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
             socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
@@ -518,6 +521,19 @@ impl Conn {
         if self.streak.load(Ordering::Relaxed) != 0 {
             self.streak.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Notes that something was sent on TCP.
+    #[inline]
+    pub(crate) fn note_answer_on_tcp(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something was sent on TCP since this was last asked. Then an answer may be near; else data comes as it comes, and who polls for it
+    /// only takes it in smaller pieces, in the way of the sender.
+    #[inline]
+    pub(crate) fn expects_answer(&self) -> bool {
+        self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
     }
 
     /// Counts a sleep in the kernel.

@@ -469,7 +469,8 @@ fn receive_plain(
         return receive_mapped(conn, fd, into, how);
     };
     let patient = !(how.dont_wait || conn.is_nonblocking());
-    let result = if patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1 {
+    let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
+    let result = if may_poll && conn.expects_answer() {
         poll_then_wait(conn.socket.begin(), &mut native)
     } else {
         native(0)
@@ -491,6 +492,7 @@ fn send_plain(
     let Some(under_way) = conn.native(Way::Out) else {
         return send_mapped(conn, fd, buffers, dont_wait);
     };
+    conn.note_answer_on_tcp();
     // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
     let result = native(0);
     drop(under_way);
