@@ -536,6 +536,11 @@ impl Conn {
         self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
     }
 
+    /// Whether no thread of this process sleeps in a call on the connection itself.
+    pub(crate) fn nobody_sleeps(&self) -> bool {
+        self.sleepers.load(Ordering::SeqCst) == 0 && self.room_sleepers.load(Ordering::SeqCst) == 0
+    }
+
     /// Counts a sleep in the kernel.
     pub(crate) fn count_sleep(&self) {
         self.record.sleeps.fetch_add(1, Ordering::Relaxed);

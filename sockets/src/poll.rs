@@ -136,11 +136,14 @@ fn mixed(
         if ready::worth_polling(timeout) && spin.again() {
             continue;
         }
+        ready::poller_rests();
         let Some(nap) = lie_down(fds, scratch) else {
+            ready::poller_is_up();
             continue;
         };
         let left = end.left();
         let slept = kernel.poll(scratch, if nap { ready::nap_within(left) } else { left });
+        ready::poller_is_up();
         get_up(fds);
         let woken = slept?;
         let ready = answer(fds, scratch);

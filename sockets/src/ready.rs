@@ -88,6 +88,33 @@ pub(crate) fn look_closely(conn: &Conn, fd: BorrowedFd<'_>) -> Option<(Look, Mar
     Some((look_at(conn, &turn, fd), Marks::of(&turn)))
 }
 
+/// One who slept on the connection among others is awake and looks at it: what comes need not ring, unless somebody else sleeps on it.
+pub(crate) fn awake(conn: &Conn, fd: BorrowedFd<'_>) {
+    // Whoever sleeps says so before he arms, and arms in a turn.
+    if let Some(turn) = conn.turn(fd, RECEIVE)
+        && turn.stream().rx().is_armed()
+        && conn.nobody_sleeps()
+        && UNAWARE.load(Ordering::SeqCst) == 0
+        && POLLERS.load(Ordering::SeqCst) == 0
+        && turn.stream().shared().load(Ordering::Relaxed) == 0
+        && !turn.nested()
+    {
+        turn.stream().rx().disarm();
+    }
+}
+
+/// Notes that a thread goes to sleep in `poll`, before it arms.
+pub(crate) fn poller_rests() {
+    POLLERS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// After [`poller_rests`]. One that is cancelled does not come here, which costs doorbells.
+pub(crate) fn poller_is_up() {
+    let _ = POLLERS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+}
+
+static POLLERS: AtomicU32 = AtomicU32::new(0);
+
 /// What one who sleeps on TCP's own events is told that the end of TCP has come: reads it, so that memory shows it.
 #[cold]
 pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {

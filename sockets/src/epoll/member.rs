@@ -342,6 +342,16 @@ impl Member {
         }
     }
 
+    /// After a sleep that it was armed for, in this set only: it is looked at again, and need not ring.
+    pub(super) fn rouse(&self) {
+        if let What::Connection { conn, generation } = self.what
+            && conn.generation() == generation
+            && super::places::memberships(self.via) == 1
+        {
+            tcp::with_borrowed(self.via, |fd| ready::awake(conn, fd));
+        }
+    }
+
     /// As [`Member::arm`] for another set, which somebody who sleeps on this one then sleeps on too.
     pub(super) fn arm_set(&self, set: &Set) -> Armed {
         match set.lie_down(self.fd) {

@@ -18,6 +18,8 @@ pub(super) struct Members {
     by_fd: Vec<u32>,
     /// Looked at by each wait. Never needs to grow in one: it has room for all.
     hot: Vec<u32>,
+    /// Of those armed for a sleep, those that had news not long ago. It has room for [`WARM_MAX`].
+    warm: Vec<u32>,
     /// Other sets.
     sets: Vec<u32>,
     /// Where the next look begins, so that who fills the program's buffer does not fill it each time.
@@ -54,7 +56,10 @@ impl Members {
             None => u32::try_from(self.list.len()).map_err(|_| Errno::NOMEM)?,
         };
         let all = self.list.len() + 1;
-        if self.rang.capacity() == 0 && self.rang.try_reserve(RANG_MAX).is_err() {
+        if self.rang.capacity() == 0
+            && (self.rang.try_reserve(RANG_MAX).is_err()
+                || self.warm.try_reserve(WARM_MAX).is_err())
+        {
             return Err(Errno::NOMEM);
         }
         if all > token::MEMBERS_MAX
@@ -318,9 +323,10 @@ impl Members {
         (self.captured as usize) + self.free.len() < self.list.len()
     }
 
-    /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before.
+    /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before. `idly` says that the caller
+    /// only passes the time: then looking costs nothing, and teaches nothing of who is worth it.
     #[inline]
-    pub(super) fn tell(&mut self, events: &mut [Event], told: usize) -> usize {
+    pub(super) fn tell(&mut self, events: &mut [Event], told: usize, idly: bool) -> usize {
         let mut told = told;
         let mut left = self.hot.len();
         let mut at = self.next;
@@ -347,7 +353,7 @@ impl Members {
                 at += 1;
                 continue;
             }
-            member.fruitless = member.fruitless.saturating_add(1);
+            member.fruitless = member.fruitless.saturating_add(u32::from(!idly));
             if member.is_fired() || (member.fruitless > PATIENCE && self.cools(index)) {
                 self.cool(at);
             } else {
@@ -464,6 +470,7 @@ impl Members {
         let (instance, shared) = (self.instance, self.shared);
         let mut nap = false;
         let mut at = 0;
+        self.warm.clear();
         while let Some(index) = self.hot.get(at).copied() {
             let Some(member) = self.list.get_mut(index as usize) else {
                 break;
@@ -480,11 +487,30 @@ impl Members {
                     nap = true;
                     at += 1;
                 }
-                Armed::Quiet { nap: false } => self.cool(at),
+                Armed::Quiet { nap: false } => {
+                    if member.fruitless <= WARM && self.warm.len() < self.warm.capacity() {
+                        self.warm.push(index);
+                    }
+                    self.cool(at);
+                }
                 Armed::Gone => self.remove(index),
             }
         }
         self.lie_down_in_sets().map(|short| nap || short)
+    }
+
+    /// After a sleep, when nobody else sleeps on the set: what was busy before it will be so again, and each doorbell would cost its sender a
+    /// system call though we are awake.
+    pub(super) fn rouse(&mut self) {
+        while let Some(index) = self.warm.pop() {
+            if self.shared {
+                continue;
+            }
+            if let Some(member) = self.list.get(index as usize) {
+                member.rouse();
+            }
+            self.heat(index);
+        }
     }
 
     /// Sleeping on this set is sleeping on the sets in it.
@@ -571,6 +597,12 @@ const KERNEL_EACH: u32 = 16;
 
 /// After so many looks at the kernel in vain rings are taken to be busy.
 const VAIN: u32 = 8;
+
+/// Who had news within so many waits is busy.
+const WARM: u32 = 8;
+
+/// After a sleep so many are looked at, beside those whose doorbell rang.
+const WARM_MAX: usize = 256;
 
 /// So many connections can be in several sets and ring at once; the others are told of at the next doorbell.
 const RANG_MAX: usize = 64;

@@ -102,7 +102,7 @@ fn mixed(
             if looks == 0 && members.kernel_is_due(patient) {
                 due = true;
             } else {
-                found = members.tell(events, 0);
+                found = members.tell(events, 0, looks > 0);
                 if found > 0 && set.has_waiters() {
                     members.keep_watch();
                 }
@@ -145,6 +145,12 @@ fn mixed(
             // Closed meanwhile by another thread.
             return slept;
         }
+        if !set.has_waiters()
+            && slept != Ok(0)
+            && let Some(mut members) = set.enter()
+        {
+            members.rouse();
+        }
         found = match slept {
             Ok(said) => sort(set, events, said)?,
             // What came at the same time is told first.
@@ -169,7 +175,7 @@ fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
     let kept = members.hear(events, said);
     members.kernel_had(kept > 0, kept == events.len());
-    let found = members.tell(events, kept);
+    let found = members.tell(events, kept, false);
     if found > 0 && set.has_waiters() {
         members.keep_watch();
     }

@@ -114,6 +114,11 @@ impl Rx<'_> {
         self.bytes().arm(SLEEPER);
     }
 
+    /// Takes back what [`Rx::arm`] said: nobody sleeps any more.
+    pub fn disarm(&self) {
+        self.bytes().disarm();
+    }
+
     /// Whether a sender would ring.
     pub fn is_armed(&self) -> bool {
         self.words().armed_data.0.load(Ordering::Relaxed) & SLEEPER != 0

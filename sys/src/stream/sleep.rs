@@ -45,6 +45,12 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
         self.armed.fetch_or(bits, Ordering::SeqCst);
     }
 
+    /// Receiver: asks no more. Who has seen the request already rings for nothing.
+    #[inline]
+    pub(super) fn disarm(&self) {
+        self.armed.fetch_and(!SLEEPER, Ordering::Relaxed);
+    }
+
     /// Receiver: whether there still is nothing after `head`, and no end.
     #[inline]
     pub(super) fn settled(&self, head: u64) -> bool {
