@@ -5,6 +5,7 @@
 //!
 //! - [`arq`]: reliable delivery over a medium that loses, doubles and reorders;
 //! - [`ddp`], [`mpa`], [`rdmap`]: iWARP, from its messages to the octets of a TCP stream;
+//! - [`extended`]: what the two ends of an extended socket say to each other over their VI;
 //! - [`frame`]: the pieces into which a software VI NIC cuts messages;
 //! - [`meet`]: what the two ends of a connection say when they look for each other;
 //! - [`packet`]: SOVIA's own protocol, a byte stream in the messages of a VI;
@@ -13,6 +14,7 @@
 
 pub mod arq;
 pub mod ddp;
+pub mod extended;
 pub mod frame;
 pub mod meet;
 pub mod mpa;

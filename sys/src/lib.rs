@@ -8,6 +8,7 @@
 )]
 
 pub mod bell;
+pub mod double;
 pub mod epoll;
 pub mod errno;
 pub mod fds;

@@ -1,0 +1,225 @@
+//! A stand-in for a socket where the program polls: a descriptor that the kernel shows as readable, writable or ended, just as its owner says.
+//!
+//! It is one end of a pair of Unix sockets. A byte in it makes it readable; bytes that nobody takes from the other end make it unwritable; the other end's
+//! shutdown and close are its end. So `poll`, `select`, `epoll`, `dup` and `fork` need not know of it, and no byte of the program's ever passes here.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
+    socketpair, sockopt,
+};
+use std::time::Instant;
+
+use crate::time;
+
+/// The stand-in.
+#[derive(Debug)]
+pub struct Double {
+    theirs: OwnedFd,
+    ours: Option<OwnedFd>,
+    tokens: u32,
+    full: bool,
+    ended: bool,
+}
+
+impl Double {
+    /// One that is writable, and not readable.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Self> {
+        let (theirs, ours) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        // The smallest that the kernel allows: a few bytes fill it.
+        sockopt::set_socket_send_buffer_size(&theirs, 0)?;
+        Ok(Self {
+            theirs,
+            ours: Some(ours),
+            tokens: 0,
+            full: false,
+            ended: false,
+        })
+    }
+
+    /// Where the program polls.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.theirs.as_fd()
+    }
+
+    /// Whether there is something to read; `fresh` if there is more than there was, which wakes those who wait for an edge.
+    pub fn show_input(&mut self, there: bool, fresh: bool) {
+        let Some(ours) = &self.ours else {
+            return;
+        };
+        if there && (self.tokens == 0 || fresh) {
+            if self.tokens >= TOKENS_MAX {
+                self.tokens -= take(&self.theirs);
+            }
+            // Room for so few is always there.
+            self.tokens += u32::from(give(ours, &[1]) == 1);
+        } else if !there && self.tokens > 0 {
+            take(&self.theirs);
+            self.tokens = 0;
+        }
+    }
+
+    /// Whether something can be written.
+    pub fn show_room(&mut self, there: bool) {
+        let Some(ours) = &self.ours else {
+            return;
+        };
+        if there && self.full {
+            while take(ours) > 0 {}
+            self.full = false;
+        } else if !there && !self.full {
+            while give(&self.theirs, &[0; 64]) > 0 {}
+            self.full = true;
+        }
+    }
+
+    /// Nothing more will come.
+    pub fn show_end(&mut self) {
+        if let Some(ours) = &self.ours
+            && !self.ended
+        {
+            self.ended = true;
+            // A pair can always be shut down.
+            let _ = shutdown(ours, Shutdown::Write);
+        }
+    }
+
+    /// Nothing more will come or go.
+    pub fn show_gone(&mut self) {
+        self.show_room(true);
+        self.ours = None;
+    }
+}
+
+/// A descriptor that is readable while its owner says so.
+#[derive(Debug)]
+pub struct Sign {
+    fd: OwnedFd,
+    up: bool,
+}
+
+impl Sign {
+    /// One that is not readable.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Self> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { fd, up: false })
+    }
+
+    /// To be polled.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Makes it readable, or not.
+    pub fn show(&mut self, up: bool) {
+        if up != self.up {
+            let moved = if up {
+                rustix::io::write(&self.fd, &1u64.to_ne_bytes())
+            } else {
+                rustix::io::read(&self.fd, &mut [0; 8])
+            };
+            debug_assert!(moved.is_ok(), "it counts to one");
+            self.up = up;
+        }
+    }
+
+    /// Wakes those who wait for an edge, too.
+    pub fn renew(&mut self) {
+        self.show(false);
+        self.show(true);
+    }
+}
+
+/// Sleeps until `fd` shows something: readable, or writable if `to_write`; false at `deadline`.
+///
+/// # Errors
+/// `EINTR`.
+pub fn sleep(fd: BorrowedFd<'_>, to_write: bool, deadline: Option<Instant>) -> Result<bool, Errno> {
+    let awaited = if to_write {
+        PollFlags::OUT
+    } else {
+        PollFlags::IN
+    };
+    let left: Option<Timespec> = time::remaining(deadline);
+    Ok(poll(&mut [PollFd::from_borrowed_fd(fd, awaited)], left.as_ref())? > 0)
+}
+
+/// How many bytes went in.
+fn give(fd: &OwnedFd, bytes: &[u8]) -> u32 {
+    send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map_or(0, |n| n as u32)
+}
+
+/// How many bytes were taken out.
+fn take(fd: &OwnedFd) -> u32 {
+    recv(fd, &mut [0; 512], RecvFlags::DONTWAIT).map_or(0, |(n, _)| n as u32)
+}
+
+const TOKENS_MAX: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shows(double: &Double) -> PollFlags {
+        let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP;
+        let mut entry = [PollFd::from_borrowed_fd(double.fd(), all)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut entry, Some(&now)).expect("polls");
+        entry[0].revents()
+    }
+
+    #[test]
+    fn it_shows_what_its_owner_says() {
+        let mut double = Double::new().expect("a pair");
+        assert_eq!(shows(&double), PollFlags::OUT);
+        for _ in 0..3 {
+            double.show_room(false);
+            assert_eq!(shows(&double), PollFlags::empty());
+            for _ in 0..20 {
+                double.show_input(true, true);
+            }
+            assert_eq!(shows(&double), PollFlags::IN);
+            double.show_input(false, false);
+            double.show_room(true);
+            assert_eq!(shows(&double), PollFlags::OUT);
+        }
+        double.show_end();
+        assert_eq!(
+            shows(&double),
+            PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP
+        );
+        double.show_gone();
+        assert!(shows(&double).contains(PollFlags::HUP));
+    }
+
+    #[test]
+    fn a_sign_goes_up_and_down() {
+        let mut sign = Sign::new().expect("an eventfd");
+        let now = Some(time::now());
+        assert_eq!(sleep(sign.fd(), false, now), Ok(false));
+        for _ in 0..3 {
+            sign.renew();
+            assert_eq!(sleep(sign.fd(), false, now), Ok(true));
+            sign.show(false);
+            assert_eq!(sleep(sign.fd(), false, now), Ok(false));
+        }
+    }
+}
