@@ -8,6 +8,7 @@
 pub mod conn;
 pub mod ends;
 pub mod epoll;
+pub mod extended;
 pub mod flow;
 pub mod handover;
 pub mod host;

@@ -41,7 +41,7 @@ use seeker::{At, Next, Seeker};
 
 mod name;
 mod packet;
-mod proof;
+pub(crate) mod proof;
 mod seeker;
 
 /// One end's part in a meeting.

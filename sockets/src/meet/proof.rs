@@ -15,7 +15,7 @@ use super::reason_of;
 use crate::reason::Reason;
 
 /// That we hold `tcp`, to be shown.
-pub(super) fn witness(tcp: BorrowedFd<'_>) -> Result<Hidden, Reason> {
+pub(crate) fn witness(tcp: BorrowedFd<'_>) -> Result<Hidden, Reason> {
     tcp::witness(tcp).map_err(unproven)
 }
 
@@ -23,7 +23,7 @@ pub(super) fn witness(tcp: BorrowedFd<'_>) -> Result<Hidden, Reason> {
 ///
 /// # Errors
 /// Why it cannot be told.
-pub(super) fn holds(
+pub(crate) fn holds(
     caller: &Caller,
     witness: Option<Hidden>,
     identity: &Identity,

@@ -1,0 +1,166 @@
+//! Calling back when something has become so: completions, and enough to read or room enough to write (seed 004, section 4.3).
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use sys::errno::Errno;
+
+use super::Socket;
+use super::core::Core;
+
+/// A completion can be taken.
+pub const COMPLETION: u32 = 0x1;
+/// As many bytes as the receive watermark can be read.
+pub const READABLE: u32 = 0x2;
+/// There is room for as many bytes as the send watermark.
+pub const WRITABLE: u32 = 0x4;
+/// No more will come: the peer has ended its direction, or the connection is gone.
+pub const END: u32 = 0x8;
+
+/// Who is called, for what.
+#[derive(Default)]
+pub(super) struct Events {
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    inner: Mutex<Watch>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Watch {
+    thread: Option<JoinHandle<()>>,
+    /// Changes with each callback.
+    round: u64,
+    wanted: bool,
+    /// What is so now.
+    are: u32,
+    /// What became so, and nobody has been called for yet.
+    due: u32,
+    completions: u64,
+    receive_low: usize,
+    send_low: usize,
+}
+
+impl Socket {
+    /// Has `call` called, on a thread of its own, one at a time, whenever one of [`COMPLETION`], [`READABLE`], [`WRITABLE`] and [`END`] becomes so, and for each that is so now. Each is told
+    /// once until it has been otherwise; a completion each time that there is one more. It may call anything on the socket, and replaces a callback before it.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there can be no thread; `ENOTCONN` in a forked child.
+    pub fn on_events(&self, call: impl Fn(u32) + Send + 'static) -> Result<(), Errno> {
+        self.off_events();
+        let core = self.inner.enter()?;
+        let state = Arc::clone(&self.inner.events.state);
+        let mut watch = state.lock();
+        watch.round += 1;
+        let round = watch.round;
+        let theirs = Arc::clone(&state);
+        let thread = thread::Builder::new()
+            .name("sovia-events".into())
+            .spawn(move || theirs.run(round, &call));
+        watch.thread = Some(thread.map_err(|_| Errno::AGAIN)?);
+        watch.wanted = true;
+        watch.are = 0;
+        watch.due = 0;
+        drop(watch);
+        self.inner.settle(core);
+        Ok(())
+    }
+
+    /// Calls nobody any more. When this returns no callback runs, unless this is one.
+    pub fn off_events(&self) {
+        self.inner.events.end();
+    }
+
+    /// Sets the watermarks of [`READABLE`] and [`WRITABLE`], in bytes; 1 and 1 at first. More room than the socket ever has counts as all of it.
+    ///
+    /// # Errors
+    /// `EINVAL` for 0; `ENOTCONN` in a forked child.
+    pub fn set_watermarks(&self, receive: usize, send: usize) -> Result<(), Errno> {
+        if receive == 0 || send == 0 {
+            return Err(Errno::INVAL);
+        }
+        let core = self.inner.enter()?;
+        let mut watch = self.inner.events.state.lock();
+        watch.receive_low = receive - 1;
+        watch.send_low = send - 1;
+        drop(watch);
+        self.inner.settle(core);
+        Ok(())
+    }
+}
+
+impl Events {
+    /// Looks whether something has become so.
+    pub(super) fn look(&self, core: &Core) {
+        let mut watch = self.state.lock();
+        if !watch.wanted {
+            return;
+        }
+        let stream = &core.stream;
+        let over = core.gone.is_some() || stream.heard_fin;
+        let bit = |on, bit| if on { bit } else { 0 };
+        let enough = watch.receive_low.min(WINDOW - 1);
+        let room = watch.send_low.min(WINDOW - 1);
+        let are = bit(!core.done.is_empty(), COMPLETION)
+            | bit(stream.unread_bytes > enough || over, READABLE)
+            | bit(core.room() > room || core.gone.is_some(), WRITABLE)
+            | bit(over, END);
+        let mut became = are & !watch.are;
+        if are & COMPLETION != 0 && core.done.total() != watch.completions {
+            became |= COMPLETION;
+        }
+        watch.completions = core.done.total();
+        watch.are = are;
+        watch.due |= became;
+        if became != 0 {
+            self.state.changed.notify_all();
+        }
+    }
+
+    pub(super) fn are_wanted(&self) -> bool {
+        self.state.lock().wanted
+    }
+
+    pub(super) fn end(&self) {
+        let mut watch = self.state.lock();
+        watch.round += 1;
+        watch.wanted = false;
+        let thread = watch.thread.take();
+        drop(watch);
+        self.state.changed.notify_all();
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+        {
+            // One that panicked has said so.
+            drop(thread.join());
+        }
+    }
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Watch> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, round: u64, call: &dyn Fn(u32)) {
+        let mut watch = self.lock();
+        while watch.round == round {
+            let due = std::mem::take(&mut watch.due);
+            if due == 0 {
+                let waited = self.changed.wait(watch);
+                watch = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            drop(watch);
+            call(due);
+            watch = self.lock();
+        }
+    }
+}
+
+/// Bytes of the stream that can be under way.
+const WINDOW: usize = proto::extended::CREDITS as usize * proto::extended::PAYLOAD_MAX;

@@ -1,0 +1,284 @@
+//! What sockets do not have: registered memory, posted operations, completions.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use proto::extended::{Advert, Frame, Place, Rights};
+use sys::double::Sign;
+use sys::errno::Errno;
+use via::{Access, Memory};
+
+use super::core::Core;
+use super::region::{Parts, Registered};
+use super::work::{Receive, To, Work};
+use super::{Completion, Region, Remote, Slice, Socket, errno_of};
+
+impl Socket {
+    /// Registers memory, whole, and says what the peer may do with it by RDMA. Into a region that the peer may write, large messages come without a copy.
+    ///
+    /// # Errors
+    /// `EINVAL` for what the NIC cannot register, `ENOMEM` over a limit, `ENOTCONN` in a forked child.
+    pub fn register(
+        &self,
+        memory: impl Into<Arc<Memory>>,
+        access: Access,
+    ) -> Result<Region, Errno> {
+        drop(self.inner.locked()?);
+        let region = self.inner.nic.register(memory, &self.inner.tag, access);
+        Ok(Region(Arc::new(Registered {
+            socket: self.inner.id,
+            access,
+            region: region.map_err(errno_of)?,
+        })))
+    }
+
+    /// Tells the peer of a region, by a tag of the program's own. It may be reached from now on, as far as its rights go, until [`Socket::withdraw`] and the end of its registration.
+    ///
+    /// # Errors
+    /// `EINVAL` for a region of another socket, `EACCES` for one that the peer may neither read nor write, `EPIPE` or `ECONNRESET` when nothing more can be said.
+    pub fn advertise(&self, region: &Region, tag: u64) -> Result<(), Errno> {
+        if region.0.socket != self.inner.id {
+            return Err(Errno::INVAL);
+        }
+        let (read, write) = match region.access() {
+            Access::Local => return Err(Errno::ACCESS),
+            Access::Read => (true, false),
+            Access::Write => (false, true),
+            Access::ReadWrite => (true, true),
+        };
+        self.say(Frame::Advertise(Advert {
+            handle: region.handle().0,
+            rights: Rights { read, write },
+            tag,
+            addr: region.0.region.addr(),
+            len: region.len() as u64,
+        }))
+    }
+
+    /// Tells the peer that a region is to be reached no more. What it has posted before it hears of that is still served while the region is registered; afterwards it ends the connection.
+    ///
+    /// # Errors
+    /// As [`Socket::advertise`].
+    pub fn withdraw(&self, region: &Region) -> Result<(), Errno> {
+        if region.0.socket != self.inner.id {
+            return Err(Errno::INVAL);
+        }
+        self.say(Frame::Withdraw {
+            handle: region.handle().0,
+        })
+    }
+
+    /// The peer's region with that tag, as soon as it tells of it.
+    ///
+    /// # Errors
+    /// `EAGAIN` at `deadline`; `ECONNRESET` or `ESHUTDOWN` if it never will; `EINTR`.
+    pub fn remote(&self, tag: u64, deadline: Option<Instant>) -> Result<Remote, Errno> {
+        self.inner.until(deadline, false, sign, |core| {
+            let found = core.remotes.iter().rfind(|remote| remote.tag() == tag);
+            match (found, core.gone) {
+                (Some(remote), _) => Ok(*remote),
+                (None, Some(errno)) => Err(errno),
+                (None, None) if core.stream.heard_fin => Err(Errno::SHUTDOWN),
+                (None, None) => wait_for_sign(core),
+            }
+        })
+    }
+
+    /// Posts a send of one message: the slices, one after the other, for the peer's oldest posted receive, and waits for that if need be, though the caller does not.
+    ///
+    /// # Errors
+    /// `EINVAL` for a region of another socket or too many slices, `EMSGSIZE`, `EAGAIN` when [`OUTSTANDING_MAX`](super::OUTSTANDING_MAX) are posted or not taken, `EPIPE` after
+    /// [`Socket::shutdown`] or the end of the connection. Nothing is posted then. The completion tells `EMSGSIZE` if the receive is too small (which then waits for the next), and what became of the connection.
+    pub fn post_send(&self, slices: &[Slice], id: u64) -> Result<(), Errno> {
+        self.post(slices, To::Receive, id)
+    }
+
+    /// Posts a receive of one message, which is scattered to the slices.
+    ///
+    /// # Errors
+    /// As [`Socket::post_send`]; `ESHUTDOWN` when the peer has ended its direction.
+    pub fn post_recv(&self, slices: &[Slice], id: u64) -> Result<(), Errno> {
+        let parts = Parts::new(slices, self.inner.id)?;
+        let mut core = self.inner.enter()?;
+        if core.gone.is_some() {
+            return Err(Errno::PIPE);
+        }
+        if core.stream.heard_fin {
+            return Err(Errno::SHUTDOWN);
+        }
+        core.done.admit()?;
+        let direct = parts.are_open() && parts.len() > 0;
+        let place = |slice: &Slice| Place {
+            addr: slice.addr(),
+            handle: slice.region.handle().0,
+            len: slice.len,
+        };
+        let places = if direct {
+            parts.slices().iter().map(place).collect()
+        } else {
+            Vec::new()
+        };
+        let len = parts.len();
+        core.receives.push_back(Receive {
+            id,
+            parts,
+            direct,
+            got: 0,
+        });
+        core.to_say.push_back(Frame::Posted { len, places });
+        core.pump();
+        self.inner.settle(core);
+        Ok(())
+    }
+
+    /// Posts an RDMA write: the slices, one after the other, to the peer's region from `offset` on. The peer's program is not told; what is sent afterwards arrives after it.
+    ///
+    /// # Errors
+    /// As [`Socket::post_send`]; `EFAULT` beyond the region's end, `EACCES` if it may not be written, `EINVAL` for one of another connection, `ESTALE` after it was withdrawn.
+    pub fn post_write(
+        &self,
+        slices: &[Slice],
+        remote: &Remote,
+        offset: u64,
+        id: u64,
+    ) -> Result<(), Errno> {
+        if !remote.is_writable() {
+            return Err(Errno::ACCESS);
+        }
+        let place = self.place(slices, remote, offset)?;
+        self.post(slices, To::Memory(place), id)
+    }
+
+    /// Posts an RDMA read: the peer's region from `offset` on, scattered to the slices. The peer's program has no part in it.
+    ///
+    /// # Errors
+    /// As [`Socket::post_write`]; `EACCES` if it may not be read.
+    pub fn post_read(
+        &self,
+        slices: &[Slice],
+        remote: &Remote,
+        offset: u64,
+        id: u64,
+    ) -> Result<(), Errno> {
+        if !remote.is_readable() {
+            return Err(Errno::ACCESS);
+        }
+        let place = self.place(slices, remote, offset)?;
+        self.post(slices, To::Here(place), id)
+    }
+
+    /// Takes the oldest completion, if there is one.
+    ///
+    /// # Errors
+    /// `ENOTCONN` in a forked child.
+    pub fn completion(&self) -> Result<Option<Completion>, Errno> {
+        let mut core = self.inner.enter()?;
+        let completion = core.done.pop();
+        core.show();
+        self.inner.settle(core);
+        Ok(completion)
+    }
+
+    /// Takes the oldest completion, waiting for one.
+    ///
+    /// # Errors
+    /// `EAGAIN` at `deadline`, `EINTR`.
+    pub fn wait(&self, deadline: Option<Instant>) -> Result<Completion, Errno> {
+        self.inner.until(deadline, false, sign, |core| {
+            let taken = core.done.pop();
+            core.show();
+            match taken {
+                Some(completion) => Ok(completion),
+                None => wait_for_sign(core),
+            }
+        })
+    }
+
+    /// A descriptor that is readable while there are completions, for `poll` and `epoll`. From the first call on the NIC looks after the connection while nobody calls.
+    ///
+    /// # Errors
+    /// `EMFILE`; `ENOTCONN` in a forked child.
+    pub fn completion_fd(&self) -> Result<std::os::fd::OwnedFd, Errno> {
+        self.watch();
+        let mut core = self.inner.enter()?;
+        let _waits: Result<(), Errno> = wait_for_sign(&mut core);
+        core.show();
+        let fd = sign(&core).ok_or(Errno::MFILE)?.try_clone_to_owned();
+        self.inner.settle(core);
+        fd.map_err(|_| Errno::MFILE)
+    }
+
+    fn say(&self, frame: Frame<'static>) -> Result<(), Errno> {
+        let mut core = self.inner.enter()?;
+        if let Some(errno) = core.gone {
+            return Err(errno);
+        }
+        if core.stream.wants_fin {
+            return Err(Errno::PIPE);
+        }
+        core.to_say.push_back(frame);
+        core.pump();
+        self.inner.settle(core);
+        Ok(())
+    }
+
+    fn place(&self, slices: &[Slice], remote: &Remote, offset: u64) -> Result<Place, Errno> {
+        if remote.socket != self.inner.id {
+            return Err(Errno::INVAL);
+        }
+        let len = Parts::new(slices, self.inner.id)?.len();
+        if len == 0 {
+            return Err(Errno::INVAL);
+        }
+        let fits = offset
+            .checked_add(u64::from(len))
+            .is_some_and(|end| end <= remote.len());
+        if !fits {
+            return Err(Errno::FAULT);
+        }
+        let core = self.inner.enter()?;
+        let known = core.remotes.iter().any(|known| known == remote);
+        if !known && core.gone.is_none() {
+            return Err(Errno::STALE);
+        }
+        Ok(Place {
+            // Checked when it was told that its end is a number.
+            addr: remote.advert.addr.wrapping_add(offset),
+            handle: remote.advert.handle,
+            len,
+        })
+    }
+
+    fn post(&self, slices: &[Slice], to: To, id: u64) -> Result<(), Errno> {
+        let parts = Parts::new(slices, self.inner.id)?;
+        let mut core = self.inner.enter()?;
+        if core.gone.is_some() || core.stream.wants_fin {
+            return Err(Errno::PIPE);
+        }
+        core.done.admit()?;
+        core.pending.push_back(Work {
+            id,
+            parts,
+            to,
+            begun: 0,
+        });
+        core.pump();
+        core.show();
+        self.inner.settle(core);
+        Ok(())
+    }
+}
+
+/// What shows completions.
+fn sign(core: &Core) -> Option<BorrowedFd<'_>> {
+    core.sign.as_ref().map(Sign::fd)
+}
+
+/// Sees to it that there is something to sleep on.
+fn wait_for_sign<T>(core: &mut Core) -> Result<T, Errno> {
+    if core.sign.is_none() {
+        core.sign = Some(Sign::new().map_err(|_| Errno::MFILE)?);
+    }
+    Err(Errno::AGAIN)
+}

@@ -1,0 +1,9 @@
+//! Extended sockets, over the NIC of this host and over iWARP.
+
+mod asking;
+mod dual;
+mod ends;
+mod kit;
+mod notices;
+mod posted;
+mod stream;

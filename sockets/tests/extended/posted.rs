@@ -1,0 +1,251 @@
+//! Posted sends and receives, RDMA, and what is wrong with them.
+
+use std::thread;
+
+use sockets::extended::{OUTSTANDING_MAX, Op, SLICES_MAX};
+use sys::errno::Errno;
+use via::Access;
+
+use crate::kit::{ALL, Over, fill, held, pattern, region, soon, wait};
+
+#[test]
+fn messages_of_all_sizes_into_memory_that_the_peer_may_write_and_that_it_may_not() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        for access in [Access::Local, Access::Write] {
+            let from = region(&a, LONG, Access::Local);
+            let to = region(&b, LONG, access);
+            for (seed, len) in [0, 1, 16, 4096, 4097, 16_368, 16_369, 100_000, LONG]
+                .into_iter()
+                .enumerate()
+            {
+                let sent = pattern(len, seed);
+                fill(&from, &sent);
+                b.post_recv(&[to.whole().expect("whole")], 7)
+                    .expect("posts");
+                a.post_send(&[from.slice(0..len).expect("within")], 8)
+                    .expect("posts");
+                let (sent_as, got) = thread::scope(|scope| {
+                    let sending = scope.spawn(|| wait(&a, 8));
+                    let got = wait(&b, 7);
+                    (sending.join().expect("no panic"), got)
+                });
+                assert_eq!((sent_as.op, sent_as.result), (Op::Send, Ok(len as u32)));
+                assert_eq!(
+                    (got.op, got.result),
+                    (Op::Recv, Ok(len as u32)),
+                    "{over:?} {access:?}"
+                );
+                assert!(held(&to, len) == sent, "{over:?} {access:?} {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_send_waits_for_its_receive_and_goes_on_by_itself() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let (from, to) = (
+            region(&a, LONG, Access::Local),
+            region(&b, LONG, Access::Write),
+        );
+        fill(&from, &pattern(LONG, 1));
+        a.post_send(&[from.whole().expect("whole")], 1)
+            .expect("posts");
+        assert_eq!(a.completion(), Ok(None));
+        // From here on the sender's program does nothing.
+        b.post_recv(&[to.whole().expect("whole")], 2)
+            .expect("posts");
+        assert_eq!(wait(&b, 2).result, Ok(LONG as u32));
+        assert_eq!(wait(&a, 1).result, Ok(LONG as u32));
+        assert!(held(&to, LONG) == pattern(LONG, 1));
+    }
+}
+
+#[test]
+fn slices_are_gathered_and_scattered() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        for access in [Access::Local, Access::ReadWrite] {
+            let (from, to) = (
+                region(&a, 100_000, Access::Local),
+                region(&b, 100_000, access),
+            );
+            fill(&from, &pattern(100_000, 5));
+            let pieces = |region: &sockets::extended::Region, cuts: &[(usize, usize)]| {
+                cuts.iter()
+                    .map(|&(start, end)| region.slice(start..end).expect("within"))
+                    .collect::<Vec<_>>()
+            };
+            b.post_recv(
+                &pieces(&to, &[(50_000, 50_010), (0, 30_000), (60_000, 80_000)]),
+                1,
+            )
+            .expect("posts");
+            a.post_send(&pieces(&from, &[(90_000, 100_000), (7, 7), (0, 15_000)]), 2)
+                .expect("posts");
+            assert_eq!(wait(&b, 1).result, Ok(25_000));
+            assert_eq!(wait(&a, 2).result, Ok(25_000));
+            let (sent, got) = (held(&from, 100_000), held(&to, 100_000));
+            let message = [&sent[90_000..], &sent[..15_000]].concat();
+            assert!([&got[50_000..50_010], &got[..24_990]].concat() == message);
+            assert!(got[24_990..50_000].iter().all(|&byte| byte == 0));
+        }
+    }
+}
+
+#[test]
+fn rdma_writes_and_reads_what_the_peer_told_of() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let target = region(&b, LONG, Access::ReadWrite);
+        b.advertise(&target, 0xfeed).expect("tells");
+        let remote = a.remote(0xfeed, soon()).expect("told");
+        assert_eq!(
+            (remote.len(), remote.is_readable(), remote.is_writable()),
+            (LONG as u64, true, true)
+        );
+        let (from, back) = (
+            region(&a, LONG, Access::Local),
+            region(&a, LONG, Access::Local),
+        );
+        let sent = pattern(LONG, 9);
+        fill(&from, &sent);
+        let halves = [
+            from.slice(0..1000).expect("within"),
+            from.slice(1000..LONG).expect("within"),
+        ];
+        a.post_write(&halves, &remote, 0, 1).expect("posts");
+        a.post_read(&[back.slice(10..LONG).expect("within")], &remote, 10, 2)
+            .expect("posts");
+        assert_eq!(
+            (wait(&a, 1).result, wait(&a, 2).result),
+            (Ok(LONG as u32), Ok(LONG as u32 - 10))
+        );
+        assert!(held(&target, LONG) == sent && held(&back, LONG)[10..] == sent[10..]);
+        // What is said afterwards comes afterwards.
+        fill(&from, b"new");
+        a.post_write(&[from.slice(0..3).expect("within")], &remote, 0, 3)
+            .expect("posts");
+        a.write(b"!").expect("writes");
+        assert_eq!(b.read(&mut [0; 8]), Ok(1));
+        assert_eq!(held(&target, 3), b"new");
+    }
+}
+
+#[test]
+fn wrong_arguments_change_nothing() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let (c, _d) = Over::Shm.pair();
+        let target = region(&b, 100, Access::Read);
+        b.advertise(&target, 1).expect("tells");
+        let remote = a.remote(1, soon()).expect("told");
+        let (ours, alien) = (
+            region(&a, 100, Access::Local),
+            region(&c, 100, Access::Local),
+        );
+        let whole = |region: &sockets::extended::Region| region.whole().expect("whole");
+        assert_eq!(ours.slice(0..101).err(), Some(Errno::FAULT));
+        #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
+        let backwards = ours.slice(5..4);
+        assert_eq!(backwards.err(), Some(Errno::FAULT));
+        let many = vec![ours.slice(0..1).expect("within"); SLICES_MAX + 1];
+        assert_eq!(a.post_send(&many, 0), Err(Errno::INVAL));
+        assert_eq!(a.post_send(&[whole(&alien)], 0), Err(Errno::INVAL));
+        assert_eq!(a.post_recv(&[whole(&alien)], 0), Err(Errno::INVAL));
+        assert_eq!(
+            a.post_write(&[whole(&ours)], &remote, 0, 0),
+            Err(Errno::ACCESS)
+        );
+        assert_eq!(
+            a.post_read(&[whole(&ours)], &remote, 1, 0),
+            Err(Errno::FAULT)
+        );
+        assert_eq!(
+            a.post_read(&[whole(&ours)], &remote, u64::MAX, 0),
+            Err(Errno::FAULT)
+        );
+        assert_eq!(a.post_read(&[], &remote, 0, 0), Err(Errno::INVAL));
+        assert_eq!(
+            c.post_read(&[whole(&alien)], &remote, 0, 0),
+            Err(Errno::INVAL)
+        );
+        assert_eq!(a.advertise(&ours, 1), Err(Errno::ACCESS));
+        assert_eq!(a.advertise(&alien, 1), Err(Errno::INVAL));
+        assert_eq!(a.set_watermarks(0, 1), Err(Errno::INVAL));
+        b.withdraw(&target).expect("says");
+        b.write(b"w").expect("writes");
+        assert_eq!(a.read(&mut [0; 4]), Ok(1));
+        assert_eq!(
+            a.post_read(&[whole(&ours)], &remote, 0, 0),
+            Err(Errno::STALE)
+        );
+        assert_eq!(a.completion(), Ok(None));
+        a.write(b"still there").expect("writes");
+        assert_eq!(b.read(&mut [0; 32]), Ok(11));
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_fails_alone() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let (from, to) = (
+            region(&a, 100, Access::Local),
+            region(&b, 100, Access::Write),
+        );
+        b.post_recv(&[to.slice(0..10).expect("within")], 1)
+            .expect("posts");
+        a.post_send(&[from.slice(0..11).expect("within")], 2)
+            .expect("posts");
+        assert_eq!(wait(&a, 2).result, Err(Errno::MSGSIZE));
+        a.post_send(&[from.slice(0..10).expect("within")], 3)
+            .expect("posts");
+        assert_eq!((wait(&a, 3).result, wait(&b, 1).result), (Ok(10), Ok(10)));
+    }
+}
+
+#[test]
+fn so_many_operations_and_no_more() {
+    let (a, b) = Over::Shm.pair();
+    let ours = region(&a, 8, Access::Local);
+    let slice = [ours.whole().expect("whole")];
+    for id in 0..OUTSTANDING_MAX as u64 {
+        a.post_recv(&slice, id).expect("posts");
+    }
+    assert_eq!(a.post_recv(&slice, 0), Err(Errno::AGAIN));
+    assert_eq!(a.post_send(&slice, 0), Err(Errno::AGAIN));
+    let theirs = region(&b, 8, Access::Local);
+    b.post_send(&[theirs.whole().expect("whole")], 1)
+        .expect("posts");
+    assert_eq!(wait(&a, 0).result, Ok(8));
+    a.post_recv(&slice, 0).expect("there is room again");
+}
+
+#[test]
+fn a_region_lives_as_long_as_what_was_posted_on_it() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let to = region(&b, LONG, Access::Write);
+        let memory = std::sync::Arc::clone(to.memory());
+        b.post_recv(&[to.whole().expect("whole")], 1)
+            .expect("posts");
+        drop(to);
+        let from = region(&a, LONG, Access::Local);
+        fill(&from, &pattern(LONG, 4));
+        a.post_send(&[from.whole().expect("whole")], 2)
+            .expect("posts");
+        drop(from);
+        assert_eq!(
+            (wait(&b, 1).result, wait(&a, 2).result),
+            (Ok(LONG as u32), Ok(LONG as u32))
+        );
+        let mut got = vec![0; LONG];
+        memory.read(0, &mut got).expect("in range");
+        assert!(got == pattern(LONG, 4));
+    }
+}
+
+const LONG: usize = 1_500_007;
