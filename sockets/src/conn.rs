@@ -211,6 +211,11 @@ impl Conn {
         self.refs.load(Ordering::Relaxed)
     }
 
+    /// Whether it has one and no more.
+    pub fn has_one_descriptor(&self) -> bool {
+        self.descriptors() == 1
+    }
+
     /// Whether it has descriptors.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.refs.load(Ordering::Acquire), 1..CLOSING)

@@ -8,7 +8,7 @@ use sockets::{ends, table};
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, connection, keeping_errno};
-use crate::real;
+use crate::{extended, real};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             Ok(false) => Outcome::NotOurs,
             Err(errno) => Outcome::Failed(errno),
         },
-        _ => Outcome::NotOurs,
+        _ => extended::shutdown(fd, how),
     };
     // SAFETY: as above.
     outcome.or(|| unsafe { real::shutdown(fd, how) })

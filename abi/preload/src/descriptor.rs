@@ -7,8 +7,8 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
-use crate::real;
 use crate::stdio::standard;
+use crate::{extended, real};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -18,7 +18,10 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(fd);
-    keeping_errno(|| ends::before_close(fd));
+    keeping_errno(|| {
+        extended::before_close(fd);
+        ends::before_close(fd);
+    });
     // SAFETY: the program's own call.
     unsafe { real::close(fd) }
 }
@@ -26,6 +29,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    if flags == 0 {
+        keeping_errno(|| extended::before_close_range(first, last));
+    }
     // SAFETY: the program's own call, in pieces that leave out what is ours.
     ends::close_range(
         first,
@@ -47,6 +53,7 @@ pub unsafe extern "C" fn closefrom(first: c_int) {
 pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
     let new = ends::duplicated(fd, unsafe { real::dup(fd) });
+    extended::duplicated(fd, new);
     standard::changed(new);
     new
 }
@@ -78,8 +85,14 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(new);
-    keeping_errno(|| ends::before_replace(fd, new));
+    keeping_errno(|| {
+        if sys::socket::is_open(fd) {
+            extended::before_close(new);
+        }
+        ends::before_replace(fd, new);
+    });
     let result = ends::duplicated(fd, replace());
+    extended::duplicated(fd, result);
     standard::changed(new);
     result
 }

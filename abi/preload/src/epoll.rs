@@ -10,7 +10,7 @@ use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked, keeping_errno};
 use crate::poll::timespec_of;
-use crate::real;
+use crate::{extended, real};
 
 /// The kernel, with what the program said for the time that it waits.
 struct Kernel {
@@ -76,6 +76,7 @@ pub unsafe extern "C" fn epoll_ctl(
         // SAFETY: the program's own call, which the kernel refuses.
         _ => return unsafe { real::epoll_ctl(set, operation, fd, event) },
     };
+    extended::watch(fd);
     let result: Outcome<c_int> = epoll::control(set, fd, change).map(|()| 0).into();
     result.or(|| 0)
 }

@@ -9,7 +9,7 @@ use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
-use crate::real;
+use crate::{extended, real};
 
 /// Linux. To a connection with rings; from anything else the kernel does it.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn splice(
 }
 
 fn is_mapped(fd: c_int) -> bool {
-    connection(fd).is_some_and(|(conn, _)| conn.is_mapped())
+    connection(fd).is_some_and(|(conn, _)| conn.is_mapped()) || extended::is(fd)
 }
 
 fn is_pipe(fd: c_int) -> bool {
@@ -102,6 +102,8 @@ fn is_pipe(fd: c_int) -> bool {
 fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcome<usize> {
     match connection(fd) {
         Some((conn, _)) if conn.is_mapped() => act(conn).into(),
+        // What the kernel says where it cannot: programs then copy.
+        None if extended::is(fd) => Outcome::Failed(Errno::INVAL),
         _ => Outcome::NotOurs,
     }
 }

@@ -26,6 +26,7 @@ mod buffers;
 mod connect;
 mod descriptor;
 mod epoll;
+mod extended;
 mod file;
 mod host;
 mod limit;

@@ -10,7 +10,7 @@ use sys::hidden;
 
 use crate::buffers::is_memory;
 use crate::outcome::{borrow, connection, fail, keeping_errno};
-use crate::real;
+use crate::{extended, real};
 
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -42,7 +42,10 @@ fn control(
     let result = native();
     if result >= 0 {
         match command {
-            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => return ends::duplicated(fd, result),
+            libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+                extended::duplicated(fd, result);
+                return ends::duplicated(fd, result);
+            }
             libc::F_SETFL => {
                 let flags = argument.addr() as c_int;
                 note_nonblocking(fd, flags & libc::O_NONBLOCK != 0);
@@ -97,6 +100,13 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
                         ends::unread_bytes(conn, borrowed, *count)
                     };
                 });
+            } else if extended::is(fd)
+                && let Some(bytes) = keeping_errno(|| extended::readable_bytes(fd))
+            {
+                // What is sent leaves at once, or is refused.
+                let bytes = if request == libc::FIONREAD { bytes } else { 0 };
+                // SAFETY: as above.
+                unsafe { argument.cast::<c_int>().write(bytes) };
             }
         }
         libc::FIOCLEX | libc::FIONCLEX => {
@@ -129,7 +139,9 @@ pub unsafe extern "C" fn setsockopt(
         }
     }
     // SAFETY: as above.
-    let result = unsafe { real::setsockopt(fd, level, name, value, len) };
+    let outcome = unsafe { extended::set(fd, level, name, value, len) };
+    // SAFETY: as above.
+    let result = outcome.or(|| unsafe { real::setsockopt(fd, level, name, value, len) });
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
         && let Some((conn, _)) = borrow(fd).and_then(|_| connection(fd))
@@ -151,7 +163,9 @@ pub unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: as above.
-    let result = unsafe { real::getsockopt(fd, level, name, value, len) };
+    let outcome = unsafe { extended::get(fd, level, name, value, len) };
+    // SAFETY: as above.
+    let result = outcome.or(|| unsafe { real::getsockopt(fd, level, name, value, len) });
     if result == 0
         && (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
         && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))

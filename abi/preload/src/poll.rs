@@ -11,7 +11,7 @@ use sockets::poll::{self, PollFd, Poller};
 use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked};
-use crate::real;
+use crate::{extended, real};
 
 /// The kernel, with the signal mask that the program wants while it waits.
 struct Kernel {
@@ -98,6 +98,7 @@ pub unsafe extern "C" fn select(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
+        extended::watch_all();
         let native = || real::select(count, read, write, except, timeout);
         let Some(sets) = sets(count, read, write, except) else {
             return native();
@@ -134,6 +135,7 @@ pub unsafe extern "C" fn pselect(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
+        extended::watch_all();
         match (sets(count, read, write, except), duration(timeout)) {
             (Some(sets), Ok(wanted)) => choose(sets, count, wanted, mask),
             _ => real::pselect(count, read, write, except, timeout, mask),
@@ -150,6 +152,7 @@ unsafe fn wait(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> c_int {
+    extended::watch_all();
     let kernel = Kernel { mask };
     let len = count as usize;
     if fds.is_null() || len > FDS_MAX {

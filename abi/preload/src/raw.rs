@@ -139,7 +139,7 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
         libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_recvmsg | libc::SYS_recvmmsg
     );
     let two = matches!(number, libc::SYS_sendfile | libc::SYS_splice);
-    if !passes && !two && keeping_errno(|| connection(fd).is_none()) {
+    if !passes && !two && keeping_errno(|| connection(fd).is_none()) && !crate::extended::is(fd) {
         return None;
     }
     // SAFETY: as in `syscall`.

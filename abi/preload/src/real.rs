@@ -66,6 +66,8 @@ next! {
     fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int;
     fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
     fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    fn getpeername(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
+    fn getsockname(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
     fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, len: *mut socklen_t) -> c_int;
     fn ioctl(fd: c_int, request: libc::c_ulong, argument: *mut c_void) -> c_int;
     fn epoll_create(size: c_int) -> c_int;

@@ -13,7 +13,7 @@ use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
-use crate::{pass, real};
+use crate::{extended, pass, real};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
 const BESIDE: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
@@ -27,7 +27,7 @@ fn receive(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return Outcome::NotOurs;
+        return extended::receive(fd, into, asked, flags);
     };
     if flags & BESIDE != 0 {
         return Outcome::NotOurs;
@@ -218,10 +218,11 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             return native(flags);
         }
         let header = &mut *header;
-        let Some((conn, _)) = connection(fd) else {
-            return native(flags);
+        let mapped = match connection(fd) {
+            Some((conn, _)) => conn.is_mapped(),
+            None if extended::is(fd) => true,
+            None => return native(flags),
         };
-        let mapped = conn.is_mapped();
         let outcome = buffers::with_rooms(header.msg_iov, header.msg_iovlen, |rooms, asked| {
             receive(fd, rooms, asked, flags, native)
         });
@@ -297,7 +298,7 @@ pub unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut libc::timespec,
 ) -> c_int {
-    if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) {
+    if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) && !extended::is(fd) {
         // SAFETY: as above.
         return unsafe {
             let received = real::recvmmsg(fd, messages, count, flags, timeout);

@@ -13,7 +13,7 @@ use sys::errno::Errno;
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
 use crate::receive::message_flags;
-use crate::{pass, real};
+use crate::{extended, pass, real};
 
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
 const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
@@ -27,7 +27,7 @@ fn send_pieces(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return Outcome::NotOurs;
+        return extended::send(fd, pieces, asked, flags);
     };
     let mut native = native;
     if flags & ONLY_TCP != 0
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn sendmmsg(
     count: u32,
     flags: c_int,
 ) -> c_int {
-    if connection(fd).is_none() {
+    if connection(fd).is_none() && !extended::is(fd) {
         // SAFETY: as above.
         return unsafe {
             pass::before_sending_all(messages, count);

@@ -85,6 +85,18 @@ impl Socket {
         })
     }
 
+    /// The peer's region with that number.
+    ///
+    /// # Errors
+    /// `ESTALE` if the peer has not told of it, or has withdrawn it.
+    pub fn remote_by_handle(&self, handle: u32) -> Result<Remote, Errno> {
+        let core = self.inner.enter()?;
+        let mut remotes = core.remotes.iter();
+        let found = remotes.find(|remote| remote.handle() == handle).copied();
+        self.inner.settle(core);
+        found.ok_or(Errno::STALE)
+    }
+
     /// Posts a send of one message: the slices, one after the other, for the peer's oldest posted receive, and waits for that if need be, though the caller does not.
     ///
     /// # Errors

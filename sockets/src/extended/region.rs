@@ -39,6 +39,12 @@ impl Region {
         self.0.access
     }
 
+    /// Its number, by which the peer names it too; never 0.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.handle().0
+    }
+
     /// How many others have it: clones, and operations that are under way.
     #[must_use]
     pub fn users(&self) -> usize {

@@ -12,7 +12,7 @@ pub unsafe extern "C" fn vdprintf(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
-    if connection(fd).is_none() {
+    if connection(fd).is_none() && !crate::extended::is(fd) {
         // SAFETY: the program's own call and its promises, here and below.
         return unsafe { real::vdprintf(fd, format, arguments) };
     }
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn __vdprintf_chk(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
-    if connection(fd).is_none() {
+    if connection(fd).is_none() && !crate::extended::is(fd) {
         // SAFETY: as above.
         return unsafe { real::__vdprintf_chk(fd, flag, format, arguments) };
     }

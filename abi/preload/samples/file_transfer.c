@@ -1,0 +1,78 @@
+/* Zero-copy file transfer: the sender posts its mapping of the file, the receiver where it wants it. No byte passes through a buffer of
+ * either program or of a socket, and the file's length goes ahead as plain bytes of the same connection.
+ *
+ *     file_transfer vi|iwarp FILE COPY      two processes of this host */
+#define _DEFAULT_SOURCE
+#include "common.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static void give(int fd, const char *path)
+{
+    struct stat stat;
+    struct sovia_segment segment;
+    uint64_t length;
+    int file = open(path, O_RDONLY);
+    MUST(file);
+    MUST(fstat(file, &stat));
+    length = (uint64_t)stat.st_size;
+    if (write(fd, &length, sizeof length) != sizeof length) exit(1);
+    segment.address = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
+    if (segment.address == MAP_FAILED) exit(1);
+    segment.length = (uint32_t)length;
+    MUST(sovia_register(fd, segment.address, length, SOVIA_LOCAL, &segment.region));
+    MUST(sovia_post_send(fd, &segment, 1, 1));
+    done(fd);
+    MUST(sovia_deregister(fd, segment.region));
+    MUST(munmap(segment.address, length));
+    MUST(close(file));
+}
+
+static void take(int fd, const char *path)
+{
+    struct sovia_segment segment;
+    uint64_t length;
+    int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    MUST(file);
+    if (recv(fd, &length, sizeof length, MSG_WAITALL) != sizeof length) exit(1);
+    MUST(ftruncate(file, (off_t)length));
+    segment.address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (segment.address == MAP_FAILED) exit(1);
+    segment.length = (uint32_t)length;
+    MUST(sovia_register(fd, segment.address, length, SOVIA_WRITE, &segment.region));
+    MUST(sovia_post_recv(fd, &segment, 1, 1));
+    printf("%lu bytes\n", (unsigned long)done(fd).length);
+    MUST(sovia_deregister(fd, segment.region));
+    MUST(munmap(segment.address, length));
+    MUST(close(file));
+}
+
+int main(int count, char **arguments)
+{
+    unsigned short port;
+    int listener, fd, status = 1;
+    pid_t child;
+    if (count != 4) {
+        fprintf(stderr, "usage: file_transfer vi|iwarp FILE COPY\n");
+        return 2;
+    }
+    listener = listening(&port);
+    child = fork();
+    MUST(child);
+    if (child == 0) {
+        fd = calling(port);
+        convert(fd, mode_of(arguments[1]));
+        give(fd, arguments[2]);
+        MUST(close(fd));
+        exit(0);
+    }
+    MUST(fd = accept(listener, NULL, NULL));
+    convert(fd, mode_of(arguments[1]));
+    take(fd, arguments[3]);
+    MUST(close(fd));
+    MUST(waitpid(child, &status, 0));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}

@@ -1,0 +1,213 @@
+//! Turning a connected TCP socket into an extended one, in place.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Instant;
+
+use sockets::extended::Socket;
+use sockets::reason::Reason;
+use sockets::{ends, table};
+use sys::errno::Errno;
+use via::provider::Driver;
+use via::{Error, Nic};
+
+use super::Extended;
+use crate::outcome::{borrow, checked};
+use crate::real;
+
+/// `SOVIA_VI_MODE`.
+pub(crate) const VI_MODE: c_int = 1;
+/// `SOVIA_IWARP_MODE`.
+pub(crate) const IWARP_MODE: c_int = 2;
+
+/// Converts `fd`, when the other end asks too.
+pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
+    if super::is(fd) {
+        return Err(Errno::ALREADY);
+    }
+    let borrowed = borrow(fd).ok_or(Errno::BADF)?;
+    check(borrowed)?;
+    let alone = table::connection(borrowed).is_none_or(|conn| {
+        conn.stay_on_tcp(Reason::Option);
+        !conn.is_mapped() && conn.has_one_descriptor()
+    });
+    if !alone {
+        return Err(Errno::BUSY);
+    }
+    let timeout = u64::try_from(sys::socket::receive_timeout_ms(borrowed)).ok();
+    let deadline = sys::time::deadline(Some(timeout.unwrap_or(PATIENCE_MS)));
+    let patient = !sys::socket::is_nonblocking(borrowed);
+    let tcp = aside(borrowed)?;
+    let converted = match mode {
+        IWARP_MODE => over_iwarp(&tcp, deadline),
+        _ => over_shm(&tcp, deadline),
+    };
+    // The NIC may have changed what the two descriptors share.
+    if patient {
+        set_nonblocking(borrowed, false);
+    }
+    let socket = converted?;
+    // To the program the number is what it was; to us the connection behind it has gone from there.
+    ends::before_close(fd);
+    // SAFETY: two numbers; the first is open.
+    let placed = unsafe { real::dup3(socket.face().as_raw_fd(), fd, libc::O_CLOEXEC) };
+    checked(placed as isize)?;
+    if !patient {
+        set_nonblocking(socket.face(), true);
+    }
+    at_exit_once();
+    super::insert(
+        fd,
+        Arc::new(Extended {
+            socket,
+            mode,
+            tcp,
+            regions: Mutex::new(BTreeMap::new()),
+        }),
+    );
+    Ok(())
+}
+
+fn check(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    if !sys::socket::is_open(fd.as_raw_fd()) {
+        return Err(Errno::BADF);
+    }
+    if !is_socket(fd) {
+        return Err(Errno::NOTSOCK);
+    }
+    if !sys::socket::is_tcp(fd) {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if !sys::socket::is_connected(fd) {
+        return Err(Errno::NOTCONN);
+    }
+    Ok(())
+}
+
+fn over_shm(tcp: &OwnedFd, deadline: Option<Instant>) -> Result<Socket, Errno> {
+    let nic = nic(&SHM, &shm::DRIVER)?;
+    Socket::meet(again(tcp)?, &nic, deadline)
+}
+
+fn over_iwarp(tcp: &OwnedFd, deadline: Option<Instant>) -> Result<Socket, Errno> {
+    let borrowed = std::os::fd::AsFd::as_fd(tcp);
+    if !sys::tcp::is_opener(borrowed)? {
+        await_request(borrowed, deadline)?;
+    }
+    let nic = nic(&IWARP, &iwarp::DRIVER)?;
+    Socket::in_place(again(tcp)?, &nic, |vi, tcp, opener| {
+        let role = if opener {
+            iwarp::Role::Initiator
+        } else {
+            iwarp::Role::Responder
+        };
+        iwarp::over(vi, tcp, role, &iwarp::DRIVER.config(), deadline)
+    })
+}
+
+/// Looks, without taking a byte, until an MPA request comes: a peer that does not ask does not lose what it says.
+fn await_request(tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<(), Errno> {
+    let mut seen = [0; KEY.len()];
+    loop {
+        let n = match sys::tcp::recv_peek(tcp, &mut seen) {
+            Ok(0) => return Err(Errno::NOTCONN),
+            Ok(n) => n,
+            Err(Errno::AGAIN) => 0,
+            Err(errno) => return Err(errno),
+        };
+        if seen.get(..n) != KEY.get(..n) {
+            return Err(Errno::BUSY);
+        }
+        if n == KEY.len() {
+            return Ok(());
+        }
+        if sys::time::expired(deadline) {
+            return Err(Errno::TIMEDOUT);
+        }
+        if n > 0 {
+            // The rest is on its way, and `poll` shows what is there.
+            std::thread::yield_now();
+            continue;
+        }
+        sys::poll::wait_readable([tcp], deadline).map_err(|_| Errno::NOMEM)?;
+    }
+}
+
+/// The NIC of this process, opened when it is first needed.
+fn nic(place: &Mutex<Option<(u32, Nic)>>, driver: &dyn Driver) -> Result<Nic, Errno> {
+    let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+    let home = sys::fork::generation();
+    if let Some((of, nic)) = &*place {
+        if *of == home {
+            return Ok(nic.clone());
+        }
+        // A fork cannot use what its parent has opened, nor close it.
+        std::mem::forget(place.take());
+    }
+    let nic = Nic::open(driver).map_err(|error| match error {
+        Error::Resource => Errno::NOMEM,
+        _ => Errno::OPNOTSUPP,
+    })?;
+    // What goes wrong the completions and the calls tell.
+    let _ = nic.on_error(|_| {});
+    *place = Some((home, nic.clone()));
+    Ok(nic)
+}
+
+/// A duplicate out of the program's way.
+fn aside(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    // SAFETY: numbers only.
+    let high = unsafe {
+        real::fcntl(
+            fd.as_raw_fd(),
+            libc::F_DUPFD_CLOEXEC,
+            std::ptr::without_provenance_mut(sys::hidden::base().cast_unsigned() as usize),
+        )
+    };
+    checked(high as isize).map_err(|_| Errno::MFILE)?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(high) })
+}
+
+fn again(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
+    aside(std::os::fd::AsFd::as_fd(fd))
+}
+
+fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) {
+    let mut on = c_int::from(on);
+    // SAFETY: an int of ours.
+    unsafe { real::ioctl(fd.as_raw_fd(), libc::FIONBIO, (&raw mut on).cast()) };
+}
+
+fn is_socket(fd: BorrowedFd<'_>) -> bool {
+    let mut kind: c_int = 0;
+    let mut len = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: an int of ours, and its size.
+    let asked = unsafe {
+        real::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TYPE,
+            (&raw mut kind).cast(),
+            &raw mut len,
+        )
+    };
+    asked == 0
+}
+
+fn at_exit_once() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: a plain function of this library, which is never unloaded. Without it what was sent last may be lost.
+        unsafe { libc::atexit(super::at_exit) };
+    });
+}
+
+static SHM: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
+static IWARP: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
+/// How long the other end has to ask, where `SO_RCVTIMEO` does not say.
+const PATIENCE_MS: u64 = 5000;
+/// How an MPA request begins (RFC 5044, section 7.1.1).
+const KEY: [u8; 16] = *b"MPA ID Req Frame";
