@@ -256,6 +256,12 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// Whether a frame that begins so is [`Frame::Data`], of which the payload need not be looked at.
+#[must_use]
+pub fn is_data(first: u8) -> bool {
+    first == DATA
+}
+
 /// As many as are said, with as many bytes.
 fn places(len: u32, count: u8, body: &[u8]) -> Result<Vec<Place>, FrameError> {
     let count = usize::from(count);

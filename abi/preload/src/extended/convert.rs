@@ -44,11 +44,14 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
         IWARP_MODE => over_iwarp(&tcp, deadline),
         _ => over_shm(&tcp, deadline),
     };
-    // The NIC may have changed what the two descriptors share.
-    if patient {
-        set_nonblocking(borrowed, false);
-    }
-    let socket = converted?;
+    let socket = match converted {
+        Ok(socket) => socket,
+        Err(errno) => {
+            // The NIC may have changed what the two descriptors share.
+            set_nonblocking(borrowed, !patient);
+            return Err(errno);
+        }
+    };
     // To the program the number is what it was; to us the connection behind it has gone from there.
     ends::before_close(fd);
     // SAFETY: two numbers; the first is open.
