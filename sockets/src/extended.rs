@@ -333,7 +333,7 @@ impl Inner {
         if !matches!(result, Err(Errno::AGAIN)) {
             return Some(result);
         }
-        let fd = fd.as_ref().map_or(self.face.as_fd(), AsFd::as_fd);
+        let fd = fd.as_ref().map_or_else(|| self.face.as_fd(), AsFd::as_fd);
         match sys::double::sleep(fd, to_write, deadline) {
             Ok(_) => None,
             Err(errno) => Some(Err(errno)),

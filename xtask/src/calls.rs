@@ -92,9 +92,12 @@ fn parse(text: &str) -> Result<Vec<Call<'_>>, String> {
         .map(|line| {
             let mut fields = line.split('|').map(str::trim);
             match (fields.next(), fields.next(), fields.next(), fields.next()) {
-                (Some(name), Some(class @ ("fast" | "slow" | "note" | "-")), Some(note), None) => {
-                    Ok(Call { name, class, note })
-                }
+                (
+                    Some(name),
+                    Some(class @ ("fast" | "slow" | "note" | "own" | "-")),
+                    Some(note),
+                    None,
+                ) => Ok(Call { name, class, note }),
                 _ => Err(format!("abi/preload/calls.txt: cannot read: {line}")),
             }
         })
@@ -119,7 +122,7 @@ Made from `abi/preload/calls.txt` by `cargo xtask calls --write`; `cargo xtask c
 connections, each of these is the C library's own.
 ";
 
-const CLASSES: [(&str, &str); 4] = [
+const CLASSES: [(&str, &str); 5] = [
     (
         "fast",
         "Accelerated: no system call on a connection with rings, but to sleep or to wake",
@@ -129,6 +132,10 @@ const CLASSES: [(&str, &str); 4] = [
         "Correct, at about the price of a system call or more",
     ),
     ("note", "Done by the kernel, and noted"),
+    (
+        "own",
+        "The library's own: `sovia.h`, for [extended sockets](extended-sockets.md)",
+    ),
     ("-", "Not taken, and why"),
 ];
 

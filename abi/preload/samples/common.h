@@ -22,19 +22,19 @@
     } while (0)
 
 /* The level's option for "vi" or "iwarp". */
-static int mode_of(const char *name)
+static inline int mode_of(const char *name)
 {
     return strcmp(name, "iwarp") == 0 ? SOVIA_IWARP_MODE : SOVIA_VI_MODE;
 }
 
-static void convert(int fd, int mode)
+static inline void convert(int fd, int mode)
 {
     int on = 1;
     MUST(setsockopt(fd, SOL_SOVIA, mode, &on, sizeof on));
 }
 
 /* Listens on this host; the port goes to *port. */
-static int listening(unsigned short *port)
+static inline int listening(unsigned short *port)
 {
     struct sockaddr_in at;
     socklen_t len = sizeof at;
@@ -50,7 +50,7 @@ static int listening(unsigned short *port)
     return fd;
 }
 
-static int calling(unsigned short port)
+static inline int calling(unsigned short port)
 {
     struct sockaddr_in at;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -64,7 +64,7 @@ static int calling(unsigned short port)
 }
 
 /* The next completion, which must have gone well. */
-static struct sovia_completion done(int fd)
+static inline struct sovia_completion done(int fd)
 {
     struct sovia_completion completion;
     if (sovia_wait(fd, &completion, 1, 20000) != 1 || completion.error != 0) {

@@ -119,7 +119,7 @@ fn agree(
 ) -> Result<(), Errno> {
     caller.send(&[code(verdict)], &[])?;
     let (answer, _) = hear(caller, tcp, deadline)?;
-    verdict.and(verdict_of(&answer))
+    verdict.and_then(|()| verdict_of(&answer))
 }
 
 fn code(verdict: Result<(), Errno>) -> u8 {

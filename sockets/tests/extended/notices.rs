@@ -24,7 +24,9 @@ fn next(events: &Receiver<u32>, bit: u32) {
 fn told(socket: &Socket) -> Receiver<u32> {
     let (tell, events) = channel();
     socket
-        .on_events(move |bits| drop(tell.send(bits)))
+        .on_events(move |bits| {
+            let _heard = tell.send(bits);
+        })
         .expect("a thread");
     events
 }
@@ -131,7 +133,7 @@ fn a_callback_may_use_the_socket() {
                 let n = socket.read(&mut bytes).expect("reads");
                 socket.write(&bytes[..n]).expect("writes");
                 socket.off_events();
-                drop(tell.send(()));
+                let _heard = tell.send(());
             }
         })
         .expect("a thread");

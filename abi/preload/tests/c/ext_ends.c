@@ -1,0 +1,97 @@
+/* Death of the peer, fork, exit without close, close_range. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include "test.h"
+
+#include <poll.h>
+
+static char memory[100000];
+
+static void die(int fd, int mode)
+{
+    convert(fd, mode);
+    CHECK(write(fd, "last", 4) == 4);
+    kill(getpid(), SIGKILL);
+}
+
+static void survive(int fd, int mode)
+{
+    struct sovia_segment segment;
+    struct sovia_completion completions[2];
+    char bytes[8];
+    struct pollfd entry;
+    convert(fd, mode);
+    signal(SIGPIPE, SIG_IGN);
+    segment.address = memory;
+    segment.length = sizeof memory;
+    MUST(sovia_register(fd, memory, sizeof memory, SOVIA_WRITE, &segment.region));
+    if (sovia_post_recv(fd, &segment, 1, 1) == 0) {
+        CHECK(sovia_wait(fd, completions, 1, 20000) == 1);
+        CHECK(completions[0].id == 1 && completions[0].error == ECONNRESET);
+    }
+    entry.fd = fd;
+    entry.events = POLLIN;
+    CHECK(poll(&entry, 1, 20000) == 1);
+    CHECK(recv(fd, bytes, 4, MSG_WAITALL) == 4 && memcmp(bytes, "last", 4) == 0);
+    FAILS(read(fd, bytes, 1), ECONNRESET);
+    CHECK(read(fd, bytes, 1) == 0);
+    FAILS(write(fd, "x", 1), EPIPE);
+    FAILS(sovia_post_send(fd, &segment, 1, 2), EPIPE);
+    MUST(sovia_deregister(fd, segment.region));
+}
+
+static void fork_there(int fd, int mode)
+{
+    char byte;
+    int status;
+    pid_t pid;
+    convert(fd, mode);
+    MUST(pid = fork());
+    if (pid == 0) {
+        /* The connection is the parent's. */
+        FAILS(read(fd, &byte, 1), ENOTCONN);
+        FAILS(send(fd, "x", 1, MSG_NOSIGNAL), ENOTCONN);
+        FAILS(sovia_completion_fd(fd), ENOTCONN);
+        MUST(close(fd));
+        /* And it may have its own. */
+        both(mode, survive, die);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(write(fd, "y", 1) == 1);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'z');
+}
+
+static void wait_there(int fd, int mode)
+{
+    char byte;
+    convert(fd, mode);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'y');
+    CHECK(write(fd, "z", 1) == 1);
+    CHECK(read(fd, &byte, 1) == 0);
+}
+
+static void leave(int fd, int mode)
+{
+    convert(fd, mode);
+    CHECK(write(fd, memory, sizeof memory) == sizeof memory);
+    exit(0);
+}
+
+static void read_to_end(int fd, int mode)
+{
+    size_t got = 0;
+    ssize_t n;
+    convert(fd, mode);
+    while ((n = read(fd, memory, sizeof memory)) > 0) got += (size_t)n;
+    CHECK(n == 0 && got == sizeof memory);
+}
+
+int main(int count, char **arguments)
+{
+    int mode = mode_of(count > 1 ? arguments[1] : "vi");
+    both(mode, survive, die);
+    both(mode, wait_there, fork_there);
+    both(mode, read_to_end, leave);
+    return 0;
+}
