@@ -16,6 +16,8 @@ pub(crate) struct Conditions {
     pub(crate) affinity: Vec<usize>,
     /// One-way hand-off of a cache line between the first two CPUs, before and after; `None` with a single CPU.
     pub(crate) handoff_ns: Option<[f64; 2]>,
+    /// Nanoseconds for 64 bytes there and back between these CPUs with nothing around them, before and after.
+    pub(crate) bare_ns: Option<[f64; 2]>,
     /// One-way wake-up of a thread on an idle CPU, before.
     pub(crate) wakeup_us: Option<f64>,
     /// Of the TCP connections measured, whatever the host's default is.
@@ -26,6 +28,7 @@ impl Conditions {
     /// Completes what was measured before the run.
     pub(crate) fn since(before: Machine) -> Result<Self> {
         let after = host::handoff().context("cache-line hand-off")?;
+        let bare = host::bare_round_trip().context("bare exchange of cache lines")?;
         let median = |handoff: Handoff| handoff.median_ns;
         Ok(Self {
             cpu_model: before.cpu_model,
@@ -35,6 +38,10 @@ impl Conditions {
                 .handoff
                 .zip(after)
                 .map(|(before, after)| [median(before), median(after)]),
+            bare_ns: before
+                .bare_ns
+                .zip(bare)
+                .map(|(before, after)| [before, after]),
             wakeup_us: before.wakeup_us,
             congestion: CONGESTION,
         })
@@ -57,6 +64,12 @@ impl fmt::Display for Conditions {
             write!(
                 f,
                 "; cache line {before:.0} ns ({was}) before, {after:.0} ns ({is}) after"
+            )?;
+        }
+        if let Some([before, after]) = self.bare_ns {
+            write!(
+                f,
+                "; 64 B there and back, bare lines: {before:.0} ns before, {after:.0} ns after"
             )?;
         }
         match self.wakeup_us {

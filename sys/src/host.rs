@@ -13,6 +13,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, sched_yield};
 
 use crate::sync::{AtomicU64, Ordering};
 
+mod bare;
+pub use bare::bare_round_trip;
+
 /// What belongs beside every figure; [`measure`](Self::measure) takes some 20 ms.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -24,6 +27,8 @@ pub struct Machine {
     pub cpu_model: String,
     /// Between the first two CPUs of the affinity mask; `None` with a single one.
     pub handoff: Option<Handoff>,
+    /// [`bare_round_trip`] of 64 bytes; `None` with a single CPU.
+    pub bare_ns: Option<f64>,
     /// The name of the host.
     pub hostname: String,
     /// Name and release.
@@ -43,6 +48,7 @@ impl Machine {
             congestion_control: congestion_control(),
             cpu_model: cpu_model(),
             handoff: handoff()?,
+            bare_ns: bare_round_trip()?,
             hostname: hostname(),
             kernel: kernel(),
             wakeup_us: wakeup()?,
@@ -363,6 +369,7 @@ mod tests {
                 best_ns: median_ns,
                 median_ns,
             }),
+            bare_ns: None,
             hostname: "here".to_owned(),
             kernel: "Linux 6".to_owned(),
             wakeup_us: median_ns.map(|_| 20.0),

@@ -216,6 +216,7 @@ mod tests {
                 kernel: "Linux 6".into(),
                 affinity: vec![0, 1],
                 handoff_ns: Some([44.0, 170.0]),
+                bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(20.0),
                 congestion: "cubic",
             },

@@ -237,6 +237,7 @@ mod tests {
                 kernel: "Linux 2.2.16".into(),
                 affinity: vec![0, 1],
                 handoff_ns: Some([43.2, 171.0]),
+                bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(21.0),
                 congestion: "cubic",
             },
