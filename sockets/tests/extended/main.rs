@@ -3,6 +3,8 @@
 mod asking;
 mod dual;
 mod ends;
+mod examples;
+mod hostile;
 mod kit;
 mod notices;
 mod posted;
