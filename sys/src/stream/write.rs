@@ -3,7 +3,7 @@
 use super::layout::PAGE;
 use super::unfinished::Copy;
 use super::{Corrupt, RING, Tx, place};
-use crate::mem::{STREAM_MIN, Store};
+use crate::mem::{STREAM_MIN, Store, prefetch_to_write};
 use crate::sync::{Count, Ordering};
 
 impl Tx<'_> {
@@ -149,6 +149,13 @@ impl Tx<'_> {
             }
         }
         if at != start {
+            if at.wrapping_sub(start) <= SHORT {
+                let ahead = place(at.wrapping_sub(base).wrapping_add(AHEAD));
+                prefetch_to_write(
+                    self.stream.ring(self.index).wrapping_add(ahead),
+                    at.wrapping_sub(start) as usize,
+                );
+            }
             if !self.publish(start, at) {
                 return Ok(false);
             }
@@ -293,6 +300,11 @@ impl Tx<'_> {
 
 /// Handlers that may come in between in a row.
 const TRIES: u32 = 1000;
+/// Of messages so short many go into the time that it takes to get a line back from the receiver, who read it a lap ago. Publishing waits for it, so
+/// it is asked for some messages ahead.
+const SHORT: u64 = 256;
+/// So far ahead.
+const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length.
 const CHUNK: usize = 32 << 10;
 /// A tail so little after a page's start has just crossed it.
