@@ -55,6 +55,8 @@ fn a_full_ring_takes_no_more_and_a_reader_wakes_the_sleeper() {
     assert_eq!(a.tx().write(false, || [&data[..]].into_iter()), Ok((0, 0)));
     a.tx().arm();
     let rx = b.rx();
+    // A receiver takes what it has seen.
+    assert_eq!(rx.peek(0, &mut [0; 10]), Ok(10));
     assert_eq!(rx.take(0, 10), (true, false), "of no use to the sleeper");
     assert_eq!(a.tx().writable(), Ok(false));
     assert_eq!(rx.take(10, RING as u64 / 4), (true, true));

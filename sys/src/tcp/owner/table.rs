@@ -19,6 +19,18 @@ pub(in crate::tcp) fn look_up(of: &Identity) -> Result<Owner, Errno> {
     if netns(Hidden::adopt(here).as_fd())? != of.netns {
         return Err(Errno::XDEV);
     }
+    // The kernel writes the table anew for each read, so while other connections come and go a row may be passed over.
+    let mut found = look_once(of);
+    for _ in 1..LOOKS {
+        if found != Err(Errno::NOENT) {
+            break;
+        }
+        found = look_once(of);
+    }
+    found
+}
+
+fn look_once(of: &Identity) -> Result<Owner, Errno> {
     if of.peer.is_ipv4()
         && let Ok(owner) = search(c"/proc/thread-self/net/tcp", of)
     {
@@ -113,5 +125,6 @@ impl Place {
     }
 }
 
+const LOOKS: u32 = 3;
 /// Bytes of a table that are read: some 7,000 connections.
 const LIMIT: usize = 1 << 20;
