@@ -8,9 +8,10 @@ use libc::{epoll_event, sigset_t, timespec};
 use sockets::epoll::{self, Change, Event, Waiter};
 use sys::errno::Errno;
 
+use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, keeping_errno};
 use crate::poll::timespec_of;
-use crate::{extended, real};
+use crate::{cancel, extended, real};
 
 /// The kernel, with what the program said for the time that it waits.
 struct Kernel {
@@ -67,8 +68,7 @@ pub unsafe extern "C" fn epoll_ctl(
     event: *mut epoll_event,
 ) -> c_int {
     // SAFETY: the program's, which need not be aligned.
-    let given =
-        (event.addr() >= FIRST_PAGES).then(|| unsafe { event.cast::<Event>().read_unaligned() });
+    let given = is_memory(event).then(|| unsafe { event.cast::<Event>().read_unaligned() });
     let change = match (operation, given) {
         (libc::EPOLL_CTL_ADD, Some(event)) => Change::Add(event),
         (libc::EPOLL_CTL_MOD, Some(event)) => Change::Modify(event),
@@ -148,9 +148,10 @@ unsafe fn wait(
     timeout: Option<Duration>,
 ) -> Outcome<c_int> {
     let len = match usize::try_from(count) {
-        Ok(len @ 1..EVENTS_MAX) if !events.is_null() => len,
+        Ok(len @ 1..EVENTS_MAX) if is_memory(events) => len,
         _ => return Outcome::NotOurs,
     };
+    cancel::point();
     // SAFETY: the program's array, of the same layout. Nobody else looks at it during the call.
     let events = unsafe { std::slice::from_raw_parts_mut(events.cast::<Event>(), len) };
     epoll::wait(kernel.set, events, timeout, kernel)
@@ -158,8 +159,6 @@ unsafe fn wait(
         .into()
 }
 
-/// There Linux maps nothing, so that null pointers and what lies behind them are found out (`vm.mmap_min_addr`).
-const FIRST_PAGES: usize = 4096;
 /// More the kernel refuses.
 const EVENTS_MAX: usize = c_int::MAX as usize / size_of::<epoll_event>();
 

@@ -23,6 +23,7 @@
 )]
 
 mod buffers;
+mod cancel;
 mod connect;
 mod descriptor;
 mod epoll;

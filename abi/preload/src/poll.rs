@@ -10,8 +10,9 @@ use sockets::poll::select::{self, Sets};
 use sockets::poll::{self, PollFd, Poller};
 use sys::errno::Errno;
 
+use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked};
-use crate::{extended, real};
+use crate::{cancel, extended, real};
 
 /// The kernel, with the signal mask that the program wants while it waits.
 struct Kernel {
@@ -100,7 +101,9 @@ pub unsafe extern "C" fn select(
     unsafe {
         extended::watch_all();
         let native = || real::select(count, read, write, except, timeout);
-        let Some(sets) = sets(count, read, write, except) else {
+        let Some(sets) =
+            sets(count, read, write, except).filter(|_| timeout.is_null() || is_memory(timeout))
+        else {
             return native();
         };
         let wanted = match timeout.as_ref() {
@@ -155,12 +158,13 @@ unsafe fn wait(
     extended::watch_all();
     let kernel = Kernel { mask };
     let len = count as usize;
-    if fds.is_null() || len > FDS_MAX {
+    if !is_memory(fds) || len > FDS_MAX {
         let timeout = timeout.map(timespec_of);
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: the program's own call, which is nothing but a sleep, or an error.
         return unsafe { real::ppoll(fds, count, timeout, mask) };
     }
+    cancel::point();
     // SAFETY: the program's array, of the same layout.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.cast::<PollFd>(), len) };
     let result: Outcome<usize> = poll::poll(fds, timeout, &kernel).into();
@@ -173,6 +177,7 @@ fn choose(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> c_int {
+    cancel::point();
     let result: Outcome<usize> = select::select(&mut sets, count, timeout, &Kernel { mask }).into();
     result.or(|| 0) as c_int
 }
@@ -195,6 +200,12 @@ unsafe fn sets<'a>(
         // SAFETY: the program's set has a bit for each descriptor up to `count`, in whole words, whatever the size of its type.
         unsafe { std::slice::from_raw_parts_mut(set.cast(), words) }
     };
+    if [read, write, except]
+        .iter()
+        .any(|set| !set.is_null() && !is_memory(*set))
+    {
+        return None;
+    }
     // A program may pass one set twice; the kernel then writes the last.
     if (!read.is_null() && (read == write || read == except))
         || (!write.is_null() && write == except)
@@ -214,6 +225,9 @@ unsafe fn sets<'a>(
 /// # Safety
 /// Null or valid.
 pub(crate) unsafe fn duration(time: *const timespec) -> Result<Option<Duration>, Errno> {
+    if !time.is_null() && !is_memory(time) {
+        return Err(Errno::FAULT);
+    }
     // SAFETY: as this function says.
     match unsafe { time.as_ref() } {
         None => Ok(None),

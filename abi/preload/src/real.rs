@@ -22,8 +22,9 @@ macro_rules! next {
             if address == 0 {
                 return missing() as $result;
             }
-            // SAFETY: the address is that of the C library's function of this name, whose type POSIX or glibc's headers give.
-            let function: unsafe extern "C" fn($($type),*) -> $result = unsafe { std::mem::transmute(address as usize) };
+            // SAFETY: the address is that of the C library's function of this name, whose type POSIX or glibc's headers give. A thread that is
+            // cancelled in it unwinds, and what its frames hold is given back.
+            let function: unsafe extern "C-unwind" fn($($type),*) -> $result = unsafe { std::mem::transmute(address as usize) };
             // SAFETY: the caller passes the arguments that the program passed.
             unsafe { function($($argument),*) }
         }
@@ -99,8 +100,9 @@ next! {
     fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t;
 }
 
-// Processes.
+// Processes and threads.
 next! {
+    fn pthread_cancel(thread: libc::pthread_t) -> c_int;
     fn _exit(status: c_int) -> c_int;
     fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
     fn execveat(directory: c_int, path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char, flags: c_int) -> c_int;

@@ -6,14 +6,14 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
-use sockets::conn::Conn;
+use sockets::conn::{Conn, Way};
 use sockets::ends;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
-use crate::{extended, pass, real};
+use crate::{cancel, extended, pass, real};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
 const BESIDE: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
@@ -32,6 +32,7 @@ fn receive(
     if flags & BESIDE != 0 {
         return Outcome::NotOurs;
     }
+    cancel::point();
     let how = Receive {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
         peek: flags & libc::MSG_PEEK != 0,
@@ -298,7 +299,9 @@ pub unsafe extern "C" fn recvmmsg(
     flags: c_int,
     timeout: *mut libc::timespec,
 ) -> c_int {
-    if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) && !extended::is(fd) {
+    // As long as it is there the kernel may be taking bytes past us.
+    let under_way = connection(fd).map(|(conn, _)| conn.native(Way::In));
+    if !matches!(under_way, Some(None)) && !extended::is(fd) {
         // SAFETY: as above.
         return unsafe {
             let received = real::recvmmsg(fd, messages, count, flags, timeout);

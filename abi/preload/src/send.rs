@@ -13,7 +13,7 @@ use sys::errno::Errno;
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
 use crate::receive::message_flags;
-use crate::{extended, pass, real};
+use crate::{cancel, extended, pass, real};
 
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
 const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
@@ -38,6 +38,7 @@ fn send_pieces(
             Err(errno) => Outcome::Failed(errno),
         };
     }
+    cancel::point();
     let mut by_kernel = false;
     let mut result = io::send(
         conn,
