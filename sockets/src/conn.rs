@@ -374,9 +374,27 @@ impl Conn {
             .then(|| self.nodelay.load(Ordering::Relaxed))
     }
 
-    /// Notes `SO_RCVLOWAT`.
-    pub fn set_low_water(&self, bytes: u32) {
-        self.low_water.store(bytes.max(1), Ordering::Relaxed);
+    /// Notes `SO_RCVLOWAT`, which the program has set in the kernel. Where there are rings it is not to stay there: a doorbell is one byte.
+    pub fn note_low_water(&self, fd: BorrowedFd<'_>) {
+        let bytes = sys::socket::low_water(fd);
+        self.low_water.store(bytes, Ordering::Relaxed);
+        if bytes > 1 && self.is_mapped() {
+            sys::socket::set_low_water(fd, 1);
+        }
+    }
+
+    /// `SO_RCVLOWAT` as the program set it, where the kernel does not know.
+    pub fn low_water(&self) -> Option<u32> {
+        self.is_mapped()
+            .then(|| self.low_water.load(Ordering::Relaxed))
+    }
+
+    /// Tells the kernel, which has all bytes again.
+    pub(crate) fn restore_low_water(&self, fd: BorrowedFd<'_>) {
+        let bytes = self.low_water.load(Ordering::Relaxed);
+        if bytes > 1 {
+            sys::socket::set_low_water(fd, bytes);
+        }
     }
 
     /// Notes that another process has the connection too, from a fork before it was upgraded.
@@ -654,6 +672,7 @@ impl Conn {
                         .store(sys::socket::nodelay(fd), Ordering::Relaxed);
                     sys::socket::set_nodelay(fd, true);
                     self.set_path(MAPPED);
+                    self.note_low_water(fd);
                     if let Some(host) = host() {
                         host.upgraded(fd);
                     }

@@ -246,6 +246,11 @@ pub fn before_disconnect(fd: BorrowedFd<'_>) {
     }
 }
 
+/// What `SO_ERROR` says of a connection whose error we have heard of and the program has not: from now on it has.
+pub fn untold_error(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Errno> {
+    conn.turn(fd, RECEIVE)?.take_error()
+}
+
 /// Has the peer ring for what it sends next, because the program waits for a signal (`O_ASYNC`).
 #[cold]
 pub fn ask_for_signal(conn: &Conn, fd: BorrowedFd<'_>) {

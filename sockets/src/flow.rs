@@ -160,12 +160,18 @@ impl Flow {
             if tx.to_tcp().is_some() && !self.serve_back(kernel)? {
                 return Err(Stop::Again);
             }
+            if let Some(errno) = self.take_error() {
+                return Err(Stop::Failed(errno));
+            }
             return send_plain(kernel, pieces);
         }
         if tx.finished() != 0 {
             return Err(Stop::Failed(Errno::PIPE));
         }
         if self.stream.peer_deaf() || self.kernel_end.load(Ordering::Relaxed) != 0 {
+            if let Some(errno) = self.take_error() {
+                return Err(Stop::Failed(errno));
+            }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
             return send_plain(kernel, pieces);
         }
@@ -266,11 +272,45 @@ impl Flow {
         })
     }
 
+    /// Bytes of the program that can be received, on TCP and on the ring after it.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn waiting(&self, kernel: &impl Kernel) -> Result<usize, Stop> {
+        let rx = self.stream.rx();
+        let queued = kernel.queued()?;
+        Ok(match (rx.phase(), rx.to_ring()) {
+            (ON_RING, _) => rx.available()?,
+            (BEFORE, Some(end)) => {
+                let before = end.saturating_sub(self.taken(kernel)?);
+                queued.min(usize::try_from(before).unwrap_or(usize::MAX)) + rx.available()?
+            }
+            _ => queued,
+        })
+    }
+
     /// TCP has ended, as somebody has seen who did not read that far.
     pub fn note_end(&self) {
         let _ = self
             .kernel_end
             .compare_exchange(0, ENDED, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The kernel has told somebody who slept there of an error.
+    pub fn note_error(&self, errno: Errno) {
+        let _ = self.kernel_end.compare_exchange(
+            0,
+            self.reset_means(errno),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    /// The error of the connection, if it has not been told to the program: it is now.
+    pub fn take_error(&self) -> Option<Errno> {
+        let errno = self.kernel_end()??;
+        self.kernel_end.store(ENDED, Ordering::Release);
+        Some(errno)
     }
 
     /// Consents to the ring for what this end receives. No other call of this process may be receiving on TCP.
@@ -641,7 +681,11 @@ impl Flow {
         if tx.to_ring().is_some() || !tx.consented() || tx.back_wanted() {
             return Ok(false);
         }
-        tx.set_to_ring(kernel.written()?);
+        // A connection that is over has no counts. What to say of it the kernel knows.
+        let Ok(written) = kernel.written() else {
+            return Ok(false);
+        };
+        tx.set_to_ring(written);
         Ok(true)
     }
 
@@ -749,9 +793,8 @@ impl Flow {
             if rx.available()? != 0 {
                 return self.receive(kernel, into, take);
             }
-            if let Some(Some(errno)) = self.kernel_end() {
-                // An error is told once; after it comes the end.
-                self.kernel_end.store(ENDED, Ordering::Release);
+            // An error is told once; after it comes the end.
+            if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
             }
             return Err(Stop::End);
@@ -843,7 +886,7 @@ impl Flow {
             };
         }
         if n == 0 && !into.iter().all(|buffer| buffer.is_empty()) {
-            return Err(Stop::End);
+            return Err(self.take_error().map_or(Stop::End, Stop::Failed));
         }
         Ok(n)
     }
@@ -893,6 +936,10 @@ impl Kernel for Closed {
     }
 
     fn taken(&self) -> Result<u64, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn queued(&self) -> Result<usize, Errno> {
         Err(Errno::BADF)
     }
 }

@@ -9,10 +9,10 @@ use via::window::Windows;
 /// The surroundings. Calls go to the C library where that makes a difference: cancellation of threads, and signals.
 pub trait Host: Sync {
     /// Sleeps until something can be received, as a blocking `recv` does: for `SO_RCVTIMEO` at most, restarted after a signal if that
-    /// asks for it. The end of the connection, and its errors, are things that can be received: the next call tells of them.
+    /// asks for it. The end of the connection is a thing that can be received.
     ///
     /// # Errors
-    /// `EINTR`, `EAGAIN` after the time-out.
+    /// `EINTR`, `EAGAIN` after the time-out; the connection's, which the kernel tells once, so that the next call would not hear of it.
     fn wait_to_receive(&self, fd: BorrowedFd<'_>) -> Result<(), Errno>;
 
     /// `poll` on one descriptor. Returns the events, 0 after the time-out.

@@ -218,6 +218,7 @@ fn receive_mapped(
         conn.count_sleep();
         let slept = host.wait_to_receive(fd);
         drop(asleep);
+        let slept = heard(conn, fd, slept);
         match slept {
             Err(_) if got > 0 => return Ok(got),
             slept => slept?,
@@ -347,6 +348,8 @@ fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
             || turn.stream().shared().load(Ordering::Relaxed) != 0;
         if !turn.receives_on_ring() || others {
             drop(turn);
+            // Nobody reads the end of a killed peer there, so it must be asked for.
+            look_at_peer(conn, fd);
             return nap(fd);
         }
         turn.drain(&tcp).map_err(errno_of)?;
@@ -373,7 +376,7 @@ fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         return nap(fd);
     };
     if timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
-        return host.wait_to_receive(fd);
+        return heard(conn, fd, host.wait_to_receive(fd));
     }
     match host.poll(fd, POLL_IN, timeout_ms)? {
         0 => Err(Errno::AGAIN),
@@ -408,6 +411,19 @@ fn goes_on(errno: Errno, timeout_ms: i32) -> Result<(), Errno> {
     let restarted =
         errno == Errno::INTR && timeout_ms < 0 && host().is_some_and(|host| host.restarts());
     if restarted { Ok(()) } else { Err(errno) }
+}
+
+/// What a sleep in the kernel heard. An error of the connection is told once there, so it is noted for the next attempt.
+fn heard(conn: &Conn, fd: BorrowedFd<'_>, slept: Result<(), Errno>) -> Result<(), Errno> {
+    match slept {
+        Ok(()) | Err(Errno::INTR | Errno::AGAIN) => slept,
+        Err(errno) => {
+            if let Some(turn) = conn.turn(fd, RECEIVE) {
+                turn.note_error(errno);
+            }
+            Ok(())
+        }
+    }
 }
 
 /// Counts a thread among those asleep, as long as it lives.

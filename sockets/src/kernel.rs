@@ -50,6 +50,12 @@ pub trait Kernel {
     /// The kernel's.
     fn taken(&self) -> Result<u64, Errno>;
 
+    /// Bytes that can be received.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn queued(&self) -> Result<usize, Errno>;
+
     /// As [`Kernel::taken`], where urgent data may be queued: of what lies behind it the kernel does not tell at once.
     ///
     /// # Errors
@@ -99,6 +105,10 @@ impl Kernel for Tcp<'_> {
 
     fn taken(&self) -> Result<u64, Errno> {
         tcp::taken(self.fd)
+    }
+
+    fn queued(&self) -> Result<usize, Errno> {
+        tcp::inq(self.fd).map(|queued| queued as usize)
     }
 
     fn taken_past_mark(&self) -> Result<u64, Errno> {

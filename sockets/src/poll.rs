@@ -11,7 +11,7 @@ use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
-use crate::ready::{self, ALWAYS, Deadline, IN, NVAL, RDHUP, Rest};
+use crate::ready::{self, ALWAYS, Deadline, ERR, IN, NVAL, RDHUP, Rest};
 use crate::table;
 
 pub mod select;
@@ -287,7 +287,9 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
                     sys::tcp::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
                 }
                 let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
-                entry.revents = revents((look.ready | said & look.ask) & (interest | ALWAYS));
+                // An error that is no end: something in the error queue.
+                let ask = look.ask | if look.ready & ERR == 0 { ERR } else { 0 };
+                entry.revents = revents((look.ready | said & ask) & (interest | ALWAYS));
             }
             What::Set(set) => {
                 let is_ready =

@@ -174,6 +174,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
     if on_ring {
         wake |= IN | RDHUP;
     }
+    let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
     // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it.
     let heard = edge && turn.stream().rx().consented() && !over;
     if wants_room && heard {
@@ -181,7 +182,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
     }
     Bed {
         wake,
-        nap: !quiet || (full && !on_ring && !heard),
+        nap: !quiet || (full && !on_ring && !heard) || (counted && !on_ring),
         carried,
         rang: turn.took_bell(),
     }
@@ -219,6 +220,10 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
     if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
         follow(conn, flow, fd);
     }
+    if flow.stream().peer_deaf() && flow.kernel_end().is_none() {
+        // It is closing or closed. How, TCP tells: with bytes unread it is reset.
+        last_words(conn, flow, fd);
+    }
     if flow.receives_on_ring() {
         if flow.readable() && enough(conn, flow) {
             look.ready |= READ;
@@ -227,8 +232,15 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
             look.ready |= READ | RDHUP;
             look.ready |= if flow.finished() { HUP } else { 0 };
         }
-    } else {
+    } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
         look.ask |= READ | RDHUP;
+    } else {
+        look.ask |= RDHUP;
+        look.ready |= if enough_in_all(conn, flow, fd) {
+            READ
+        } else {
+            0
+        };
     }
     if flow.sends_on_ring() {
         look.ready |= if flow.writable() { WRITE } else { 0 };
@@ -260,6 +272,15 @@ fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
     }
 }
 
+/// Reads TCP's end, if it has come.
+#[cold]
+fn last_words(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
+    // As in `follow`, for both.
+    if let Some(_turn) = conn.turn(fd, RECEIVE) {
+        let _ = flow.drain(&conn.tcp(fd));
+    }
+}
+
 /// `SO_RCVLOWAT`: less than that is nothing yet.
 #[inline]
 fn enough(conn: &Conn, flow: &Flow) -> bool {
@@ -268,6 +289,14 @@ fn enough(conn: &Conn, flow: &Flow) -> bool {
         || flow
             .available()
             .map_or(true, |n| n >= least.min(LOW_WATER_MAX) || n == 0)
+}
+
+/// As [`enough`], where bytes are on TCP, and perhaps on the ring after them; the kernel knows nothing of `SO_RCVLOWAT` then.
+#[cold]
+fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+    let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(LOW_WATER_MAX);
+    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least)
+        || sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
 }
 
 /// When a wait ends. Reads the clock only for waits that end at some time.

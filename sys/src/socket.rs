@@ -48,6 +48,17 @@ pub fn set_nodelay(fd: BorrowedFd<'_>, on: bool) {
     let _ = rustix::net::sockopt::set_tcp_nodelay(fd, on);
 }
 
+/// `SO_RCVLOWAT` in bytes, at least 1.
+pub fn low_water(fd: BorrowedFd<'_>) -> u32 {
+    crate::tcp::get(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).map_or(1, |bytes: u32| bytes.max(1))
+}
+
+/// Sets `SO_RCVLOWAT`.
+pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u32) {
+    // Fails only for what is no socket.
+    let _ = crate::tcp::set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+}
+
 /// Has the connection reset when it is closed.
 pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));

@@ -23,7 +23,7 @@ pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by}
 pub use owner::{Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};
 
-pub(crate) use option::get;
+pub(crate) use option::{get, set};
 
 /// Which connection a socket is an end of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

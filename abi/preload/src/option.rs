@@ -9,7 +9,7 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::buffers::is_memory;
-use crate::outcome::{borrow, connection, fail, keeping_errno};
+use crate::outcome::{connection, fail, keeping_errno};
 use crate::{extended, real};
 
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
@@ -144,11 +144,9 @@ pub unsafe extern "C" fn setsockopt(
     let result = outcome.or(|| unsafe { real::setsockopt(fd, level, name, value, len) });
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
-        && let Some((conn, _)) = borrow(fd).and_then(|_| connection(fd))
+        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
     {
-        // SAFETY: the kernel has just read an int there.
-        let bytes = unsafe { value.cast::<c_int>().read_unaligned() };
-        conn.set_low_water(u32::try_from(bytes).unwrap_or(1));
+        keeping_errno(|| conn.note_low_water(borrowed));
     }
     result
 }
@@ -177,6 +175,21 @@ pub unsafe extern "C" fn getsockopt(
         *state = keeping_errno(|| ends::told_state(conn, borrowed, *state));
     }
     if result == 0
+        && (level, name) == (libc::SOL_SOCKET, libc::SO_ERROR)
+        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
+        && conn.is_mapped()
+        // SAFETY: the kernel has just written there how much it wrote.
+        && unsafe { len.read() } as usize == size_of::<c_int>()
+    {
+        // SAFETY: the kernel has just written an int there, as below.
+        let error = unsafe { &mut *value.cast::<c_int>() };
+        if *error == 0
+            && let Some(untold) = keeping_errno(|| ends::untold_error(conn, borrowed))
+        {
+            *error = untold.raw_os_error();
+        }
+    }
+    if result == 0
         && (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
         && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.nodelay())
         // SAFETY: the kernel has just written there how much it wrote.
@@ -184,6 +197,15 @@ pub unsafe extern "C" fn getsockopt(
     {
         // SAFETY: the kernel has just written an int there.
         unsafe { value.cast::<c_int>().write_unaligned(c_int::from(on)) };
+    }
+    if result == 0
+        && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
+        && let Some(bytes) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.low_water())
+        // SAFETY: the kernel has just written there how much it wrote.
+        && unsafe { len.read() } as usize == size_of::<c_int>()
+    {
+        // SAFETY: the kernel has just written an int there.
+        unsafe { value.cast::<u32>().write_unaligned(bytes) };
     }
     result
 }

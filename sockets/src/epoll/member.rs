@@ -7,7 +7,7 @@ use sys::{epoll, tcp};
 
 use super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, Set, token};
 use crate::conn::Conn;
-use crate::ready::{self, ALWAYS, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
+use crate::ready::{self, ALWAYS, ERR, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
 use crate::table;
 
 /// A member, as the program registered it, and what it was told of it.
@@ -226,6 +226,7 @@ impl Member {
         let shown = self.shown(look) & interest;
         let edge = self.said & look.ask & shown & !ALWAYS != 0
             || shown & ALWAYS & !self.told_ends != 0
+            || self.said & shown & !look.ready & ERR != 0
             || (shown & !WRITE != 0 && marks.input != self.told.input)
             || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
         (if edge { shown } else { 0 }, Some(marks))
@@ -239,8 +240,8 @@ impl Member {
             // Another thread may have heard the same, and have taken the bytes since.
             shown |= u32::from(epoll::shows(self.via, said as u16)) & said;
         }
-        if look.ask & ALWAYS != 0 {
-            // TCP has ended, for one direction or both: rare, and soon over.
+        if (look.ask | self.said) & ALWAYS != 0 {
+            // TCP has ended, for one direction or both, or has something in its error queue: rare, and soon over.
             shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS;
         }
         shown

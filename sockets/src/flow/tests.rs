@@ -81,6 +81,10 @@ impl Kernel for Model<'_> {
     fn taken(&self) -> Result<u64, Errno> {
         Ok(self.input.taken.get())
     }
+
+    fn queued(&self) -> Result<usize, Errno> {
+        Ok(self.input.bytes.borrow().len())
+    }
 }
 
 /// What one end may do.

@@ -19,7 +19,9 @@ pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     }
     conn.note_back(reason);
     let back = walk(conn, fd).is_ok();
-    if !back {
+    if back {
+        conn.restore_low_water(fd);
+    } else {
         sys::socket::reset_now(fd);
     }
     back

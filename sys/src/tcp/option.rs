@@ -1,4 +1,4 @@
-//! `getsockopt` past the C library, for options that rustix does not know.
+//! `getsockopt` and `setsockopt` past the C library, for options that rustix does not know.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -22,32 +22,54 @@ unsafe impl Plain for [u32; 3] {}
 pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> Result<T, Errno> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as u32;
+    let (at, len) = (
+        value.as_mut_ptr().cast(),
+        (&raw mut len).expose_provenance(),
+    );
     // SAFETY: the kernel writes at most `len` bytes to `value`, which has as many, and the true length to `len`; both outlive the call.
-    let rc = unsafe { getsockopt(fd, level, name, value.as_mut_ptr().cast(), &raw mut len) };
+    checked(unsafe { call(libc::SYS_getsockopt, fd, level, name, at, len) })?;
+    // SAFETY: zeroed before and written by the kernel since; all bit patterns are valid (`Plain`).
+    Ok(unsafe { value.assume_init() })
+}
+
+/// Sets an option.
+pub(crate) fn set<T: Plain>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: T,
+) -> Result<(), Errno> {
+    let mut value = value;
+    let (at, len) = ((&raw mut value).cast(), size_of::<T>());
+    // SAFETY: the kernel reads `len` bytes of `value`, which has as many and outlives the call.
+    checked(unsafe { call(libc::SYS_setsockopt, fd, level, name, at, len) })
+}
+
+fn checked(rc: isize) -> Result<(), Errno> {
     match i32::try_from(rc) {
-        // SAFETY: zeroed before and written by the kernel since; all bit patterns are valid (`Plain`).
-        Ok(0) => Ok(unsafe { value.assume_init() }),
+        Ok(0) => Ok(()),
         Ok(errno) => Err(Errno::from_raw_os_error(-errno)),
         Err(_) => Err(Errno::IO),
     }
 }
 
 /// # Safety
-/// `value` must have `*len` bytes.
+/// `value` must have the bytes that `len` says, or that the word at the address `len` says, as `number` has it.
 #[cfg(target_arch = "x86_64")]
-unsafe fn getsockopt(
+unsafe fn call(
+    number: libc::c_long,
     fd: BorrowedFd<'_>,
     level: i32,
     name: i32,
     value: *mut u8,
-    len: *mut u32,
+    len: usize,
 ) -> isize {
     let rc;
-    // SAFETY: the kernel's calling convention: it keeps all registers but these. What it writes is the caller's to give.
+    // SAFETY: the kernel's calling convention: it keeps all registers but these. What it reads and writes is the caller's to give.
     unsafe {
         std::arch::asm!(
             "syscall",
-            inlateout("rax") libc::SYS_getsockopt as isize => rc,
+            inlateout("rax") number as isize => rc,
             in("rdi") fd.as_raw_fd() as isize,
             in("rsi") level as isize,
             in("rdx") name as isize,
@@ -62,21 +84,22 @@ unsafe fn getsockopt(
 }
 
 /// # Safety
-/// `value` must have `*len` bytes.
+/// As above.
 #[cfg(target_arch = "aarch64")]
-unsafe fn getsockopt(
+unsafe fn call(
+    number: libc::c_long,
     fd: BorrowedFd<'_>,
     level: i32,
     name: i32,
     value: *mut u8,
-    len: *mut u32,
+    len: usize,
 ) -> isize {
     let rc;
-    // SAFETY: the kernel's calling convention: it keeps all registers but x0. What it writes is the caller's to give.
+    // SAFETY: the kernel's calling convention: it keeps all registers but x0. What it reads and writes is the caller's to give.
     unsafe {
         std::arch::asm!(
             "svc 0",
-            in("x8") libc::SYS_getsockopt as isize,
+            in("x8") number as isize,
             inlateout("x0") fd.as_raw_fd() as isize => rc,
             in("x1") level as isize,
             in("x2") name as isize,
@@ -91,26 +114,18 @@ unsafe fn getsockopt(
 /// Through the C library, whose `syscall` our preload library passes on.
 ///
 /// # Safety
-/// `value` must have `*len` bytes.
+/// As above.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn getsockopt(
+unsafe fn call(
+    number: libc::c_long,
     fd: BorrowedFd<'_>,
     level: i32,
     name: i32,
     value: *mut u8,
-    len: *mut u32,
+    len: usize,
 ) -> isize {
-    // SAFETY: what the kernel writes is the caller's to give.
-    let rc = unsafe {
-        libc::syscall(
-            libc::SYS_getsockopt,
-            fd.as_raw_fd(),
-            level,
-            name,
-            value,
-            len,
-        )
-    };
+    // SAFETY: what the kernel reads and writes is the caller's to give.
+    let rc = unsafe { libc::syscall(number, fd.as_raw_fd(), level, name, value, len) };
     if rc == 0 {
         return 0;
     }
