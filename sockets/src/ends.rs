@@ -114,7 +114,7 @@ fn close_pieces(first: u32, last: u32, close: &mut impl FnMut(u32, u32) -> i32) 
 
 pub use crate::handover::set_inherited;
 
-/// `shutdown` on a connection with rings. False if the kernel is to do it as well.
+/// `shutdown` on a connection with rings. False if the kernel is to do it as well, now that nobody can move to the ring any more.
 ///
 /// # Errors
 /// As `shutdown`.
@@ -142,7 +142,12 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
             Stop::Failed(errno) => errno,
             Stop::Again | Stop::End => Errno::NOTCONN,
         })?;
-    Ok(on_ring && !reading)
+    if !on_ring {
+        // In the same turn, or another thread could move to the ring, where the receiver would wait for doorbells that cannot come.
+        sys::socket::shut(fd, reading)?;
+        return Ok(true);
+    }
+    Ok(!reading)
 }
 
 /// What `FIONREAD` says of a connection with rings, where the kernel says `kernels`; `None` where that is right.

@@ -23,7 +23,7 @@ use sys::stream::{BACK, Corrupt, FIN, GONE, Rx, SLEEPER, Stream};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
-use crate::kernel::Kernel;
+use crate::kernel::{Closed, Kernel, fill, skip};
 
 /// The turn in which one sends.
 pub const SEND: usize = 0;
@@ -168,12 +168,20 @@ impl Flow {
         if tx.finished() != 0 {
             return Err(Stop::Failed(Errno::PIPE));
         }
-        if self.stream.peer_deaf() || self.kernel_end.load(Ordering::Relaxed) != 0 {
+        let ended = self.kernel_end.load(Ordering::Relaxed) != 0;
+        if ended || self.stream.peer_deaf() {
             if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
             }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
-            return send_plain(kernel, pieces);
+            if self.stream.peer_deaf() {
+                return send_plain(kernel, pieces);
+            }
+            // One that sends no more may read, and takes what is on TCP for doorbells. One that was killed answers the same.
+            match kernel.send(&[DOORBELL]) {
+                Ok(_) | Err(Errno::AGAIN) => {}
+                Err(errno) => return Err(Stop::Failed(errno)),
+            }
         }
         let (sent, bits) = tx.write(nested, || pieces.iter())?;
         if bits != 0 {
@@ -405,6 +413,15 @@ impl Flow {
                 }
             }
         }
+    }
+
+    /// As [`Flow::drain`], where TCP has ended for all that is known: the end may lie behind a doorbell, which a read stops at.
+    ///
+    /// # Errors
+    /// As [`Flow::drain`].
+    pub fn drain_to_end(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        self.drain(kernel)?;
+        self.drain(kernel)
     }
 
     /// Whether a doorbell was taken off the connection since this was last asked. Others may have waited for it: see
@@ -681,8 +698,8 @@ impl Flow {
         if tx.to_ring().is_some() || !tx.consented() || tx.back_wanted() {
             return Ok(false);
         }
-        // A connection that is over has no counts. What to say of it the kernel knows.
-        let Ok(written) = kernel.written() else {
+        // After an end on TCP no doorbell can follow. And a connection that is over has no counts; what to say of it the kernel knows.
+        let (false, Ok(written)) = (kernel.has_finished(), kernel.written()) else {
             return Ok(false);
         };
         tx.set_to_ring(written);
@@ -910,40 +927,6 @@ fn back_at(rx: Rx<'_>) -> Option<u64> {
     rx.to_tcp().map(|at| at & !SERVED)
 }
 
-/// A connection whose descriptor is closed already, by another thread.
-#[derive(Clone, Copy, Debug)]
-struct Closed;
-
-impl Kernel for Closed {
-    fn send(&self, _: &[u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn recv(&self, _: &mut [u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn peek(&self, _: &mut [u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn reset_on_close(&self) {}
-
-    fn finish(&self) {}
-
-    fn written(&self) -> Result<u64, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn taken(&self) -> Result<u64, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn queued(&self) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-}
-
 fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
     let mut sent = 0;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
@@ -959,51 +942,6 @@ fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> 
         }
     }
     Ok(sent)
-}
-
-fn fill(
-    into: &mut [IoSliceMut<'_>],
-    limit: usize,
-    mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
-) -> Result<usize, Stop> {
-    let mut filled = 0;
-    for buffer in into.iter_mut().filter(|buffer| !buffer.is_empty()) {
-        let most = buffer.len().min(limit - filled);
-        let Some(room) = buffer.get_mut(..most) else {
-            break;
-        };
-        if room.is_empty() {
-            break;
-        }
-        match read(room) {
-            Ok(n) => {
-                filled += n;
-                if n < most {
-                    break;
-                }
-            }
-            Err(_) if filled > 0 => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(filled)
-}
-
-fn skip(kernel: &impl Kernel, most: usize) -> Result<usize, Stop> {
-    let mut scratch = [0; 4096];
-    let mut skipped = 0;
-    while skipped < most {
-        let Some(room) = scratch.get_mut(..(most - skipped).min(4096)) else {
-            break;
-        };
-        match kernel.recv(room) {
-            Ok(0) => break,
-            Ok(n) => skipped += n,
-            Err(_) if skipped > 0 => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(skipped)
 }
 
 /// In the count at which a direction goes back to TCP: the sender takes back what is in the ring.

@@ -445,7 +445,7 @@ fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
     if events & (POLL_ERR | POLL_HUP | POLL_RDHUP) != 0
         && let Some(turn) = conn.turn(fd, RECEIVE)
     {
-        let _ = turn.drain(&tcp);
+        let _ = turn.drain_to_end(&tcp);
     }
     if let Some(turn) = conn.turn(fd, SEND) {
         if events & (POLL_ERR | POLL_HUP) != 0 {

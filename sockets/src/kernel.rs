@@ -1,9 +1,12 @@
 //! The TCP connection beneath a stream, as far as a stream needs it.
 
+use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
-use sys::tcp;
+use sys::tcp::{self, State};
+
+use crate::flow::Stop;
 
 /// One end of a kernel TCP connection. Nothing here waits.
 ///
@@ -37,6 +40,11 @@ pub trait Kernel {
 
     /// `shutdown(SHUT_WR)`.
     fn finish(&self);
+
+    /// Whether this end has shut its sending side down, or the connection is over.
+    fn has_finished(&self) -> bool {
+        false
+    }
 
     /// Bytes sent in all, by whomever.
     ///
@@ -99,6 +107,13 @@ impl Kernel for Tcp<'_> {
         sys::socket::finish(self.fd);
     }
 
+    fn has_finished(&self) -> bool {
+        !matches!(
+            tcp::state(self.fd),
+            Ok(State::Established | State::FinReceived)
+        )
+    }
+
     fn written(&self) -> Result<u64, Errno> {
         tcp::written_by(self.fd, self.opener)
     }
@@ -121,4 +136,85 @@ impl Kernel for Tcp<'_> {
         sys::socket::set_urgent_inline(self.fd, false);
         taken
     }
+}
+
+/// A connection whose descriptor is closed already, by another thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closed;
+
+impl Kernel for Closed {
+    fn send(&self, _: &[u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn recv(&self, _: &mut [u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn peek(&self, _: &mut [u8]) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn reset_on_close(&self) {}
+
+    fn finish(&self) {}
+
+    fn written(&self) -> Result<u64, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn taken(&self) -> Result<u64, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn queued(&self) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+}
+
+/// Reads into one buffer after the other, `limit` bytes at most, until there is less than there is room for.
+pub(crate) fn fill(
+    into: &mut [IoSliceMut<'_>],
+    limit: usize,
+    mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
+) -> Result<usize, Stop> {
+    let mut filled = 0;
+    for buffer in into.iter_mut().filter(|buffer| !buffer.is_empty()) {
+        let most = buffer.len().min(limit - filled);
+        let Some(room) = buffer.get_mut(..most) else {
+            break;
+        };
+        if room.is_empty() {
+            break;
+        }
+        match read(room) {
+            Ok(n) => {
+                filled += n;
+                if n < most {
+                    break;
+                }
+            }
+            Err(_) if filled > 0 => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(filled)
+}
+
+/// Takes bytes that nobody wants, `most` at most.
+pub(crate) fn skip(kernel: &impl Kernel, most: usize) -> Result<usize, Stop> {
+    let mut scratch = [0; 4096];
+    let mut skipped = 0;
+    while skipped < most {
+        let Some(room) = scratch.get_mut(..(most - skipped).min(4096)) else {
+            break;
+        };
+        match kernel.recv(room) {
+            Ok(0) => break,
+            Ok(n) => skipped += n,
+            Err(_) if skipped > 0 => break,
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(skipped)
 }

@@ -11,7 +11,7 @@ use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
-use crate::ready::{self, ALWAYS, Deadline, ERR, IN, NVAL, RDHUP, Rest};
+use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, NVAL, RDHUP, READ, Rest};
 use crate::table;
 
 pub mod select;
@@ -264,8 +264,8 @@ fn show(fds: &mut [PollFd], scratch: &mut [PollFd]) -> Shown {
             }
             What::Set(set) => {
                 question.fd = -1;
-                if interest & ready::READ != 0 && set.is_ready(entry.fd) {
-                    entry.revents = revents(interest & ready::READ);
+                if interest & READ != 0 && set.is_ready(entry.fd) {
+                    entry.revents = revents(interest & READ);
                 }
             }
             What::Nothing | What::Other => {}
@@ -283,19 +283,23 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
         let said = bits(question.revents);
         match What::is(entry.fd) {
             What::Ring(conn) if said & NVAL == 0 => {
+                let mut said = said;
                 if said & (RDHUP | ALWAYS) != 0 {
                     sys::tcp::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
+                    // What was an error is in memory now, or none to the program.
+                    said &= !ERR;
+                    said |= u32::from(sys::epoll::shows(entry.fd, 0)) & ERR;
                 }
                 let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
-                // An error that is no end: something in the error queue.
-                let ask = look.ask | if look.ready & ERR == 0 { ERR } else { 0 };
+                // Beside what memory shows: something in the error queue, and the end of a connection that is read from TCP.
+                let ask = look.ask | ERR | if look.ask & READ == 0 { 0 } else { HUP };
                 entry.revents = revents((look.ready | said & ask) & (interest | ALWAYS));
             }
             What::Set(set) => {
                 let is_ready =
-                    interest & ready::READ != 0 && (entry.revents != 0 || set.is_ready(entry.fd));
+                    interest & READ != 0 && (entry.revents != 0 || set.is_ready(entry.fd));
                 entry.revents = if is_ready {
-                    revents(interest & ready::READ)
+                    revents(interest & READ)
                 } else {
                     0
                 };

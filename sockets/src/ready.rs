@@ -120,7 +120,7 @@ static POLLERS: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {
     if let Some(turn) = conn.turn(fd, RECEIVE) {
         // What is wrong shows at the next look.
-        let _ = turn.drain(&conn.tcp(fd));
+        let _ = turn.drain_to_end(&conn.tcp(fd));
         turn.stream().rx().arm();
     }
 }
@@ -277,7 +277,7 @@ fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
 fn last_words(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
     // As in `follow`, for both.
     if let Some(_turn) = conn.turn(fd, RECEIVE) {
-        let _ = flow.drain(&conn.tcp(fd));
+        let _ = flow.drain_to_end(&conn.tcp(fd));
     }
 }
 

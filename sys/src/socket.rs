@@ -102,6 +102,22 @@ pub fn reset_now(fd: BorrowedFd<'_>) {
     }
 }
 
+/// `shutdown(SHUT_WR)`, or `SHUT_RDWR`.
+///
+/// # Errors
+/// As `shutdown`.
+pub fn shut(fd: BorrowedFd<'_>, both: bool) -> Result<(), rustix::io::Errno> {
+    use rustix::net::Shutdown;
+    rustix::net::shutdown(
+        fd,
+        if both {
+            Shutdown::Both
+        } else {
+            Shutdown::Write
+        },
+    )
+}
+
 /// `shutdown(SHUT_WR)`; a connection that is gone has nothing to shut.
 pub fn finish(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);

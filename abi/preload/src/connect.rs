@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
-use sockets::conn::Origin;
+use sockets::conn::{Origin, Way};
 use sockets::{ends, table};
 
 use crate::buffers::is_memory;
@@ -61,8 +61,11 @@ unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool {
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
-    let outcome: Outcome<c_int> = match connection(fd) {
-        Some((conn, borrowed)) if conn.is_mapped() => match ends::shutdown(conn, borrowed, how) {
+    let known = connection(fd);
+    // Until it is done nobody moves to the ring.
+    let under_way = known.map(|(conn, _)| conn.native(Way::Out));
+    let outcome: Outcome<c_int> = match (known, &under_way) {
+        (Some((conn, borrowed)), Some(None)) => match ends::shutdown(conn, borrowed, how) {
             Ok(true) => Outcome::Done(0),
             Ok(false) => Outcome::NotOurs,
             Err(errno) => Outcome::Failed(errno),
