@@ -53,6 +53,7 @@ enum Vi {
     List(vi::list::Options),
     Netpipe(netpipe::Options),
     Ping(vi::ping::Options),
+    Rping(vi::rping::Options),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Vi(Vi::List(options)) => vi::list::main(&options),
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
         Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
+        Command::Vi(Vi::Rping(options)) => vi::rping::main(&options),
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),
     };

@@ -1,18 +1,23 @@
 //! Finding, opening and connecting VI NICs.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use iwarp::IwarpDriver;
 
 use rustix::rand::GetRandomFlags;
 use via::provider::Driver;
 use via::{ErrorCode, NetAddress, Nic, Vi};
 
 use crate::error::{Context, Error, Result};
+use crate::netpipe::CONGESTION;
 
 /// The NIC of commands that are told no other.
 pub(crate) const DEFAULT: &str = "shm";
 
 /// All NICs that this program has.
-static DRIVERS: [&dyn Driver; 1] = [&shm::DRIVER];
+static DRIVERS: [&dyn Driver; 2] = [&shm::DRIVER, &iwarp::DRIVER];
 
 /// Opens the NIC of that name.
 pub(crate) fn open(name: &str) -> Result<Nic> {
@@ -29,12 +34,57 @@ pub(crate) fn open(name: &str) -> Result<Nic> {
     start(*driver)
 }
 
+/// What two processes of ours talk over, on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Medium {
+    Shm,
+    /// Over loopback, with cubic, as TCP beside it.
+    Iwarp {
+        crc: bool,
+        markers: bool,
+    },
+}
+
+impl Medium {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Shm => "shm",
+            Self::Iwarp { .. } => "iwarp",
+        }
+    }
+
+    /// Opens the NIC; the first call decides how the `iwarp` of this process works.
+    pub(crate) fn open(self) -> Result<Nic> {
+        match self {
+            Self::Shm => start(&shm::DRIVER),
+            Self::Iwarp { crc, markers } => start(loopback(iwarp::Config {
+                crc,
+                markers,
+                congestion: Some(CONGESTION),
+                ..iwarp::Config::default()
+            })?),
+        }
+    }
+}
+
+/// This process's NIC on loopback, at a port that nobody else has.
+pub(crate) fn loopback(config: iwarp::Config) -> Result<&'static IwarpDriver> {
+    static LOOPBACK: OnceLock<IwarpDriver> = OnceLock::new();
+    if let Some(driver) = LOOPBACK.get() {
+        return Ok(driver);
+    }
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let driver = IwarpDriver::new(iwarp::Config { address, ..config }).context("a port")?;
+    Ok(LOOPBACK.get_or_init(|| driver))
+}
+
 /// Opens all of them.
 pub(crate) fn all() -> Result<Vec<Nic>> {
     DRIVERS.iter().map(|driver| start(*driver)).collect()
 }
 
-fn start(driver: &dyn Driver) -> Result<Nic> {
+pub(crate) fn start(driver: &dyn Driver) -> Result<Nic> {
     let nic = Nic::open(driver).vi("VipOpenNic")?;
     // That a peer went away shows in what was posted; of the rest nothing else would tell.
     nic.on_error(|error| {

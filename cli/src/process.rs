@@ -25,6 +25,17 @@ impl Process {
         Self::start(myself().args(arguments).stdin(stdin).stdout(stdout))
     }
 
+    /// The same, with one more environment variable; standard input is empty, standard output ours to forget.
+    pub(crate) fn again_with<'a>(
+        arguments: impl IntoIterator<Item = &'a str>,
+        variable: (&str, &str),
+    ) -> Result<Self> {
+        let (name, value) = variable;
+        let mut command = myself();
+        command.args(arguments).env(name, value);
+        Self::start(command.stdin(Stdio::null()).stdout(Stdio::null()))
+    }
+
     /// The pipes, where `Stdio::piped` was given.
     pub(crate) fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
         self.0.stdin.take().zip(self.0.stdout.take())

@@ -3,3 +3,4 @@
 pub(crate) mod demo;
 pub(crate) mod list;
 pub(crate) mod ping;
+pub(crate) mod rping;

@@ -1,11 +1,21 @@
 use std::path::PathBuf;
 
 use super::plan::{Placement, Transport, Wait};
+use crate::nic::Medium;
 
 /// Latency and throughput by message size: VI, TCP and Unix sockets in one run
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
+    /// The VI's NIC
+    #[arg(long, value_enum, value_name = "NAME", default_value = "shm")]
+    pub(super) nic: Nic,
+    /// Without checksums in iWARP's records
+    #[arg(long)]
+    pub(super) no_crc: bool,
+    /// With markers in iWARP's records, both ways
+    #[arg(long)]
+    pub(super) markers: bool,
     /// Transports to compare
     #[arg(long, value_delimiter = ',', default_values = ["tcp", "unix", "vi"])]
     pub(super) transport: Vec<Transport>,
@@ -58,11 +68,31 @@ pub(crate) struct Options {
     pub(super) svg: Option<PathBuf>,
 }
 
+/// NICs to measure.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum Nic {
+    Shm,
+    Iwarp,
+}
+
+impl Options {
+    pub(super) fn medium(&self) -> Medium {
+        match self.nic {
+            Nic::Shm => Medium::Shm,
+            Nic::Iwarp => Medium::Iwarp {
+                crc: !self.no_crc,
+                markers: self.markers,
+            },
+        }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   sovia vi netpipe --quick
   sovia vi netpipe --json all.json --svg curves.svg
   sovia vi netpipe --stream --cpus two --transport tcp,vi --sizes 64k,1m
+  sovia vi netpipe --nic iwarp --markers --cpus two --sizes 4,64k,1m
   sovia vi netpipe --vis 8 --max 64k --wait poll";
 
 /// As a size, within what a fragment may be.

@@ -56,6 +56,8 @@ pub(crate) struct Shape {
     pub(crate) bytes_max: usize,
     /// Maximum transfer size of the VI; `None` for the NIC's limit. Sockets have none.
     pub(crate) mtu: Option<u32>,
+    /// What VIs run over. Sockets do not ask.
+    pub(crate) medium: crate::nic::Medium,
 }
 
 /// Connections that take turns, message by message; with one it is that one.

@@ -127,6 +127,7 @@ impl<'a> Session<'a> {
             yielding: column.placement == Placement::One,
             bytes_max: longest.max(run::ACK_SIZE),
             mtu: column.mtu,
+            medium: self.options.medium(),
         };
         pair.open(column.transport, shape, self.options.vis.into())
     }
@@ -166,7 +167,7 @@ impl<'a> Session<'a> {
 
     fn report(&self, rows: Vec<Row>, before: Machine) -> Result<Report> {
         Ok(Report {
-            nic: "shm",
+            nic: self.options.medium().name(),
             pattern: self.pattern,
             connections: self.options.vis,
             runs: self.options.runs,

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use via::{Access, Memory, NetAddress, Nic, Ptag, Region, Vi, ViConfig};
 
 use super::pipe::{Port, Shape};
-use crate::error::{Context, Result};
+use crate::error::{Context, Error, Result};
 use crate::nic::{self, ViContext};
 use pipe::{TARGET_BYTES, ViPipe};
 
@@ -29,11 +29,14 @@ pub(crate) struct ViPort {
 }
 
 impl ViPort {
-    fn new(shape: Shape, listens: bool, discriminator: &str) -> Result<Self> {
-        let nic = nic::open(nic::DEFAULT)?;
+    /// At the other end's host; our own if it is ours to listen.
+    fn new(shape: Shape, host: Option<[u8; 6]>, discriminator: &str) -> Result<Self> {
+        let nic = shape.medium.open()?;
+        let listens = host.is_none();
+        let host = host.unwrap_or_else(|| nic.attributes().local_address);
         Ok(Self {
             tag: nic.create_ptag().vi("VipCreatePtag")?,
-            address: nic.address(discriminator.as_bytes()).vi("discriminator")?,
+            address: NetAddress::new(host, discriminator.as_bytes()).vi("discriminator")?,
             nic,
             shape,
             listens,
@@ -56,15 +59,25 @@ impl Port for ViPort {
     type Pipe = ViPipe;
 
     fn listen(shape: Shape) -> Result<Self> {
-        Self::new(shape, true, &nic::anonymous()?)
+        Self::new(shape, None, &nic::anonymous()?)
     }
 
     fn dial(shape: Shape, address: &str) -> Result<Self> {
-        Self::new(shape, false, address)
+        let parts = || {
+            let (host, discriminator) = address.split_once('/')?;
+            let host = host.split(':').map(|octet| u8::from_str_radix(octet, 16));
+            let host: Vec<_> = host.collect::<Result<_, _>>().ok()?;
+            Some((host.try_into().ok()?, discriminator))
+        };
+        let (host, discriminator) = parts().ok_or_else(|| Error::Protocol {
+            from: "the listening side",
+            what: format!("VI address {address:?}"),
+        })?;
+        Self::new(shape, Some(host), discriminator)
     }
 
     fn address(&self) -> String {
-        String::from_utf8_lossy(self.address.discriminator.as_bytes()).into_owned()
+        self.address.to_string()
     }
 
     fn open(&mut self) -> Result<ViPipe> {

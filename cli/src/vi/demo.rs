@@ -9,6 +9,7 @@ use crate::netpipe::pipe::Shape;
 use crate::netpipe::plan::{Budget, Column, Job, Pattern, Placement, Transport, Wait};
 use crate::netpipe::report::{NOISY_MARK, Row};
 use crate::netpipe::table::{micros, new_table, right, significant};
+use crate::nic::Medium;
 
 /// Two processes exchange messages over a VI, a Unix socket and TCP, side by side
 #[derive(Debug, clap::Args)]
@@ -152,6 +153,7 @@ impl Cell {
             bytes_max: line.size.max(8),
             // One descriptor a write.
             mtu: (line.pattern == Pattern::RdmaWrite).then_some(RDMA_SIZE),
+            medium: Medium::Shm,
         };
         let (pattern, size) = (line.pattern, line.size);
         Ok(Self {

@@ -1,5 +1,5 @@
 use std::io::{self, Write};
-use std::process::Stdio;
+use std::net::SocketAddrV4;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// Where the two meet: up to 16 bytes
     #[arg(long, value_name = "TEXT", value_parser = discriminator)]
     discriminator: Option<String>,
+    /// Where the server is, if its NIC is not this host's: iwarp's ADDRESS[:PORT]
+    #[arg(long, value_name = "ADDRESS", requires = "client", value_parser = host)]
+    host: Option<SocketAddrV4>,
     /// Messages to send
     #[arg(long, short = 'c', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
@@ -56,9 +59,23 @@ fn discriminator(text: &str) -> Result<String, String> {
     }
 }
 
+fn host(text: &str) -> Result<SocketAddrV4, String> {
+    let whole = text.parse();
+    let with_port = || format!("{text}:{}", iwarp::PORT).parse();
+    whole
+        .or_else(|_| with_port())
+        .map_err(|_| "192.0.2.1 or 192.0.2.1:7471 is wanted".to_owned())
+}
+
 /// `sovia vi ping`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let nic = nic::open(&options.nic)?;
+    let both = !options.server && !options.client;
+    let nic = if both && options.nic == "iwarp" {
+        // At a port of its own, so that it disturbs nobody.
+        nic::start(nic::loopback(iwarp::Config::default())?)?
+    } else {
+        nic::open(&options.nic)?
+    };
     match (&options.discriminator, options.server, options.client) {
         (Some(meeting), true, _) => serve(&nic, meeting, options.blocking),
         (Some(meeting), _, true) => ping(&nic, meeting, options),
@@ -70,7 +87,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             let mut server = vec!["vi", "ping", "--server", "--discriminator", &meeting];
             server.extend(["--nic", &options.nic]);
             server.extend(options.blocking.then_some("--blocking"));
-            let _server = Process::again(server, Stdio::null(), Stdio::null())?;
+            let address = iwarp::socket_address(nic.attributes().local_address).to_string();
+            let _server = Process::again_with(server, (iwarp::VARIABLE, &address))?;
             ping(&nic, &meeting, options)
         }
     }
@@ -97,7 +115,10 @@ fn serve(nic: &Nic, meeting: &str, blocking: bool) -> Result<()> {
 
 fn ping(nic: &Nic, meeting: &str, options: &Options) -> Result<()> {
     let end = End::new(nic, options.blocking)?;
-    let address = nic.address(meeting.as_bytes()).vi("address")?;
+    let mut address = nic.address(meeting.as_bytes()).vi("address")?;
+    if let Some(host) = options.host {
+        address.host = iwarp::host(host);
+    }
     nic::connect(nic, &end.vi, &address, false)?;
     let mut times =
         Histogram::<u64>::new_with_bounds(1, NS_MAX, 3).expect("these bounds are allowed");

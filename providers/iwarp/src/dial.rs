@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use proto::mpa::{Handshake, Options, Outcome, Terms};
+use proto::mpa::{Handshake, Options, Outcome, Revision, Terms};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, connect, send, shutdown, sockopt};
@@ -15,7 +15,7 @@ use via::soft::{Ask, Established, Pending};
 use via::{Error, ViAttributes};
 
 use crate::agent::AgentShared;
-use crate::driver::{Config, tcp_socket};
+use crate::driver::{Config, tcp_socket_of};
 use crate::link::{IwarpLink, Stream, now};
 use crate::wire::{Wire, wait_for};
 use crate::{address, private};
@@ -32,6 +32,7 @@ pub(crate) struct Client {
 
 struct Dial {
     remote: SocketAddrV4,
+    config: Config,
     tcp: Arc<OwnedFd>,
     handshake: Handshake,
     is_connected: bool,
@@ -60,10 +61,11 @@ impl Client {
         let said = private::request(ask, is_peer);
         let handshake =
             Handshake::initiate(options(config), &said, now()).map_err(|_| Error::Resource)?;
-        let tcp = Arc::new(begin(remote)?);
+        let tcp = Arc::new(begin(remote, config)?);
         Ok(Self {
             dial: Mutex::new(Dial {
                 remote,
+                config: *config,
                 tcp: Arc::clone(&tcp),
                 handshake,
                 is_connected: false,
@@ -127,7 +129,7 @@ impl Pending for Client {
                 Ok(Some(answer)) => return Some(self.establish(&dial, answer)),
                 Err(error) => match dial.handshake.fallback(now()) {
                     Some(handshake) => {
-                        let tcp = match begin(dial.remote) {
+                        let tcp = match begin(dial.remote, &dial.config) {
                             Ok(tcp) => Arc::new(tcp),
                             Err(error) => return Some(Err(error)),
                         };
@@ -227,18 +229,24 @@ pub(crate) fn write_out(tcp: &OwnedFd, handshake: &mut Handshake) {
 
 /// What our end of a startup wants. How long it waits is up to VIPL's timeouts.
 pub(crate) fn options(config: &Config) -> Options {
+    let defaults = Options::default();
     Options {
         crc: config.crc,
         markers: config.markers,
+        revision: if config.enhanced {
+            defaults.revision
+        } else {
+            Revision::One
+        },
         time_limit: Duration::MAX,
-        ..Options::default()
+        ..defaults
     }
 }
 
 /// A socket that is being connected.
-fn begin(remote: SocketAddrV4) -> Result<OwnedFd, Error> {
+fn begin(remote: SocketAddrV4, config: &Config) -> Result<OwnedFd, Error> {
     let begun = || -> io::Result<_> {
-        let tcp = tcp_socket()?;
+        let tcp = tcp_socket_of(config)?;
         sockopt::set_tcp_nodelay(&tcp, true)?;
         Ok(tcp)
     };

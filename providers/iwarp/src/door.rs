@@ -19,7 +19,7 @@ use via::{Error, NetAddress, Reliability, ViAttributes};
 use crate::address;
 use crate::agent::AgentShared;
 use crate::dial::{Answer, options, step, write_out};
-use crate::driver::{Config, tcp_socket};
+use crate::driver::{Config, tcp_socket_of};
 use crate::link::{IwarpLink, Stream, now};
 use crate::private::{self, Asked};
 use crate::wire::Wire;
@@ -217,7 +217,7 @@ impl Door {
         let waiter = match &caller.ask {
             Some(ask) => self.waiting.iter_mut().filter(free).find(|waiter| {
                 let expected = caller.is_peer.then_some(ask.local);
-                waiter.address == ask.remote && waiter.peer == expected
+                answers_to(&waiter.address, &ask.remote) && waiter.peer == expected
             }),
             None => {
                 // A stranger knows no discriminators: whoever waits without one, else whoever waits.
@@ -298,7 +298,7 @@ impl Caller {
 
 impl Greeter {
     fn new(at: SocketAddrV4, config: &Config) -> io::Result<Self> {
-        let listener = tcp_socket()?;
+        let listener = tcp_socket_of(config)?;
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &at)?;
         listen(&listener, BACKLOG)?;
@@ -441,6 +441,17 @@ impl Drop for IwarpIncoming {
     fn drop(&mut self) {
         self.reject();
     }
+}
+
+/// Whether `ours` is what `asked` names; a waiter at no address in particular answers to all of its port's.
+fn answers_to(ours: &NetAddress, asked: &NetAddress) -> bool {
+    let (here, there) = (
+        address::socket_address(ours.host),
+        address::socket_address(asked.host),
+    );
+    let same_host =
+        ours.host == asked.host || (here.ip().is_unspecified() && here.port() == there.port());
+    same_host && ours.discriminator == asked.discriminator
 }
 
 /// Whether whoever asked has given up.

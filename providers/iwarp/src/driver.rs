@@ -35,6 +35,11 @@ pub struct Config {
     pub crc: bool,
     /// Asks peers for markers. A receiver of an ordered stream gains nothing from them.
     pub markers: bool,
+    /// Asks with MPA revision 2 (RFC 6581), and again with revision 1 if that is not understood; else
+    /// with revision 1 at once, and answers none but that.
+    pub enhanced: bool,
+    /// Congestion control of its connections, as in `tcp_allowed_congestion_control`; else the host's.
+    pub congestion: Option<&'static str>,
 }
 
 impl Default for Config {
@@ -44,6 +49,8 @@ impl Default for Config {
             address: SocketAddrV4::new(address::of_this_host(), PORT),
             crc: true,
             markers: false,
+            enhanced: true,
+            congestion: None,
         }
     }
 }
@@ -129,6 +136,15 @@ pub(crate) fn tcp_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
+/// The same, with the congestion control that `config` wants. What a listening one accepts inherits it.
+pub(crate) fn tcp_socket_of(config: &Config) -> io::Result<OwnedFd> {
+    let tcp = tcp_socket()?;
+    if let Some(name) = config.congestion {
+        sockopt::set_tcp_congestion(&tcp, name)?;
+    }
+    Ok(tcp)
+}
+
 /// An address, with what is missing from it as by default.
 fn parse(told: &str) -> Option<SocketAddrV4> {
     let whole = || told.parse().ok();
@@ -147,7 +163,8 @@ fn parse(told: &str) -> Option<SocketAddrV4> {
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 const HANDLES_MAX: usize = 64;
 pub(crate) const NAME: &str = "iwarp";
-const VARIABLE: &str = "SOVIA_IWARP";
+/// Names the environment variable with the address of [`DRIVER`]'s NIC.
+pub const VARIABLE: &str = "SOVIA_IWARP";
 
 #[cfg(test)]
 mod tests {

@@ -86,6 +86,6 @@ mod private;
 mod wire;
 
 pub use self::address::{host, socket_address};
-pub use self::driver::{Config, DRIVER, IwarpDriver, PORT};
+pub use self::driver::{Config, DRIVER, IwarpDriver, PORT, VARIABLE};
 pub use self::over::over;
 pub use proto::mpa::Role;

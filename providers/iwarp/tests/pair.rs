@@ -47,6 +47,7 @@ fn driver(crc: bool, markers: bool) -> IwarpDriver {
         address: "127.0.0.1:0".parse().expect("an address"),
         crc,
         markers,
+        ..Config::default()
     })
     .expect("a port")
 }
