@@ -14,7 +14,10 @@ use crate::buffer::{Buffer, Kind};
 use crate::kit::{Log, Must, Site};
 use crate::lab::{Forger, Host, ShmForger, ShmLab};
 
+mod iwarp;
 mod seeds;
+
+pub use self::iwarp::{fuzz_ddp, fuzz_mpa, fuzz_rdmap};
 
 /// A function of bytes.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +33,7 @@ pub struct Target {
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 3] = [
+    pub const ALL: [Self; 6] = [
         Self {
             name: "frame",
             run: fuzz_frame,
@@ -48,6 +51,24 @@ impl Target {
             run: fuzz_link,
             a_second: 3_000,
             seeds: seeds::link_seeds,
+        },
+        Self {
+            name: "mpa",
+            run: fuzz_mpa,
+            a_second: 20_000,
+            seeds: iwarp::mpa_seeds,
+        },
+        Self {
+            name: "ddp",
+            run: fuzz_ddp,
+            a_second: 200_000,
+            seeds: iwarp::ddp_seeds,
+        },
+        Self {
+            name: "rdmap",
+            run: fuzz_rdmap,
+            a_second: 5_000,
+            seeds: iwarp::rdmap_seeds,
         },
     ];
 

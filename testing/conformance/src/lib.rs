@@ -26,6 +26,7 @@ mod nic;
 mod notify;
 pub mod oracle;
 mod peer;
+mod plain;
 mod process;
 mod queues;
 mod rdma;
@@ -37,6 +38,7 @@ mod statements;
 mod stream;
 mod vi;
 
+pub use self::plain::Plain;
 pub use crate::lab::Lab;
 pub use crate::run::{is_long, run, watch};
 pub use crate::statements::Statement;

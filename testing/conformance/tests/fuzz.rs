@@ -120,4 +120,7 @@ targets! {
     0 frame_corpus frame_changes;
     1 setup_corpus setup_changes;
     2 link_corpus link_changes;
+    3 mpa_corpus mpa_changes;
+    4 ddp_corpus ddp_changes;
+    5 rdmap_corpus rdmap_changes;
 }
