@@ -24,6 +24,8 @@ pub(crate) struct IwarpLink {
     is_ours: bool,
     /// Nothing comes any more.
     is_ended: bool,
+    /// The last read emptied the socket: the next would only be told so.
+    is_drained: bool,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
     agent: Arc<AgentShared>,
@@ -69,6 +71,7 @@ impl IwarpLink {
             engine: Engine::new(&stream.terms, config),
             is_ours: stream.is_ours,
             is_ended: false,
+            is_drained: false,
             is_torn: false,
             agent: Arc::clone(agent),
         }
@@ -80,13 +83,15 @@ impl IwarpLink {
 
     /// Reads the socket once, into the engine; how many octets came.
     fn read(&mut self, ground: &mut Ground<'_>) -> usize {
-        if self.is_ended {
+        // Once only: whoever polls comes again, and whoever sleeps is woken by what came meanwhile.
+        if self.is_ended || std::mem::take(&mut self.is_drained) {
             return 0;
         }
         let [first, second] = self.engine.space();
         if first.is_empty() && second.is_empty() {
             return 0;
         }
+        let room = first.len() + second.len();
         let mut space = [IoSliceMut::new(first), IoSliceMut::new(second)];
         let read = loop {
             match rustix::io::readv(self.wire.tcp(), &mut space) {
@@ -101,6 +106,7 @@ impl IwarpLink {
                 0
             }
             Ok(n) => {
+                self.is_drained = n < room;
                 self.engine.handle_filled(n);
                 n
             }
