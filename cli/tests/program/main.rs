@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 mod bench;
 mod netpipe;
+mod rping;
 mod run;
 mod vi;
 

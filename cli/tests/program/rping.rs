@@ -1,0 +1,244 @@
+//! `sovia vi rping`: against itself over loopback, and against librdmacm's over Linux siw where there is a lab.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::{env, fs};
+
+use crate::{command, sovia, text};
+
+/// A server of ours at a port of its own, killed when dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).expect("ours");
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+fn serve(port: u16, arguments: &str) -> Server {
+    let server = command(&format!("vi rping -s -a 127.0.0.1 -p {port} {arguments}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    Server(server)
+}
+
+/// Pings until the server is there.
+fn ping(port: u16, arguments: &str) -> std::process::Output {
+    loop {
+        let output = sovia(&format!("vi rping -c -a 127.0.0.1 -p {port} {arguments}"));
+        if !text(&output.stderr).contains("no matching listener") {
+            return output;
+        }
+    }
+}
+
+#[test]
+fn pings_come_back_whole() {
+    let port = free_port();
+    let _server = serve(port, "-P");
+    for arguments in [
+        "-C 3",
+        "-C 3 -S 26",
+        "-C 3 -S 4097",
+        "-C 3 -S 65535",
+        "-C 3 -S 65535 --no-crc",
+        "-C 3 -S 1000 --markers",
+        "-C 3 --mpa 1",
+    ] {
+        let output = ping(port, &format!("-v -V {arguments}"));
+        let stdout = text(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{arguments}: {}",
+            text(&output.stderr)
+        );
+        assert_eq!(stdout.lines().count(), 3, "{arguments}: {stdout}");
+        assert!(
+            stdout.starts_with("ping data: rdma-ping-0: ABCDEFGHI"),
+            "{stdout}"
+        );
+    }
+}
+
+#[test]
+fn a_server_ends_with_its_client() {
+    let port = free_port();
+    let mut server = serve(port, "-v");
+    assert!(ping(port, "-C 2").status.success());
+    assert!(server.0.wait().expect("it ends").success());
+    let stdout = BufReader::new(server.0.stdout.take().expect("asked for"));
+    let lines: Vec<_> = stdout.lines().map(|line| line.expect("text")).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.starts_with("server ping data: rdma-ping-"))
+    );
+}
+
+#[test]
+fn a_killed_server_is_a_failure_and_a_killed_client_is_none() {
+    let port = free_port();
+    let server = serve(port, "-P -v");
+    let mut client = command(&format!("vi rping -c -v -a 127.0.0.1 -p {port}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the client starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(client.stdout.take().expect("asked for"));
+    // If it came too early it has ended, and a later one will do.
+    while stdout.read_line(&mut line).expect("text") == 0 {
+        client.wait().expect("it has ended");
+        client = command(&format!("vi rping -c -v -a 127.0.0.1 -p {port}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the client starts");
+        stdout = BufReader::new(client.stdout.take().expect("asked for"));
+    }
+    drop(server);
+    let rest = stdout.lines().map_while(Result::ok).last();
+    assert!(rest.is_none_or(|line| line.starts_with("ping data: ")));
+    assert_eq!(client.wait().expect("it ends").code(), Some(1));
+
+    let port = free_port();
+    let mut server = serve(port, "-v");
+    let mut client = loop {
+        let mut client = command(&format!("vi rping -c -v -a 127.0.0.1 -p {port}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the client starts");
+        let mut stdout = BufReader::new(client.stdout.take().expect("asked for"));
+        line.clear();
+        if stdout.read_line(&mut line).expect("text") > 0 {
+            break client;
+        }
+        client.wait().expect("it has ended");
+    };
+    client.kill().and_then(|()| client.wait()).expect("ours");
+    let said = server.0.stdout.take().expect("asked for");
+    assert!(BufReader::new(said).lines().count() > 0);
+    assert!(server.0.wait().expect("it ends").success());
+}
+
+#[test]
+fn nobody_there_and_misuse() {
+    let port = free_port();
+    let refused = sovia(&format!("vi rping -c -a 127.0.0.1 -p {port} -C 1"));
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    for arguments in [
+        "",
+        "-s -c -a 127.0.0.1",
+        "-c",
+        "-s -S 25",
+        "-s -S 65536",
+        "-c -P -a ::1",
+    ] {
+        let output = sovia(&format!("vi rping {arguments}"));
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+    }
+}
+
+/// Silent strangers and garbage do not keep a client from being served.
+#[test]
+fn strangers_do_not_disturb() {
+    let port = free_port();
+    let _server = serve(port, "-P");
+    assert!(ping(port, "-C 1").status.success());
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let silent: Vec<_> = (0..200)
+        .filter_map(|_| TcpStream::connect(address).ok())
+        .collect();
+    let mut loud = TcpStream::connect(address).expect("it listens");
+    std::io::Write::write_all(&mut loud, &[0xff; 600]).expect("a little fits");
+    assert!(ping(port, "-C 3 -V -S 9999").status.success());
+    drop(silent);
+}
+
+/// Runs a command in each of two guests with siw, `./sovia` at hand; what they say. `None` without a lab.
+fn lab(parameters: &str, commands: [&str; 2]) -> Option<String> {
+    let Some(lab) = env::var_os("SOVIA_LAB") else {
+        println!("not tested here: SOVIA_LAB names no lab (see CONTRIBUTING.md)");
+        return None;
+    };
+    let name = format!("sovia-lab-{}-{parameters}", std::process::id());
+    let share = env::temp_dir().join(name);
+    fs::create_dir_all(&share).expect("a folder");
+    fs::copy(env!("CARGO_BIN_EXE_sovia"), share.join("sovia")).expect("a copy");
+    let mut run = Command::new(PathBuf::from(lab).join("run"));
+    run.args(["-t", "150", "-p", parameters, "-s"]).arg(&share);
+    let output = run.args(commands).output().expect("the lab runs");
+    fs::remove_dir_all(&share).expect("ours");
+    let said = text(&output.stdout).to_owned();
+    println!("{said}{}", text(&output.stderr));
+    Some(said)
+}
+
+#[track_caller]
+fn assert_said(said: &str, expected: &[String]) {
+    for line in expected {
+        assert!(
+            said.lines().any(|it| it.ends_with(line.as_str())),
+            "no {line:?}"
+        );
+    }
+}
+
+#[test]
+fn lab_siws_client_and_our_server() {
+    let client = "barrier up; sleep 1; for s in 26 64 999 1448 4096 65535; do
+        timeout 20 rping -c -a guest1 -p 7200 -C 5 -V -S $s; echo \"size $s: $?\"; done; barrier down";
+    let server = "./sovia vi rping -s -P -p 7200 & barrier up; barrier down";
+    let sizes = [26, 64, 999, 1448, 4096, 65535];
+    let expected = sizes.map(|size| format!("size {size}: 0"));
+    for parameters in [
+        "mpa_crc_required=N",
+        "mpa_crc_required=1",
+        "mpa_version=1",
+        "peer_to_peer=1,mpa_crc_required=1",
+    ] {
+        if let Some(said) = lab(parameters, [client, server]) {
+            assert_said(&said, &expected);
+        }
+    }
+}
+
+#[test]
+fn lab_our_client_and_siws_server() {
+    let client = "barrier up; sleep 1; for s in 26 64 999 1448 4096 65535; do for crc in '' --no-crc; do
+        timeout 20 ./sovia vi rping -c -a guest1 -p 7200 -C 5 -V -S $s $crc; echo \"size $s$crc: $?\"; done; done;
+        timeout 20 ./sovia vi rping -c -a guest1 -p 7200 -C 1 --markers; echo \"markers: $?\";
+        timeout 20 ./sovia vi rping -c -a guest1 -p 7201 -C 1; echo \"nobody: $?\"; barrier down";
+    let server = "rping -s -P -S 65535 -p 7200 & sleep 1; barrier up; barrier down";
+    if let Some(said) = lab("mpa_crc_required=N", [client, server]) {
+        let sizes = [26, 64, 999, 1448, 4096, 65535].into_iter();
+        let mut expected: Vec<_> = sizes
+            .flat_map(|s| [format!("size {s}: 0"), format!("size {s}--no-crc: 0")])
+            .collect();
+        // siw knows no markers.
+        expected.extend(["markers: 1".to_owned(), "nobody: 1".to_owned()]);
+        assert_said(&said, &expected);
+    }
+}
+
+#[test]
+fn lab_the_peer_is_killed() {
+    let ours = "barrier up; sleep 1; timeout 60 ./sovia vi rping -c -a guest1 -p 7300; echo \"server killed: $?\";
+        ./sovia vi rping -s -p 7301 & barrier again; wait %1; echo \"client killed: $?\"; barrier down";
+    let theirs = "timeout 4 rping -s -p 7300 & barrier up; wait;
+        barrier again; sleep 1; timeout 4 rping -c -a guest0 -p 7301; barrier down";
+    if let Some(said) = lab("mpa_crc_required=N", [ours, theirs]) {
+        let expected = ["server killed: 1", "client killed: 0"];
+        assert_said(&said, &expected.map(str::to_owned));
+    }
+}
