@@ -171,7 +171,9 @@ fn lab(parameters: &str, commands: [&str; 2]) -> Option<String> {
         println!("not tested here: SOVIA_LAB names no lab (see CONTRIBUTING.md)");
         return None;
     };
-    let name = format!("sovia-lab-{}-{parameters}", std::process::id());
+    let thread = format!("{:?}", std::thread::current().id());
+    let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
+    let name = format!("sovia-lab-{}-{thread}", std::process::id());
     let share = env::temp_dir().join(name);
     fs::create_dir_all(&share).expect("a folder");
     fs::copy(env!("CARGO_BIN_EXE_sovia"), share.join("sovia")).expect("a copy");
