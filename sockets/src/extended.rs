@@ -279,7 +279,7 @@ impl Inner {
         self: &Arc<Self>,
         deadline: Option<Instant>,
         to_write: bool,
-        bed: impl Fn(&Core) -> Option<BorrowedFd<'_>>,
+        bed: impl Fn(&Core) -> Option<OwnedFd>,
         mut attempt: impl FnMut(&mut Core) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let mut spin = self.spinner.begin();
@@ -315,7 +315,7 @@ impl Inner {
         self: &Arc<Self>,
         deadline: Option<Instant>,
         to_write: bool,
-        bed: &impl Fn(&Core) -> Option<BorrowedFd<'_>>,
+        bed: &impl Fn(&Core) -> Option<OwnedFd>,
         attempt: &mut impl FnMut(&mut Core) -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
         // Asked first, looked at once more afterwards: what comes between wakes the handler.
@@ -328,7 +328,7 @@ impl Inner {
             Err(errno) => return Some(Err(errno)),
         };
         let result = attempt(&mut core);
-        let fd = bed(&core).and_then(|fd| fd.try_clone_to_owned().ok());
+        let fd = bed(&core);
         self.settle(core);
         if !matches!(result, Err(Errno::AGAIN)) {
             return Some(result);

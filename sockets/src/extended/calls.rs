@@ -1,7 +1,7 @@
 //! The calls that sockets have, with their meaning: a stream of bytes.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use sys::errno::Errno;
@@ -189,6 +189,6 @@ fn copy_out(
 }
 
 /// Where the program polls.
-fn no_bed(_core: &Core) -> Option<BorrowedFd<'_>> {
+fn no_bed(_core: &Core) -> Option<OwnedFd> {
     None
 }

@@ -42,6 +42,8 @@ pub(super) struct Core {
     pub(super) stream: Stream,
     pub(super) double: Double,
     pub(super) sign: Option<Sign>,
+    /// For each call that waits for the peer to tell of a region.
+    pub(super) news: Vec<(u64, Sign)>,
     shown: (u64, u64),
     socket: u64,
     /// Why there is no connection any more.
@@ -112,6 +114,7 @@ impl Core {
             stream: Stream::default(),
             double: Double::new().map_err(|_| via::Error::Resource)?,
             sign: None,
+            news: Vec::new(),
             shown: (0, 0),
             socket,
             gone: None,
@@ -295,6 +298,7 @@ impl Core {
         }
         self.peer_receives.clear();
         self.to_say.clear();
+        self.tell_news();
         // It is over in any case.
         let _ = self.vi.disconnect();
     }
@@ -321,6 +325,25 @@ impl Core {
                 self.done.push(id, op, Ok(parts.len()));
             }
         }
+    }
+
+    /// Wakes whoever waits for the peer to tell of something.
+    fn tell_news(&mut self) {
+        for (_, sign) in &mut self.news {
+            sign.show(true);
+        }
+    }
+
+    /// Has the call `waiter` sleep on a sign of its own.
+    pub(super) fn await_news<T>(&mut self, waiter: u64) -> Result<T, Errno> {
+        match self.news.iter_mut().find(|(of, _)| *of == waiter) {
+            Some((_, sign)) => sign.show(false),
+            None => {
+                let sign = Sign::new().map_err(|_| Errno::MFILE)?;
+                self.news.push((waiter, sign));
+            }
+        }
+        Err(Errno::AGAIN)
     }
 
     /// Has the descriptors show how things are.

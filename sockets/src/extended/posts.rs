@@ -1,12 +1,13 @@
 //! What sockets do not have: registered memory, posted operations, completions.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
 use proto::extended::{Advert, Frame, Place, Rights};
 use sys::double::Sign;
 use sys::errno::Errno;
+use sys::sync::Ordering;
 use via::{Access, Memory};
 
 use super::core::Core;
@@ -74,15 +75,25 @@ impl Socket {
     /// # Errors
     /// `EAGAIN` at `deadline`; `ECONNRESET` or `ESHUTDOWN` if it never will; `EINTR`.
     pub fn remote(&self, tag: u64, deadline: Option<Instant>) -> Result<Remote, Errno> {
-        self.inner.until(deadline, false, sign, |core| {
+        let waiter = super::NEXT.fetch_add(1, Ordering::Relaxed);
+        let bed = |core: &Core| {
+            let mut news = core.news.iter();
+            let own = news.find(|(of, _)| *of == waiter);
+            own.and_then(|(_, sign)| sign.fd().try_clone_to_owned().ok())
+        };
+        let result = self.inner.until(deadline, false, bed, |core| {
             let found = core.remotes.iter().rfind(|remote| remote.tag() == tag);
             match (found, core.gone) {
                 (Some(remote), _) => Ok(*remote),
                 (None, Some(errno)) => Err(errno),
                 (None, None) if core.stream.heard_fin => Err(Errno::SHUTDOWN),
-                (None, None) => wait_for_sign(core),
+                (None, None) => core.await_news(waiter),
             }
-        })
+        });
+        if let Ok(mut core) = self.inner.locked() {
+            core.news.retain(|(of, _)| *of != waiter);
+        }
+        result
     }
 
     /// The peer's region with that number.
@@ -211,14 +222,14 @@ impl Socket {
     ///
     /// # Errors
     /// `EMFILE`; `ENOTCONN` in a forked child.
-    pub fn completion_fd(&self) -> Result<std::os::fd::OwnedFd, Errno> {
+    pub fn completion_fd(&self) -> Result<OwnedFd, Errno> {
         self.watch();
         let mut core = self.inner.enter()?;
         let _waits: Result<(), Errno> = wait_for_sign(&mut core);
         core.show();
-        let fd = sign(&core).ok_or(Errno::MFILE)?.try_clone_to_owned();
+        let fd = sign(&core);
         self.inner.settle(core);
-        fd.map_err(|_| Errno::MFILE)
+        fd.ok_or(Errno::MFILE)
     }
 
     fn say(&self, frame: Frame<'static>) -> Result<(), Errno> {
@@ -283,8 +294,9 @@ impl Socket {
 }
 
 /// What shows completions.
-fn sign(core: &Core) -> Option<BorrowedFd<'_>> {
-    core.sign.as_ref().map(Sign::fd)
+fn sign(core: &Core) -> Option<OwnedFd> {
+    let sign = core.sign.as_ref()?;
+    sign.fd().try_clone_to_owned().ok()
 }
 
 /// Sees to it that there is something to sleep on.

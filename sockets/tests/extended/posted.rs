@@ -135,6 +135,25 @@ fn rdma_writes_and_reads_what_the_peer_told_of() {
 }
 
 #[test]
+fn who_waits_for_a_region_is_woken_by_the_telling() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let (one, two) = (region(&b, 1, Access::Read), region(&b, 2, Access::Read));
+        thread::scope(|scope| {
+            for tag in [1, 2] {
+                let a = &a;
+                // Without limit: nothing else would wake it.
+                scope.spawn(move || assert_eq!(a.remote(tag, None).expect("told").len(), tag));
+            }
+            // tidy: sleep because both are to be asleep by now; whether they are changes nothing but what is tested.
+            thread::sleep(std::time::Duration::from_millis(20));
+            b.advertise(&two, 2).expect("tells");
+            b.advertise(&one, 1).expect("tells");
+        });
+    }
+}
+
+#[test]
 fn wrong_arguments_change_nothing() {
     for over in ALL {
         let (a, b) = over.pair();

@@ -70,6 +70,7 @@ impl Core {
             }
             Frame::Fin => {
                 self.stream.heard_fin = true;
+                self.tell_news();
                 for receive in std::mem::take(&mut self.receives) {
                     self.done.push(receive.id, Op::Recv, Err(Errno::SHUTDOWN));
                 }
@@ -102,6 +103,7 @@ impl Core {
                     socket: self.socket,
                     advert,
                 });
+                self.tell_news();
             }
             Frame::Withdraw { handle } => {
                 self.remotes.retain(|remote| remote.handle() != handle);
