@@ -6,6 +6,7 @@
 
 pub mod adapter;
 pub mod cache;
+pub mod calls;
 mod handler;
 pub mod keeper;
 mod listener;

@@ -8,13 +8,15 @@ use sockets::{ends, table};
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, connection, keeping_errno};
-use crate::{extended, real};
+use crate::{extended, real, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
     // SAFETY: the program's pointers, passed on; here and below.
-    accepted(unsafe { real::accept(fd, address, len) })
+    unsafe { via_socket::accept(fd, address, len, 0) }
+        // SAFETY: as above.
+        .or(|| accepted(unsafe { real::accept(fd, address, len) }))
 }
 
 /// Linux.
@@ -26,13 +28,20 @@ pub unsafe extern "C" fn accept4(
     flags: c_int,
 ) -> c_int {
     // SAFETY: as above.
-    accepted(unsafe { real::accept4(fd, address, len, flags) })
+    unsafe { via_socket::accept(fd, address, len, flags) }
+        // SAFETY: as above.
+        .or(|| accepted(unsafe { real::accept4(fd, address, len, flags) }))
 }
 
 /// POSIX. Some programs call it again to ask whether it is done.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: the program promises `len` bytes.
+    let outcome = unsafe { via_socket::connect(fd, address, len) };
+    if outcome != Outcome::NotOurs {
+        return outcome.or(|| -1);
+    }
+    // SAFETY: as above.
     if unsafe { dissolves(address, len) }
         && let Some(borrowed) = borrow(fd)
     {
@@ -70,7 +79,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
             Ok(false) => Outcome::NotOurs,
             Err(errno) => Outcome::Failed(errno),
         },
-        _ => extended::shutdown(fd, how),
+        _ => extended::shutdown(fd, how).otherwise(|| via_socket::shutdown(fd, how)),
     };
     // SAFETY: as above.
     outcome.or(|| unsafe { real::shutdown(fd, how) })

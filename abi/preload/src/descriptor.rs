@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use sockets::ends;
+use sockets::{ends, packet};
 use sys::errno::Errno;
 use sys::hidden;
 
@@ -21,6 +21,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     keeping_errno(|| {
         extended::before_close(fd);
         ends::before_close(fd);
+        packet::table::remove(fd);
     });
     // SAFETY: the program's own call.
     unsafe { real::close(fd) }
@@ -54,6 +55,7 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
     let new = ends::duplicated(fd, unsafe { real::dup(fd) });
     extended::duplicated(fd, new);
+    keeping_errno(|| packet::table::duplicate(fd, new));
     standard::changed(new);
     new
 }
@@ -90,9 +92,11 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
             extended::before_close(new);
         }
         ends::before_replace(fd, new);
+        packet::table::remove(new);
     });
     let result = ends::duplicated(fd, replace());
     extended::duplicated(fd, result);
+    keeping_errno(|| packet::table::duplicate(fd, result));
     standard::changed(new);
     result
 }

@@ -77,6 +77,7 @@ extern "C" fn start() {
     keeping_errno(|| {
         TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
         sockets::host::install(&Program);
+        crate::via_socket::install();
     });
 }
 

@@ -41,3 +41,4 @@ mod real;
 mod receive;
 mod send;
 mod stdio;
+mod via_socket;

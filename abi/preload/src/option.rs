@@ -9,8 +9,8 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::buffers::is_memory;
-use crate::outcome::{connection, fail, keeping_errno};
-use crate::{extended, real};
+use crate::outcome::{Outcome, connection, fail, keeping_errno};
+use crate::{extended, real, via_socket};
 
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -126,6 +126,11 @@ pub unsafe extern "C" fn setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
+    // SAFETY: the program's own promises; here and below.
+    let outcome = unsafe { via_socket::set_option(fd, level, name, value, len) };
+    if outcome != Outcome::NotOurs {
+        return outcome.or(|| -1);
+    }
     let nodelay = (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
         && len as usize >= size_of::<c_int>();
     if nodelay
@@ -160,6 +165,11 @@ pub unsafe extern "C" fn getsockopt(
     value: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
+    // SAFETY: as above.
+    let outcome = unsafe { via_socket::option(fd, level, name, value, len) };
+    if outcome != Outcome::NotOurs {
+        return outcome.or(|| -1);
+    }
     // SAFETY: as above.
     let outcome = unsafe { extended::get(fd, level, name, value, len) };
     // SAFETY: as above.

@@ -28,6 +28,17 @@ impl<T> From<Result<T, Errno>> for Outcome<T> {
     }
 }
 
+impl<T> Outcome<T> {
+    /// What became of it elsewhere, where it is not ours.
+    #[inline]
+    pub(crate) fn otherwise(self, other: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::NotOurs => other(),
+            ours => ours,
+        }
+    }
+}
+
 impl Outcome<usize> {
     /// As C returns it.
     #[inline]

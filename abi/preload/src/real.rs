@@ -59,6 +59,9 @@ pub(crate) fn missing() -> c_int {
 next! {
     fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int;
     fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
+    fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
+    fn listen(fd: c_int, backlog: c_int) -> c_int;
+    fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: u32, last: u32, flags: c_int) -> c_int;
     fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;

@@ -13,7 +13,7 @@ use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
-use crate::{cancel, extended, pass, real};
+use crate::{cancel, extended, pass, real, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
 const BESIDE: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
@@ -27,7 +27,8 @@ fn receive(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return extended::receive(fd, into, asked, flags);
+        return via_socket::receive(fd, into, flags)
+            .otherwise(|| extended::receive(fd, into, asked, flags));
     };
     if flags & BESIDE != 0 {
         return Outcome::NotOurs;

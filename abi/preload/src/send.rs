@@ -13,7 +13,7 @@ use sys::errno::Errno;
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
 use crate::receive::message_flags;
-use crate::{cancel, extended, pass, real};
+use crate::{cancel, extended, pass, real, via_socket};
 
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
 const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
@@ -27,7 +27,8 @@ fn send_pieces(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return extended::send(fd, pieces, asked, flags);
+        return via_socket::send(fd, pieces, flags)
+            .otherwise(|| extended::send(fd, pieces, asked, flags));
     };
     let mut native = native;
     if flags & ONLY_TCP != 0

@@ -181,7 +181,7 @@ impl Socket {
         }
     }
 
-    /// Breaks the connection, or stops listening.
+    /// Whether the NIC has all that was sent, so that the process may end.
     pub fn is_drained(&self) -> bool {
         self.stream().is_ok_and(|stream| stream.is_drained()) || self.stream().is_err()
     }

@@ -82,13 +82,14 @@ pub fn insert(socket: Socket) -> Result<RawFd, Errno> {
     if let Some(entry) = sockets.get_mut(place) {
         *entry = Some(Arc::new(socket));
     }
+    OWNER.store(std::process::id(), Ordering::Relaxed);
     ANY.store(1, Ordering::Relaxed);
     Ok(file.into_raw_fd())
 }
 
 /// Forgets a descriptor that is about to be closed, and closes its socket. The descriptor is the caller's to close.
 pub fn remove(fd: RawFd) -> bool {
-    if !any() {
+    if !any() || is_guest() {
         return false;
     }
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +105,7 @@ pub fn remove(fd: RawFd) -> bool {
         .flatten()
         .any(|other| Arc::ptr_eq(other, &socket));
     drop(sockets);
-    if last {
+    if last && is_owner() {
         socket.close();
         let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
         closing.retain(|socket| !socket.is_drained());
@@ -131,7 +132,7 @@ pub fn duplicate(old: RawFd, new: RawFd) {
 
 /// The process ends: closes everything, and gives peers a moment to take what they have not taken yet.
 pub fn finish() {
-    if !any() {
+    if !any() || !is_owner() {
         return;
     }
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
@@ -145,6 +146,18 @@ pub fn finish() {
     }
 }
 
+fn is_owner() -> bool {
+    OWNER.load(Ordering::Relaxed) == std::process::id()
+}
+
+/// Whether this is a child with its parent's memory, as after `vfork`: what it does to descriptors is no concern of the table's.
+fn is_guest() -> bool {
+    let adapter = ADAPTER.lock().unwrap_or_else(PoisonError::into_inner);
+    !is_owner() && adapter.as_ref().is_some_and(|adapter| !adapter.is_closed())
+}
+
+/// The process whose sockets these are; a child of fork has copies that it can only close.
+static OWNER: AtomicU32 = AtomicU32::new(0);
 static ANY: AtomicU32 = AtomicU32::new(0);
 static SOCKETS: RwLock<Vec<Option<Arc<Socket>>>> = RwLock::new(Vec::new());
 /// Closed by the program, with something still to be said.

@@ -7,7 +7,7 @@ use libc::{sockaddr, socklen_t};
 
 use super::{find, is};
 use crate::outcome::fail;
-use crate::real;
+use crate::{real, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -17,7 +17,9 @@ pub unsafe extern "C" fn getpeername(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: the program's own call, here and below.
-    named(fd, |fd| unsafe { real::getpeername(fd, address, len) })
+    unsafe { via_socket::peer_name(fd, address, len) }
+        // SAFETY: as above.
+        .or(|| named(fd, |fd| unsafe { real::getpeername(fd, address, len) }))
 }
 
 /// POSIX.
@@ -28,7 +30,9 @@ pub unsafe extern "C" fn getsockname(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: as above.
-    named(fd, |fd| unsafe { real::getsockname(fd, address, len) })
+    unsafe { via_socket::name(fd, address, len) }
+        // SAFETY: as above.
+        .or(|| named(fd, |fd| unsafe { real::getsockname(fd, address, len) }))
 }
 
 fn named(fd: c_int, ask: impl FnOnce(c_int) -> c_int) -> c_int {

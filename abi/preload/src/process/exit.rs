@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use sockets::handover::departure::before_exit;
+use sockets::packet;
 
 use crate::outcome::keeping_errno;
 use crate::real;
@@ -10,7 +11,7 @@ use crate::real;
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn _exit(status: c_int) -> ! {
-    keeping_errno(before_exit);
+    end();
     // SAFETY: the program's own call.
     unsafe { real::_exit(status) };
     std::process::abort()
@@ -35,7 +36,10 @@ pub unsafe extern "C" fn quick_exit(status: c_int) -> ! {
 }
 
 extern "C" fn end() {
-    keeping_errno(before_exit);
+    keeping_errno(|| {
+        packet::table::finish();
+        before_exit();
+    });
 }
 
 unsafe extern "C" {

@@ -1,0 +1,103 @@
+//! C's arguments and results.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use libc::{socklen_t, ssize_t};
+use sockets::packet::{Socket, table};
+use sys::errno::Errno;
+
+pub(crate) fn socket(fd: c_int) -> Result<Arc<Socket>, Errno> {
+    table::get(fd).ok_or(Errno::BADF)
+}
+
+/// A call on a socket that returns a number or fails.
+pub(crate) fn of(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> c_int {
+    zero(socket(fd).and_then(|socket| act(&socket)))
+}
+
+pub(crate) fn zero(result: Result<c_int, Errno>) -> c_int {
+    result.unwrap_or_else(|errno| fail(errno) as c_int)
+}
+
+pub(crate) fn returned(result: Result<usize, Errno>) -> ssize_t {
+    result.map_or_else(fail, usize::cast_signed)
+}
+
+fn fail(errno: Errno) -> ssize_t {
+    // SAFETY: the C library's errno of this thread is always there.
+    unsafe { *libc::__errno_location() = errno.raw_os_error() };
+    -1
+}
+
+pub(crate) fn borrow<'a>(fd: c_int) -> Result<BorrowedFd<'a>, Errno> {
+    if fd < 0 {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: used for system calls in the course of the program's own call with this number.
+    Ok(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// # Safety
+/// `len` bytes at `buffer`, which others may change meanwhile only if the program does not mind.
+pub(crate) unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Errno> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if buffer.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: by the contract.
+    Ok(unsafe { std::slice::from_raw_parts(buffer.cast(), len.min(MOST)) })
+}
+
+/// # Safety
+/// Room for `len` bytes at `buffer`.
+pub(crate) unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Errno> {
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    if buffer.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: by the contract; bytes have no invalid values, and nothing reads them before they are written.
+    Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len.min(MOST)) })
+}
+
+/// # Safety
+/// `len` bytes at `value`.
+pub(crate) unsafe fn int(value: *const c_void, len: socklen_t) -> Result<c_int, Errno> {
+    if value.is_null() {
+        return Err(Errno::FAULT);
+    }
+    if (len as usize) < size_of::<c_int>() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: by the contract, so much is there.
+    Ok(unsafe { value.cast::<c_int>().read_unaligned() })
+}
+
+/// # Safety
+/// Room for `*len` bytes at `value`.
+pub(crate) unsafe fn answer(
+    answer: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> Result<(), Errno> {
+    if value.is_null() || len.is_null() {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: by the contract.
+    let room = unsafe { len.read_unaligned() } as usize;
+    let bytes = answer.to_ne_bytes();
+    let count = room.min(bytes.len());
+    // SAFETY: `count` bytes of room.
+    unsafe { value.copy_from_nonoverlapping(bytes.as_ptr().cast(), count) };
+    // SAFETY: as above.
+    unsafe { len.write_unaligned(count as socklen_t) };
+    Ok(())
+}
+
+/// As many bytes as Linux moves in one call.
+const MOST: usize = 0x7fff_f000;

@@ -1,0 +1,256 @@
+//! `libsov.so`: the paper's `sov_socket`, `sov_connect`, `sov_send` and their kin, on [`sockets::packet`].
+//!
+//! Each function is POSIX's of the same name, on sockets of type `SOCK_VIA` alone; `sov.h` says what differs.
+#![allow(
+    unsafe_code,
+    reason = "the boundary to C: pointers and descriptors come from the program"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "what C finds by name is public though no Rust program names it"
+)]
+
+mod address;
+mod call;
+mod start;
+
+use std::ffi::{c_int, c_void};
+use std::io::{IoSlice, IoSliceMut};
+
+use libc::{size_t, sockaddr, socklen_t, ssize_t};
+use sockets::packet::calls::{self, How};
+use sockets::packet::{SOCK_VIA, table};
+use sys::errno::Errno;
+
+use crate::call::{borrow, of, returned, socket, zero};
+
+/// A socket of type `SOCK_VIA`.
+#[unsafe(no_mangle)]
+pub extern "C" fn sov_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    zero((|| {
+        start::once()?;
+        if domain != libc::AF_INET {
+            return Err(Errno::AFNOSUPPORT);
+        }
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        if kind & !flags != SOCK_VIA || protocol != 0 {
+            return Err(Errno::PROTONOSUPPORT);
+        }
+        let fd = table::create()?;
+        if kind & libc::SOCK_NONBLOCK != 0 {
+            // SAFETY: a flag of a descriptor that has just been made.
+            unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        Ok(fd)
+    })())
+}
+
+/// As POSIX `bind`.
+///
+/// # Safety
+/// `address_len` bytes at `address`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    of(fd, |socket| {
+        // SAFETY: by the contract.
+        socket.bind(unsafe { address::read(address, len) }?)?;
+        Ok(0)
+    })
+}
+
+/// As POSIX `listen`.
+#[unsafe(no_mangle)]
+pub extern "C" fn sov_listen(fd: c_int, backlog: c_int) -> c_int {
+    of(fd, |socket| {
+        socket.listen(usize::try_from(backlog).unwrap_or(0))?;
+        Ok(0)
+    })
+}
+
+/// As POSIX `accept`.
+///
+/// # Safety
+/// Null, or room for `*len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    of(fd, |socket| {
+        let (new, peer) = calls::accept(borrow(fd)?, socket, !address.is_null())?;
+        if let Some(peer) = peer {
+            // SAFETY: by the contract.
+            unsafe { address::write(peer, address, len) };
+        }
+        Ok(new)
+    })
+}
+
+/// As POSIX `connect`; it succeeds when the peer listens, before it accepts.
+///
+/// # Safety
+/// `len` bytes at `address`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+    of(fd, |socket| {
+        // SAFETY: by the contract.
+        let address = unsafe { address::read(address, len) }?;
+        socket.connect(address, fd.cast_unsigned())?;
+        Ok(0)
+    })
+}
+
+/// As POSIX `send`, with MSG_DONTWAIT and MSG_NOSIGNAL.
+///
+/// # Safety
+/// `len` bytes at `buffer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_send(
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
+    let result = (|| {
+        let socket = socket(fd)?;
+        // SAFETY: by the contract.
+        let bytes = unsafe { call::bytes(buffer, len) }?;
+        let dont_wait = flags & libc::MSG_DONTWAIT != 0;
+        calls::send(borrow(fd)?, &socket, &[IoSlice::new(bytes)], dont_wait)
+    })();
+    if result == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: signals the calling thread, as the kernel does.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+    }
+    returned(result)
+}
+
+/// As POSIX `recv`, with MSG_DONTWAIT, MSG_PEEK and MSG_WAITALL.
+///
+/// # Safety
+/// Room for `len` bytes at `buffer`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_recv(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+) -> ssize_t {
+    returned((|| {
+        let socket = socket(fd)?;
+        // SAFETY: by the contract.
+        let room = unsafe { call::room(buffer, len) }?;
+        let how = How {
+            dont_wait: flags & libc::MSG_DONTWAIT != 0,
+            peek: flags & libc::MSG_PEEK != 0,
+            wait_all: flags & libc::MSG_WAITALL != 0,
+        };
+        calls::receive(borrow(fd)?, &socket, &mut [IoSliceMut::new(room)], how)
+    })())
+}
+
+/// As POSIX `shutdown`. Of the receiving direction nothing is told to the peer.
+#[unsafe(no_mangle)]
+pub extern "C" fn sov_shutdown(fd: c_int, how: c_int) -> c_int {
+    of(fd, |socket| {
+        let stream = socket.stream()?;
+        if matches!(how, libc::SHUT_WR | libc::SHUT_RDWR) {
+            stream.end(|| true)?;
+        }
+        Ok(0)
+    })
+}
+
+/// As POSIX `close`: it returns at once.
+#[unsafe(no_mangle)]
+pub extern "C" fn sov_close(fd: c_int) -> c_int {
+    if !table::remove(fd) {
+        return zero(Err(Errno::BADF));
+    }
+    // SAFETY: the descriptor that `sov_socket` or `sov_accept` made.
+    unsafe { libc::close(fd) }
+}
+
+/// As POSIX `setsockopt`: TCP_NODELAY; what else a TCP socket has is accepted and means nothing.
+///
+/// # Safety
+/// `len` bytes at `value`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_setsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    of(fd, |socket| match (level, name) {
+        (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
+            // SAFETY: by the contract.
+            socket.set_nodelay(unsafe { call::int(value, len) }? != 0);
+            Ok(0)
+        }
+        (libc::SOL_SOCKET | libc::IPPROTO_TCP, _) => Ok(0),
+        _ => Err(Errno::NOPROTOOPT),
+    })
+}
+
+/// As POSIX `getsockopt`: TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN.
+///
+/// # Safety
+/// Room for `*len` bytes at `value`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_getsockopt(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    of(fd, |socket| {
+        let answer = match (level, name) {
+            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => socket.nodelay().into(),
+            (libc::SOL_SOCKET, libc::SO_TYPE) => SOCK_VIA,
+            (libc::SOL_SOCKET, libc::SO_ERROR) => 0,
+            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => socket.is_listening().into(),
+            _ => return Err(Errno::NOPROTOOPT),
+        };
+        // SAFETY: by the contract.
+        unsafe { call::answer(answer, value, len) }?;
+        Ok(0)
+    })
+}
+
+/// As POSIX `getsockname`.
+///
+/// # Safety
+/// Room for `*len` bytes at `address`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_getsockname(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    of(fd, |socket| {
+        // SAFETY: by the contract.
+        unsafe { address::write(socket.local(), address, len) };
+        Ok(0)
+    })
+}
+
+/// As POSIX `getpeername`.
+///
+/// # Safety
+/// Room for `*len` bytes at `address`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sov_getpeername(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
+    of(fd, |socket| {
+        // SAFETY: by the contract.
+        unsafe { address::write(socket.peer()?, address, len) };
+        Ok(0)
+    })
+}

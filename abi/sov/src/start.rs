@@ -1,0 +1,37 @@
+//! The first call, and the end of the program.
+
+use std::sync::OnceLock;
+
+use sockets::packet::{Variant, table};
+use sys::errno::Errno;
+use sys::mem::Memory;
+
+/// Reads the environment.
+///
+/// # Errors
+/// `EINVAL` for versions that there are not.
+pub(crate) fn once() -> Result<(), Errno> {
+    let known = KNOWN.get_or_init(|| {
+        let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
+        let Ok(variant) = Variant::parse(&words) else {
+            return false;
+        };
+        table::install(&shm::DRIVER, variant, Some(borrow));
+        // SAFETY: registers a function of this library, which is never unloaded while it has threads.
+        unsafe { libc::atexit(end) };
+        true
+    });
+    if *known { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+extern "C" fn end() {
+    table::finish();
+}
+
+fn borrow(addr: usize, len: usize) -> Option<Memory> {
+    // SAFETY: the program sends from there, and it stays mapped until the call returns; what is kept longer is looked at
+    // only when the program sends from that address again.
+    unsafe { Memory::borrowed(addr, len) }.ok()
+}
+
+static KNOWN: OnceLock<bool> = OnceLock::new();
