@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
     Sockets(Options),
+    PaperSovia(crate::paper::Options),
 }
 
 /// Unmodified programs under sovia against kernel TCP, row by row
@@ -59,7 +60,10 @@ Examples:
 
 /// `sovia bench`.
 pub(crate) fn main(bench: &Bench) -> Result<()> {
-    let Bench::Sockets(options) = bench;
+    let options = match bench {
+        Bench::Sockets(options) => options,
+        Bench::PaperSovia(options) => return crate::paper::main(options),
+    };
     let rows = if options.row.is_empty() {
         <Row as clap::ValueEnum>::value_variants()
     } else {

@@ -14,6 +14,7 @@ mod machine;
 mod netpipe;
 mod nic;
 mod output;
+mod paper;
 mod plain;
 mod process;
 mod run;
@@ -39,6 +40,9 @@ enum Command {
     /// Virtual Interfaces themselves
     #[command(subcommand)]
     Vi(Vi),
+    /// One of bench paper-sovia's two measuring processes
+    #[command(hide = true, name = paper::end::COMMAND)]
+    PaperEnd(paper::end::End),
     /// One of netpipe's two measuring processes
     #[command(hide = true, name = netpipe::SIDE_COMMAND)]
     Side,
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
         Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
         Command::Vi(Vi::Rping(options)) => vi::rping::main(&options),
+        Command::PaperEnd(end) => paper::end::main(&end),
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),
     };

@@ -17,9 +17,9 @@ mod session;
 pub(crate) mod side;
 mod socket;
 pub(crate) mod table;
-mod tcp;
+pub(crate) mod tcp;
 mod unix;
-mod vi;
+pub(crate) mod vi;
 
 pub(crate) use options::Options;
 pub(crate) use session::progress;

@@ -1,0 +1,230 @@
+//! The figures, and the terminal's tables.
+
+use std::fmt;
+
+use comfy_table::Cell;
+use serde::Serialize;
+
+use super::end::{BANDWIDTH_BYTES, Figure, LATENCY_BYTES, What};
+use super::way::Way;
+use super::words;
+use crate::machine::Conditions;
+use crate::netpipe::table::{bytes, new_table, right, significant};
+
+/// One way measured once.
+pub(super) struct Run {
+    pub(super) way: Way,
+    pub(super) block: bool,
+    pub(super) figures: Vec<Figure>,
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) quick: bool,
+    pub(super) conditions: Conditions,
+    pub(super) ways: Vec<Curve>,
+    pub(super) failures: Vec<String>,
+}
+
+/// One way, or one way that blocks.
+#[derive(Debug, Serialize)]
+pub(super) struct Curve {
+    pub(super) way: Way,
+    pub(super) block: bool,
+    pub(super) figures: Vec<Figure>,
+}
+
+impl Report {
+    pub(super) fn new(
+        runs: &[Run],
+        conditions: Conditions,
+        quick: bool,
+        failures: Vec<String>,
+    ) -> Self {
+        let mut ways: Vec<Curve> = Vec::new();
+        for run in runs {
+            let known = ways
+                .iter_mut()
+                .find(|curve| (curve.way, curve.block) == (run.way, run.block));
+            let Some(curve) = known else {
+                ways.push(Curve {
+                    way: run.way,
+                    block: run.block,
+                    figures: run.figures.clone(),
+                });
+                continue;
+            };
+            for (best, figure) in curve.figures.iter_mut().zip(&run.figures) {
+                best.ns = best.ns.min(figure.ns);
+            }
+        }
+        Self {
+            quick,
+            conditions,
+            ways,
+            failures,
+        }
+    }
+
+    /// Nanoseconds.
+    pub(super) fn ns(&self, way: Way, block: bool, what: What, bytes: usize) -> Option<f64> {
+        let curve = self
+            .ways
+            .iter()
+            .find(|curve| (curve.way, curve.block) == (way, block))?;
+        let figure = curve
+            .figures
+            .iter()
+            .find(|figure| (figure.what, figure.bytes) == (what, bytes))?;
+        Some(figure.ns)
+    }
+
+    pub(super) fn measured(&self) -> impl Iterator<Item = Way> {
+        self.ways
+            .iter()
+            .filter(|curve| !curve.block)
+            .map(|curve| curve.way)
+    }
+
+    /// A table of one half of Figure 9; a row a size, a column a way.
+    pub(super) fn rows(&self, what: What) -> (Vec<String>, Vec<Vec<String>>) {
+        let sizes: &[usize] = match what {
+            What::Latency => &LATENCY_BYTES,
+            What::Bandwidth => &BANDWIDTH_BYTES,
+        };
+        let mut header = vec![match what {
+            What::Latency => "one way, µs".to_owned(),
+            What::Bandwidth => "MB/s".to_owned(),
+        }];
+        header.extend(self.measured().map(|way| way.title().to_owned()));
+        let rows = sizes.iter().map(|&size| {
+            let cells = self.measured().map(|way| {
+                let ns = self.ns(way, false, what, size);
+                ns.map_or_else(|| "-".to_owned(), |ns| significant(value(what, size, ns)))
+            });
+            std::iter::once(bytes(size)).chain(cells).collect()
+        });
+        (header, rows.collect())
+    }
+
+    /// The paper's ratios beside ours.
+    pub(super) fn ratios(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        let header = ["", "the paper", "here", "here, as measured"]
+            .map(str::to_owned)
+            .to_vec();
+        let peak = 32 << 10;
+        let latency = |way, block| self.ns(way, block, What::Latency, 4);
+        let speed = |way, block, size| {
+            self.ns(way, block, What::Bandwidth, size)
+                .map(|ns| size as f64 / ns * 1e3)
+        };
+        let mut rows = Vec::new();
+        let mut row = |name: &str, paper: Option<f64>, ours: Option<[f64; 2]>, unit: &str| {
+            let Some([a, b]) = ours else { return };
+            rows.push(vec![
+                name.to_owned(),
+                paper.map_or_else(
+                    || "-".to_owned(),
+                    |ratio| format!("{} ×", significant(ratio)),
+                ),
+                format!("{} ×", significant(a / b)),
+                format!("{} against {} {unit}", significant(a), significant(b)),
+            ]);
+        };
+        let both = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| [a, b]);
+        let us = |ns: Option<f64>| ns.map(|ns| ns / 1e3);
+        for way in [Way::Tcp, Way::Handler, Way::Single, Way::Combine, Way::Ring] {
+            let paper = words::latency_us(way).zip(words::latency_us(Way::Native));
+            let name = format!("4 B, one way: {} / native VI", way.title());
+            let ours = both(us(latency(way, false)), us(latency(Way::Native, false)));
+            row(&name, paper.map(|(a, b)| a / b), ours, "µs");
+        }
+        for way in [Way::Tcp, Way::Dacks, Way::Ring] {
+            let paper = words::bandwidth_mbps(way).zip(words::bandwidth_mbps(Way::Native));
+            let name = format!("32 kB stream: {} / native VI", way.title());
+            let ours = both(speed(way, false, peak), speed(Way::Native, false, peak));
+            row(&name, paper.map(|(a, b)| a / b), ours, "MB/s");
+        }
+        let small = both(speed(Way::Combine, false, 64), speed(Way::Dacks, false, 64));
+        row(
+            "64 B stream: SOVIA_COMBINE / SOVIA_DACKS",
+            None,
+            small,
+            "MB/s",
+        );
+        let synchronise = latency(Way::Handler, false).zip(latency(Way::Single, false));
+        let extra = synchronise.map(|(handler, single)| (handler - single) / 1e3);
+        let paper = 16.0 / words::T_SYNC_US[0];
+        let ours = both(extra, self.conditions.wakeup_us);
+        row(
+            "SOVIA_HANDLER − SOVIA_SINGLE / T_sync",
+            Some(paper),
+            ours,
+            "µs",
+        );
+        let paper = words::BLOCKING_LATENCY_US / 10.5;
+        let ours = both(
+            us(latency(Way::Single, true)),
+            us(latency(Way::Single, false)),
+        );
+        row(
+            "4 B: SOVIA_SINGLE blocking / polling",
+            Some(paper),
+            ours,
+            "µs",
+        );
+        let paper = words::BLOCKING_BANDWIDTH_MBPS / 814.0;
+        let ours = both(
+            speed(Way::Dacks, true, peak),
+            speed(Way::Dacks, false, peak),
+        );
+        row(
+            "32 kB stream: SOVIA_DACKS blocking / polling",
+            Some(paper),
+            ours,
+            "MB/s",
+        );
+        (header, rows)
+    }
+}
+
+/// As it stands in the figure: µs, or MB/s.
+pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
+    match what {
+        What::Latency => ns / 1e3,
+        What::Bandwidth => bytes as f64 / ns * 1e3,
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (
+                "Figure 9(a)",
+                self.rows(What::Latency),
+                words::UNDER_LATENCY,
+            ),
+            (
+                "Figure 9(b)",
+                self.rows(What::Bandwidth),
+                words::UNDER_BANDWIDTH,
+            ),
+            ("Ratios", self.ratios(), words::UNDER_WAITING),
+        ];
+        for (title, (header, rows), under) in parts {
+            let mut table = new_table();
+            table.set_header(header.into_iter().map(Cell::new));
+            for row in rows {
+                let mut cells = row.into_iter();
+                let first = cells.next().map(Cell::new);
+                table.add_row(first.into_iter().chain(cells.map(right)));
+            }
+            writeln!(f, "{title}\n{table}\n{under}\n")?;
+        }
+        for failure in &self.failures {
+            writeln!(f, "{failure}.")?;
+        }
+        writeln!(f, "{}\n{}", words::LEFT_OUT, self.conditions)
+    }
+}
