@@ -439,6 +439,23 @@ impl Conn {
         }
     }
 
+    /// The peer wrote into the shared memory what it can not mean: resets the connection, and does without that memory from now on. To be called
+    /// outside turns.
+    #[cold]
+    pub(crate) fn reset_spoilt(&self, fd: BorrowedFd<'_>) {
+        self.note_back(Reason::Corrupt);
+        sys::socket::reset_now(fd);
+        if !share::is_home() {
+            return;
+        }
+        // Without memory for it, or in a signal handler, the next call finds the same again.
+        if let Ok(remains) = Flow::of_reset(&self.record.bells)
+            && let Ok(Some(spoilt)) = self.flow.replace(Some(remains))
+        {
+            share::forget_holder(spoilt.stream());
+        }
+    }
+
     /// Notes why a connection that has rings is back on TCP.
     pub(crate) fn note_back(&self, reason: Reason) {
         let number = u32::from(reason.number());

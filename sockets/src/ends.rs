@@ -7,7 +7,7 @@ use sys::hidden;
 use sys::stream::closes_on_exec;
 
 use crate::conn::{Conn, Way};
-use crate::flow::{RECEIVE, SEND, Stop, Take};
+use crate::flow::{RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::handover::go_back;
 use crate::reason::Reason;
 use crate::{epoll, share, table};
@@ -139,6 +139,7 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
     let on_ring = send
         .finish(&tcp, conn.is_quiet(Way::Out))
         .map_err(|stop| match stop {
+            Stop::Failed(SPOILT) => Errno::CONNRESET,
             Stop::Failed(errno) => errno,
             Stop::Again | Stop::End => Errno::NOTCONN,
         })?;
@@ -202,6 +203,8 @@ pub fn leave_ring(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> Result<(),
     }
     let tcp = conn.tcp(fd);
     let errno_of = |stop| match stop {
+        // The next call that moves bytes finds it too, and resets the connection.
+        Stop::Failed(SPOILT) => Errno::CONNRESET,
         Stop::Failed(errno) => errno,
         Stop::Again => Errno::AGAIN,
         Stop::End => Errno::PIPE,

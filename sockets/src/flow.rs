@@ -15,11 +15,11 @@
 //! kernel knows how many were taken, by whomever, each byte is known for what it is, whatever the interleaving.
 //! All calls are made in a [turn](sys::turn): of side [`SEND`] or [`RECEIVE`].
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
-use sys::stream::{BACK, Corrupt, FIN, GONE, Rx, SLEEPER, Stream};
+use sys::stream::{BACK, Corrupt, FIN, GONE, RING, Rx, SLEEPER, Side, Stream};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
@@ -58,7 +58,7 @@ pub enum Stop {
 
 impl From<Corrupt> for Stop {
     fn from(_: Corrupt) -> Self {
-        Self::Failed(Errno::CONNRESET)
+        Self::Failed(SPOILT)
     }
 }
 
@@ -113,6 +113,18 @@ impl Flow {
     pub fn new(stream: Stream, bells: &'static AtomicU64) -> Self {
         stream.holders().fetch_add(1, Ordering::AcqRel);
         Self::resume(stream, bells)
+    }
+
+    /// What is left of a connection that was reset: both directions are on TCP, which says so, and the memory is nobody else's.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn of_reset(bells: &'static AtomicU64) -> io::Result<Self> {
+        let stream = Stream::map(Stream::memory()?, Side::A)?;
+        stream.tx().set_to_ring(0);
+        stream.tx().set_to_tcp(0);
+        stream.rx().set_phase(AFTER);
+        Ok(Self::new(stream, bells))
     }
 
     /// Goes on where the program before this one was, in this process or the one that started it: it is counted as a holder already.
@@ -339,14 +351,25 @@ impl Flow {
             ON_RING => {
                 self.drain(kernel)?;
                 rx.arm();
-                Ok(rx.settled() && !self.readable())
+                Ok(rx.settled() && !self.readable() || self.awaits_tcp(kernel))
             }
             BEFORE => {
                 rx.arm();
-                Ok(rx.to_ring().is_none())
+                // What the sender had put on TCP before comes there.
+                Ok(rx.to_ring().is_none_or(|end| self.is_to_come(kernel, end)))
             }
             _ => Ok(true),
         }
+    }
+
+    /// Whether the sender went back to TCP, and the bytes that it says were written there before have not all come: those wake who sleeps.
+    pub(crate) fn awaits_tcp(&self, kernel: &impl Kernel) -> bool {
+        let rx = self.stream.rx();
+        back_at(rx).is_some_and(|end| rx.available() == Ok(0) && self.is_to_come(kernel, end))
+    }
+
+    fn is_to_come(&self, kernel: &impl Kernel, end: u64) -> bool {
+        self.taken(kernel).is_ok_and(|taken| taken < end)
     }
 
     /// Before sleeping until there is room, in a turn of side [`SEND`]. True if one may sleep.
@@ -372,7 +395,7 @@ impl Flow {
         }
         let mut scratch = [0; 64];
         let rx = self.stream.rx();
-        loop {
+        for _ in 0..READS {
             let limit = match back_at(rx) {
                 None => scratch.len(),
                 Some(end) => usize::try_from(end.saturating_sub(self.taken(kernel)?))
@@ -413,6 +436,7 @@ impl Flow {
                 }
             }
         }
+        Ok(())
     }
 
     /// As [`Flow::drain`], where TCP has ended for all that is known: the end may lie behind a doorbell, which a read stops at.
@@ -597,7 +621,9 @@ impl Flow {
             tx.set_to_tcp(kernel.written()? | SERVED);
         }
         let mut chunk = [0; 4096];
-        loop {
+        let mut moved = 0;
+        // More than the ring holds is left only by a peer that moves its cursor back.
+        while moved <= RING {
             let n = tx.unread(0, &mut chunk)?;
             let Some(bytes) = chunk.get(..n) else {
                 return Ok(true);
@@ -607,11 +633,15 @@ impl Flow {
                 return Ok(true);
             }
             match kernel.send(bytes) {
-                Ok(sent) => tx.take_back(sent)?,
+                Ok(sent) => {
+                    moved += sent;
+                    tx.take_back(sent)?;
+                }
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(errno) => return Err(errno.into()),
             }
         }
+        Err(Corrupt.into())
     }
 
     /// Whether [`Flow::serve_back`] is due.
@@ -825,7 +855,7 @@ impl Flow {
     /// Takes doorbells off the connection up to the count at which TCP goes on; true when there.
     fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
         let mut scratch = [0; 64];
-        loop {
+        for _ in 0..READS {
             let left =
                 usize::try_from(end.saturating_sub(self.taken(kernel)?)).unwrap_or(usize::MAX);
             if left == 0 {
@@ -842,6 +872,7 @@ impl Flow {
                 Err(errno) => return Err(errno.into()),
             }
         }
+        Ok(false)
     }
 
     /// From TCP, before the ring or after it.
@@ -952,6 +983,10 @@ const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
 
 const ENDED: u32 = u32::MAX;
+/// What [`Corrupt`] is until the connection has been reset for it: no call on a socket has this error.
+pub(crate) const SPOILT: Errno = Errno::BADMSG;
+/// Doorbells are few. Who sends more must not keep a call here: it goes on at the next one.
+const READS: u32 = 64;
 /// In `owes_bell`: whether the sender asked for it or not.
 const UNASKED: u32 = 2;
 /// Its value means nothing; who sees it in a trace may know it.

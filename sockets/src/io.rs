@@ -10,7 +10,7 @@ use sys::wait::{self, Spin};
 
 use crate::conn::{Conn, Way};
 use crate::epoll;
-use crate::flow::{Pieces, RECEIVE, SEND, Stop, Take};
+use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::host::host;
 
 /// How a call receives: the flags of `recv` that matter here.
@@ -43,7 +43,7 @@ pub fn receive(
         if conn.is_closing() {
             conn.end_if_closed();
         }
-        moved
+        moved.map_err(|errno| spoilt_is_reset(conn, fd, errno))
     } else {
         receive_plain(conn, fd, into, how, native)
     };
@@ -68,7 +68,7 @@ pub fn send(
     native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
-        send_mapped(conn, fd, buffers, dont_wait)
+        send_mapped(conn, fd, buffers, dont_wait).map_err(|errno| spoilt_is_reset(conn, fd, errno))
     } else {
         send_plain(conn, fd, buffers, dont_wait, native)
     };
@@ -312,7 +312,8 @@ fn send_mapped(
         if spin.again() {
             continue;
         }
-        let on_ring = turn.sends_on_ring();
+        // To one who reads no more, and has not closed, it goes as the kernel has it.
+        let on_ring = turn.sends_on_ring() && !turn.stream().peer_deaf();
         if on_ring && !turn.arm_send().map_err(errno_of)? {
             continue;
         }
@@ -537,6 +538,17 @@ fn poll_then_wait(
             return result;
         }
     }
+}
+
+/// A peer that spoilt the shared memory is told as one that reset the connection, which it then is. To be called outside turns.
+#[inline]
+fn spoilt_is_reset(conn: &Conn, fd: BorrowedFd<'_>, errno: Errno) -> Errno {
+    if errno != SPOILT {
+        return errno;
+    }
+    conn.reset_spoilt(fd);
+    sys::socket::forget_error(fd);
+    Errno::CONNRESET
 }
 
 fn errno_of(stop: Stop) -> Errno {

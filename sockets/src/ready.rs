@@ -217,14 +217,17 @@ impl Marks {
 #[inline]
 fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
     let mut look = Look { ready: 0, ask: PRI };
+    let mut awaits_tcp = false;
     if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
-        follow(conn, flow, fd);
+        awaits_tcp = follow(conn, flow, fd);
     }
     if flow.stream().peer_deaf() && flow.kernel_end().is_none() {
         // It is closing or closed. How, TCP tells: with bytes unread it is reset.
         last_words(conn, flow, fd);
     }
-    if flow.receives_on_ring() {
+    if awaits_tcp {
+        look.ask |= READ | RDHUP;
+    } else if flow.receives_on_ring() {
         if flow.readable() && enough(conn, flow) {
             look.ready |= READ;
         }
@@ -242,7 +245,7 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
             0
         };
     }
-    if flow.sends_on_ring() {
+    if flow.sends_on_ring() && !flow.stream().peer_deaf() {
         look.ready |= if flow.writable() { WRITE } else { 0 };
     } else {
         look.ask |= WRITE;
@@ -254,21 +257,23 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
     look
 }
 
-/// Follows a sender that has moved to the ring, or back.
+/// Follows a sender that has moved to the ring, or back; whether what comes before the way back has still to come over TCP.
 #[cold]
-fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
+fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let tcp = conn.tcp(fd);
     // The same turn again, and against other processes.
     let Some(_turn) = conn.turn(fd, RECEIVE) else {
-        return;
+        return false;
     };
     // What is wrong with the connection is for the call that moves bytes to find.
     if flow.receives_on_ring() {
         if flow.available() == Ok(0) {
             let _ = flow.came_back(&tcp);
         }
+        flow.receives_on_ring() && flow.awaits_tcp(&tcp)
     } else {
         let _ = flow.follow(&tcp);
+        false
     }
 }
 

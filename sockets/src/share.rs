@@ -84,6 +84,14 @@ impl Conn {
         mut turn: turn::Turn<'a, Flow>,
         side: usize,
     ) -> Option<Turn<'a>> {
+        if !self.may_be_shared() {
+            // The peer says so, who cannot know.
+            return Some(Turn {
+                turn,
+                side,
+                kept: None,
+            });
+        }
         if self.look_for_others(fd, &turn) && !turn.nested() {
             drop(turn);
             unshare(self);
@@ -95,13 +103,22 @@ impl Conn {
             kept: None,
         };
         let stream = turn.turn.stream();
-        let held = match turn.side {
-            SEND => stream.tx().enter(),
-            _ => stream.rx().enter(),
+        let shares = |thread| holders::is_other(fd, thread);
+        let held = match side {
+            SEND => stream.tx().enter_among(shares),
+            _ => stream.rx().enter_among(shares),
         };
-        let held = held.ok()?;
-        let orphaned = held.orphaned();
-        turn.kept = Some(held.keep());
+        let held = held.map(|held| (held.orphaned(), held.keep()));
+        let Ok((orphaned, kept)) = held else {
+            drop(turn);
+            self.reset_spoilt(fd);
+            return self.flow.take(side).map(|turn| Turn {
+                turn,
+                side,
+                kept: None,
+            });
+        };
+        turn.kept = Some(kept);
         if orphaned {
             // Killed between its last act and the doorbell, perhaps. One too many does no harm.
             let _ = turn.turn.ring_for_another(&self.tcp(fd), turn.side);
@@ -164,6 +181,7 @@ impl Conn {
 
     /// Another process is about to have this end, and this one goes on.
     pub fn lend(&self) {
+        self.set_forked();
         if let Some(_both) = self.flow.both() {
             self.add_holder();
         }

@@ -38,6 +38,22 @@ pub fn others(fd: BorrowedFd<'_>) -> Others {
     }
 }
 
+/// Whether the thread with that number belongs to another process that has the socket `fd`; `None` if we may not know.
+pub fn is_other(fd: BorrowedFd<'_>, thread: u32) -> Option<bool> {
+    let socket = Socket::of(fstat(fd).ok()?.st_ino);
+    let named = |before: &[u8]| {
+        let mut name = [0; 40];
+        let len = write_number(&mut name, before, u64::from(thread));
+        directory(CWD, name.get(..len).unwrap_or_default())
+    };
+    if named(b"/proc/self/task/").is_ok() {
+        return Some(false);
+    }
+    let process = named(b"/proc/").ok()?;
+    let fds = directory(process.as_fd(), c"fd").ok()?;
+    has(fds.as_fd(), &socket).ok()
+}
+
 fn look(socket: &Socket) -> Result<Others, Errno> {
     let me = getpid().as_raw_pid();
     let family = Family::of_this_process();

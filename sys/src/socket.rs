@@ -118,6 +118,11 @@ pub fn shut(fd: BorrowedFd<'_>, both: bool) -> Result<(), rustix::io::Errno> {
     )
 }
 
+/// Takes the error that the next call would tell (`SO_ERROR`).
+pub fn forget_error(fd: BorrowedFd<'_>) {
+    let _ = rustix::net::sockopt::socket_error(fd);
+}
+
 /// `shutdown(SHUT_WR)`; a connection that is gone has nothing to shut.
 pub fn finish(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);

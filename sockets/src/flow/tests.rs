@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use sys::stream::Side;
 
 use super::*;
 

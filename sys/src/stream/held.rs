@@ -48,12 +48,23 @@ impl<'a> Tx<'a> {
     /// [published and not rung](Held::orphaned).
     ///
     /// # Errors
-    /// [`Corrupt`] if somebody who lives has it for half a minute: turns last microseconds, so this is the peer's lie, or a process that was stopped.
+    /// [`Corrupt`] if somebody who lives has it for some seconds: turns last microseconds, so this is the peer's lie, or a process that was stopped.
     #[inline]
     pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
+        self.enter_among(|_| None)
+    }
+
+    /// As [`Tx::enter`], where `shares` says whether the process of a thread has this end too, as far as it is known. The peer can write the name of
+    /// any thread, and is found out by it within some milliseconds.
+    ///
+    /// # Errors
+    /// As [`Tx::enter`], and if who lives and has the turn does not share the end.
+    #[inline]
+    pub fn enter_among(&self, shares: impl Fn(u32) -> Option<bool>) -> Result<Held<'a>, Corrupt> {
         enter(
             &self.stream.direction(self.index).sender.0.turn,
             self.stream,
+            shares,
         )
     }
 }
@@ -70,9 +81,19 @@ impl<'a> Rx<'a> {
     /// As [`Tx::enter`].
     #[inline]
     pub fn enter(&self) -> Result<Held<'a>, Corrupt> {
+        self.enter_among(|_| None)
+    }
+
+    /// As [`Tx::enter_among`].
+    ///
+    /// # Errors
+    /// As [`Tx::enter_among`].
+    #[inline]
+    pub fn enter_among(&self, shares: impl Fn(u32) -> Option<bool>) -> Result<Held<'a>, Corrupt> {
         enter(
             &self.stream.direction(self.index).receiver.0.turn,
             self.stream,
+            shares,
         )
     }
 }
@@ -104,11 +125,15 @@ impl<W: Word> Drop for Held<'_, W> {
 }
 
 #[inline]
-fn enter<'a>(word: &'a AtomicU32, stream: &Stream) -> Result<Held<'a>, Corrupt> {
+fn enter<'a>(
+    word: &'a AtomicU32,
+    stream: &Stream,
+    shares: impl Fn(u32) -> Option<bool>,
+) -> Result<Held<'a>, Corrupt> {
     let me = gettid().as_raw_nonzero().get().cast_unsigned();
     match try_take(word, me, 0) {
         Ok(held) => Ok(held),
-        Err(_) => wait_for(word, me, stream),
+        Err(_) => wait_for(word, me, stream, &shares),
     }
 }
 
@@ -132,9 +157,17 @@ pub(super) fn try_take<W: Word>(word: &W, me: u32, from: u32) -> Result<Held<'_,
 }
 
 #[cold]
-fn wait_for<'a>(word: &'a AtomicU32, me: u32, stream: &Stream) -> Result<Held<'a>, Corrupt> {
+fn wait_for<'a>(
+    word: &'a AtomicU32,
+    me: u32,
+    stream: &Stream,
+    shares: &dyn Fn(u32) -> Option<bool>,
+) -> Result<Held<'a>, Corrupt> {
     let mut suspect = 0;
     let mut tries = 0;
+    let mut strange = 0;
+    // Of all suspects, for a peer may write one name after the other.
+    let mut naps = 0;
     loop {
         // Looking does not take the line away from the holder.
         let holder = word.load(Ordering::Relaxed);
@@ -144,20 +177,29 @@ fn wait_for<'a>(word: &'a AtomicU32, me: u32, stream: &Stream) -> Result<Held<'a
             return Ok(held);
         }
         if holder != suspect {
-            (suspect, tries) = (holder, tries.min(YIELDS));
+            (suspect, tries, strange) = (holder, tries.min(YIELDS), 0);
         }
         tries += 1;
         match tries {
             ..PAUSES => spin_loop(),
             PAUSES..YIELDS => thread::yield_now(),
-            GIVE_UP.. => return Err(Corrupt),
             _ => {
-                if (tries - YIELDS).is_multiple_of(NAPS_PER_LOOK)
-                    && holder != 0
-                    && is_dead(holder, stream)
-                    && let Ok(held) = try_take(word, me, holder)
-                {
-                    return Ok(held);
+                naps += 1;
+                if naps > GIVE_UP {
+                    return Err(Corrupt);
+                }
+                if (tries - YIELDS).is_multiple_of(NAPS_PER_LOOK) && holder != 0 {
+                    if is_dead(holder, stream) {
+                        if let Ok(held) = try_take(word, me, holder) {
+                            return Ok(held);
+                        }
+                    } else if shares(holder) == Some(false) {
+                        strange += 1;
+                    }
+                    // Once may be one who is just ending.
+                    if strange > 1 {
+                        return Err(Corrupt);
+                    }
                 }
                 thread::sleep(NAP);
             }
@@ -233,5 +275,5 @@ const YIELDS: u32 = 1024;
 const NAP: Duration = Duration::from_micros(100);
 /// A look at whether the holder lives every ten milliseconds or so.
 const NAPS_PER_LOOK: u32 = 64;
-/// Half a minute of naps, which last somewhat longer than they are meant to.
-const GIVE_UP: u32 = 200_000 + YIELDS;
+/// Some seconds of naps, which last somewhat longer than they are meant to.
+const GIVE_UP: u32 = 40_000;

@@ -82,8 +82,11 @@ impl<C: Count, W: Word> Room<'_, C, W> {
         if !self.head.exchange_here(head, at) {
             return None;
         }
-        // An older tail makes `full` and `left` too small. Then the look is not needed, or `looked` sees to it.
-        let (full, left) = (tail.wrapping_sub(head), tail.wrapping_sub(at));
+        // An older tail makes `full` and `left` too small. Then the look is not needed, or `looked` sees to it. One from before `at`, where bytes were
+        // taken without being looked for (`MSG_TRUNC`), says that nothing is left.
+        let ahead = tail.wrapping_sub(at);
+        let left = if ahead <= self.len { ahead } else { 0 };
+        let full = left.wrapping_add(at.wrapping_sub(head));
         let unseen = at.wrapping_sub(self.looked.load(Ordering::Relaxed));
         let quarter = self.len / 4;
         if left > 3 * quarter || (full <= quarter && unseen <= quarter) {

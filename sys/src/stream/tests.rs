@@ -67,6 +67,21 @@ fn a_full_ring_takes_no_more_and_a_reader_wakes_the_sleeper() {
     assert_eq!(a.tx().writable(), Ok(true));
 }
 
+/// As `MSG_TRUNC` does: what the receiver remembers of the tail is older than what it takes.
+#[test]
+fn a_reader_that_does_not_look_wakes_the_sleeper_before_the_ring_is_empty() {
+    let (a, b) = pair();
+    let data = vec![7; RING];
+    assert_eq!(
+        a.tx().write(false, || [&data[..]].into_iter()),
+        Ok((RING, 0))
+    );
+    a.tx().arm();
+    let part = RING as u64 / 16;
+    let woke = (0..16).position(|n| b.rx().take(n * part, (n + 1) * part) == (true, true));
+    assert!(woke.is_some_and(|n| n < 8), "{woke:?}");
+}
+
 /// The byte that a test sends at a count. A whole ring or page on, it is another one.
 fn byte_at(count: u64) -> u8 {
     (count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
