@@ -188,7 +188,7 @@ fn wait_for<'a>(
                 if naps > GIVE_UP {
                     return Err(Corrupt);
                 }
-                if (tries - YIELDS).is_multiple_of(NAPS_PER_LOOK) && holder != 0 {
+                if tries.abs_diff(YIELDS).is_multiple_of(NAPS_PER_LOOK) && holder != 0 {
                     if is_dead(holder, stream) {
                         if let Ok(held) = try_take(word, me, holder) {
                             return Ok(held);
@@ -271,9 +271,10 @@ fn maps(tid: u32, stream: &Stream) -> Option<bool> {
 }
 
 const PAUSES: u32 = 64;
-const YIELDS: u32 = 1024;
+/// Few, for beside a busy process each may last milliseconds.
+const YIELDS: u32 = PAUSES + 32;
 const NAP: Duration = Duration::from_micros(100);
-/// A look at whether the holder lives every ten milliseconds or so.
-const NAPS_PER_LOOK: u32 = 64;
+/// A look at whether the holder lives every few milliseconds.
+const NAPS_PER_LOOK: u32 = 16;
 /// Some seconds of naps, which last somewhat longer than they are meant to.
 const GIVE_UP: u32 = 40_000;
