@@ -15,7 +15,7 @@ use sys::stream;
 
 #[test]
 fn garbage_harms_nobody_else() {
-    let rounds = if is_long() { 40_000 } else { 1500 };
+    let rounds = if is_long() { 40_000 } else { 1000 };
     withstand(b"EETTPPBBRW", rounds);
 }
 
