@@ -65,7 +65,7 @@ fn withstand(services: &[u8], rounds: u64) {
     victim.assert_serves();
     println!("{intruded} of {rounds} connections had memory to attack");
     assert!(intruded > rounds / 2);
-    victim.end();
+    victim.end(rounds as u32 / 50);
 }
 
 /// The victim hands the socket on, for which it needs the peer, who does not do his part.
@@ -87,7 +87,7 @@ fn garbage_on_the_way_back_harms_nobody_else() {
     }
     victim.assert_serves();
     drop(kept);
-    victim.end();
+    victim.end(2);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_spoilt_connection_is_reset_alone_and_says_why() {
     assert_eq!(end, Err(sys::errno::Errno::CONNRESET));
     victim.assert_serves();
     victim.let_go();
-    victim.end();
+    victim.end(0);
 }
 
 /// What a squatter at the meeting's name says to the victim, and what `sovia stat` shows for it.
@@ -153,7 +153,7 @@ fn squatters_cost_the_upgrade_and_no_more() {
         assert!(attacker.exchange());
     }
     victim.assert_serves();
-    victim.end();
+    victim.end(0);
 }
 
 /// The victim's end of a connection, in `sovia stat`.
