@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A program of the folder `programs/`, compiled for this process; it goes when this is dropped.
 #[derive(Debug)]
@@ -18,7 +19,10 @@ impl Program {
     /// If the compiler refuses it.
     pub fn compile(name: &str) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-        let path = target().join(format!("hostile-{name}-{}", process::id()));
+        // Tests may be threads of one process.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = target().join(format!("hostile-{name}-{}-{count}", process::id()));
         let output = Command::new("cc")
             .args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Werror"])
             .arg("-pthread")
