@@ -18,6 +18,7 @@ use way::Way;
 
 pub(crate) mod end;
 mod html;
+mod plain;
 mod report;
 mod way;
 mod words;

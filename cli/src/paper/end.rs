@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use sockets::packet::Waiting;
 
+use super::plain::Plain;
 use super::way::{PacketPipe, Way, listen};
 use crate::error::{Context, Error, Result};
 use crate::machine;
@@ -76,6 +77,7 @@ pub(crate) fn main(end: &End) -> Result<()> {
     };
     match (end.way.variant(), &end.dial) {
         (None, _) if end.way == Way::Native => end.over::<ViPort>(shape),
+        (None, _) if end.way == Way::Ring => end.over::<Plain>(shape),
         (None, _) => end.over::<Tcp>(shape),
         (Some(variant), None) => {
             let (listener, port) = listen(variant, waiting)?;

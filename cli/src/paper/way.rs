@@ -133,6 +133,13 @@ impl PacketPipe {
     }
 }
 
+impl Drop for PacketPipe {
+    /// What is held back for others leaves.
+    fn drop(&mut self) {
+        self.stream.close();
+    }
+}
+
 impl Pipe for PacketPipe {
     #[inline]
     fn send(&mut self, len: usize) -> Result<()> {
