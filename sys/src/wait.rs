@@ -33,6 +33,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
 /// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %.
 ///
+/// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
+/// yield from the start, and for [`CROWD_FACTOR`] times as long, for a yield that somebody else uses costs nobody anything.
+///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
 pub struct Spinner<C = Monotonic> {
@@ -40,6 +43,8 @@ pub struct Spinner<C = Monotonic> {
     limit_ns: AtomicU32,
     /// 0 when not barred.
     barred_until_ns: AtomicU64,
+    /// Whether the last yield let somebody else run: 0 or 1.
+    crowded: AtomicU32,
     clock: C,
 }
 
@@ -59,6 +64,7 @@ impl<C: Clock> Spinner<C> {
             limits,
             limit_ns: AtomicU32::new(limits.longest_ns()),
             barred_until_ns: AtomicU64::new(0),
+            crowded: AtomicU32::new(0),
             clock,
         }
     }
@@ -169,6 +175,10 @@ impl<C: Clock> Spin<'_, C> {
         if spinner.limits.pause_ns == 0 {
             return self.yield_now(self.started_ns);
         }
+        if spinner.crowded.load(Ordering::Relaxed) != 0 {
+            self.limit_ns = self.limit_ns.saturating_mul(CROWD_FACTOR);
+            return self.yield_now(self.started_ns);
+        }
         self.phase = Phase::Pausing;
         self.pause()
     }
@@ -206,14 +216,19 @@ impl<C: Clock> Spin<'_, C> {
             // The caller polls once more before it sleeps: arming includes a check.
             return self.give_up();
         }
+        let crowded = u32::from(away_ns >= USED_NS);
+        if self.spinner.crowded.load(Ordering::Relaxed) != crowded {
+            self.spinner.crowded.store(crowded, Ordering::Relaxed);
+        }
         self.phase = Phase::Yielding { before_ns: now_ns };
         true
     }
 
     fn miss(&mut self) -> bool {
         // A spin that was cut short by a bar teaches nothing.
-        if self.limit_ns == self.spinner.limit_ns() {
-            self.spinner.halve(self.limit_ns);
+        let limit_ns = self.spinner.limit_ns();
+        if self.limit_ns >= limit_ns {
+            self.spinner.halve(limit_ns);
         }
         self.give_up()
     }
@@ -307,6 +322,12 @@ enum Phase {
 
 /// A yield that took so long lost a time slice; an undisturbed one takes half a microsecond.
 pub const LOST_NS: u64 = 1_000_000;
+
+/// A yield that took so long, and not [`LOST_NS`], let another thread have the CPU.
+pub const USED_NS: u64 = 900;
+
+/// How much longer a wait in a crowd may yield.
+pub const CROWD_FACTOR: u32 = 5;
 
 /// For how many times the lost time spinning is barred.
 pub const BAR_FACTOR: u64 = 32;
