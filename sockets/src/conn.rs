@@ -18,7 +18,7 @@ use crate::meet::{Meeting, Step};
 use crate::reason::Reason;
 use crate::{handover, ready, share, stat, table};
 
-/// A connection. They live in [`table`](crate::table), and are used again after [`Conn::close`].
+/// A connection. They live in [`crate::table`], and are used again after [`Conn::close`].
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Conn {

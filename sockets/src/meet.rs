@@ -1,7 +1,7 @@
 //! How the two ends of a TCP connection find each other and agree on a shared [`Stream`], without a daemon, a thread, or waiting.
 //!
 //! Both ends derive one name from the connection's addresses. Whoever comes first listens there, the other calls. Each shows a
-//! [witness](sys::tcp::witness) that it holds its end; the kernel says who owns the other end, and the two must agree ([`proof`]). Who
+//! [witness](sys::tcp::witness) that it holds its end; the kernel says who owns the other end, and the two must agree (`proof`). Who
 //! listens makes the memory; the caller maps it and declares it ready, and from then on both have it.
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! SOVIA's own stream over any VI NIC, and the sockets of type `SOCK_VIA` that speak it.
 //!
-//! From the top: [`table`] finds the [`Socket`] of a descriptor; a socket listens ([`listener`]), or has a [`Stream`], which moves bytes as
+//! From the top: [`table`] finds the [`Socket`] of a descriptor; a socket listens (`listener`), or has a [`Stream`], which moves bytes as
 //! [`proto::packet`] says; an [`Adapter`] is the NIC that all of a process share; [`keeper`] is the one thread that sees to what nobody waits for:
 //! timers of combined messages, and connections whose program has closed them. Which of the paper's versions runs is a [`Variant`].
 

@@ -1,7 +1,7 @@
 //! Whether a connection with rings is ready, and what to do before one sleeps until it is.
 //!
-//! `poll`, `select` and `epoll` are built on two questions. [`look`]: which events does memory show, and which does only the kernel know?
-//! [`rest`]: may one sleep until some event comes, and on which events of the kernel? A doorbell is a byte on TCP, so it wakes whoever
+//! `poll`, `select` and `epoll` are built on two questions. `look`: which events does memory show, and which does only the kernel know?
+//! `rest`: may one sleep until some event comes, and on which events of the kernel? A doorbell is a byte on TCP, so it wakes whoever
 //! sleeps on the descriptor with [`IN`].
 
 use std::os::fd::{AsRawFd, BorrowedFd};

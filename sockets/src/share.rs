@@ -6,7 +6,7 @@
 //! One that was killed says nothing: then turns stay the dearer kind, and the end is told to the peer by the kernel when the last descriptor goes.
 //!
 //! A connection that is young when its process forks is a TCP connection that both have, and if one of them upgraded it the other would not know.
-//! So whoever would begin a meeting first asks the kernel who else has the socket ([`is_alone`]).
+//! So whoever would begin a meeting first asks the kernel who else has the socket (`is_alone`).
 
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};

@@ -1,11 +1,11 @@
 //! `libsovia.so`: what an unmodified program finds in front of the C library.
 //!
 //! Each function here has the name and the meaning of one of the C library's. It asks [`sockets`] whether the descriptor is one of a TCP
-//! connection. There are three [outcomes](outcome::Outcome): it is done; it is not ours, and the C library's function ([`real`]) does it; or it failed, with
+//! connection. There are three outcomes (`outcome::Outcome`): it is done; it is not ours, and the C library's function (`real`) does it; or it failed, with
 //! errno set. Nothing here keeps state: that is what `sockets` is for.
 //!
 //! Rules for whoever adds a function: no allocation, lock or log on the way of a byte; errno is changed only by failing; a signal may
-//! come at any instruction, and a thread may be cancelled in any call that sleeps, so nothing that needs undoing is held across [`real`] calls that sleep.
+//! come at any instruction, and a thread may be cancelled in any call that sleeps, so nothing that needs undoing is held across `real` calls that sleep.
 #![allow(
     unsafe_code,
     reason = "the boundary to C: pointers and descriptors come from the program"

@@ -1,7 +1,7 @@
 //! stdio on sockets.
 //!
 //! The C library's stdio reads and writes by calls of its own, which nobody sees. So a `FILE` on a connection is made of a cookie, whose
-//! functions are ours ([`file`]); where `stdin`, `stdout` or `stderr` is a connection, from the start or by `dup2`, the variable gets such a
+//! functions are ours (`stdio::file`); where `stdin`, `stdout` or `stderr` is a connection, from the start or by `dup2`, the variable gets such a
 //! `FILE` ([`standard`]). Where there cannot be one, the connection goes back to TCP.
 
 use std::ffi::{c_char, c_int, c_void};

@@ -2,7 +2,7 @@
 //!
 //! - [`DRIVER`] opens it. A VIPL address is an IPv4 address and a port ([`host`]); the discriminator
 //!   and the VI's attributes travel in MPA's private data. A peer that has none of this is accepted too.
-//! - [`over`] makes a VI of a TCP connection that is there already, in place.
+//! - [`over()`] makes a VI of a TCP connection that is there already, in place.
 //! - A connection is a [`proto::rdmap::Engine`] over a non-blocking socket. What is sent goes from the
 //!   user's memory to the kernel, without a copy here; what comes is read into one buffer and
 //!   copied from there to its place.

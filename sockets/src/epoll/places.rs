@@ -81,7 +81,7 @@ pub fn concerns(fd: RawFd) -> bool {
     })
 }
 
-/// The program is about to close a descriptor. To be called before the [table](crate::table) forgets it.
+/// The program is about to close a descriptor. To be called before the table forgets it.
 #[inline]
 pub fn before_close(fd: RawFd) {
     let Ok(at) = usize::try_from(fd) else {

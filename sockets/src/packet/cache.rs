@@ -1,8 +1,7 @@
 //! Registrations of the program's memory, kept for the next time.
 //!
 //! Registering pins pages and tells the NIC about them; a program sends from the same few buffers again and again. So a registration stays when the send
-//! is over. It must not outlive the memory: whoever unmaps says so ([`Cache::forget`]; libsovia.so does it before `munmap` and `mremap`). `free`
-//! leaves memory mapped, or ends in an `munmap` inside the C library, which nobody sees. For a NIC that is software that is harmless: an
+//! is over. It must not outlive the memory, and whoever unmaps can say so ([`Cache::forget`]); a program's `munmap`, or that inside `free`, nobody sees. For a NIC that is software that is harmless: an
 //! address means what it means when the bytes are copied, and it is never more than the pages of this process. A NIC that is hardware has pinned
 //! the pages, and would send what was there before: over such a NIC nothing is kept unless every unmapping is seen ([`Cache::for_hardware`]).
 
