@@ -270,6 +270,7 @@ fn send_mapped(
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let patient = !(dont_wait || conn.is_nonblocking());
     let mut sent = 0;
+    let mut patience = None;
     let mut spin = conn.memory.begin();
     loop {
         let Some(turn) = conn.turn(fd, SEND) else {
@@ -318,6 +319,15 @@ fn send_mapped(
             continue;
         }
         drop(turn);
+        // Of many naps none takes as long as the program would wait.
+        let limit_ms = || u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
+        if time::expired(*patience.get_or_insert_with(|| time::deadline(limit_ms()))) {
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(Errno::AGAIN)
+            };
+        }
         conn.count_sleep();
         let slept = if on_ring {
             wait_for_room(conn, fd)
