@@ -19,11 +19,18 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
-use sys::stream::{BACK, Corrupt, FIN, GONE, RING, Rx, SLEEPER, Side, Stream};
+use sys::stream::{Corrupt, FIN, GONE, Side, Stream};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
-use crate::kernel::{Closed, Kernel, fill, skip};
+use self::back::back_at;
+use self::bell::DOORBELL;
+use self::tcp::send_plain;
+use crate::kernel::{Closed, Kernel};
+
+mod back;
+mod bell;
+mod tcp;
 
 /// The turn in which one sends.
 pub const SEND: usize = 0;
@@ -137,11 +144,6 @@ impl Flow {
             bells,
             took_bell: AtomicU32::new(0),
         }
-    }
-
-    /// Whether both directions have gone back to TCP for good.
-    pub(crate) fn is_back_on_tcp(&self) -> bool {
-        self.stream.tx().to_tcp().is_some() && self.stream.rx().phase() == AFTER
     }
 
     /// Moves the hidden descriptor away from `number`, if it is there; whether it is elsewhere now.
@@ -340,122 +342,6 @@ impl Flow {
         }
     }
 
-    /// Before sleeping until something can be received, in a turn of side [`RECEIVE`]: takes the doorbells off the connection, arms, and
-    /// looks once more. True if one may sleep on the connection.
-    ///
-    /// # Errors
-    /// If TCP's bytes cannot be told apart any more.
-    pub fn arm_receive(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
-        let rx = self.stream.rx();
-        match rx.phase() {
-            ON_RING => {
-                self.drain(kernel)?;
-                rx.arm();
-                Ok(rx.settled() && !self.readable() || self.awaits_tcp(kernel))
-            }
-            BEFORE => {
-                rx.arm();
-                // What the sender had put on TCP before comes there.
-                Ok(rx.to_ring().is_none_or(|end| self.is_to_come(kernel, end)))
-            }
-            _ => Ok(true),
-        }
-    }
-
-    /// Whether the sender went back to TCP, and the bytes that it says were written there before have not all come: those wake who sleeps.
-    pub(crate) fn awaits_tcp(&self, kernel: &impl Kernel) -> bool {
-        let rx = self.stream.rx();
-        back_at(rx).is_some_and(|end| rx.available() == Ok(0) && self.is_to_come(kernel, end))
-    }
-
-    fn is_to_come(&self, kernel: &impl Kernel, end: u64) -> bool {
-        self.taken(kernel).is_ok_and(|taken| taken < end)
-    }
-
-    /// Before sleeping until there is room, in a turn of side [`SEND`]. True if one may sleep.
-    ///
-    /// # Errors
-    /// If the peer spoilt the stream.
-    pub fn arm_send(&self) -> Result<bool, Stop> {
-        let tx = self.stream.tx();
-        tx.arm();
-        Ok(!tx.writable()?
-            && !self.stream.peer_deaf()
-            && tx.to_tcp().is_none()
-            && !tx.back_wanted())
-    }
-
-    /// Takes doorbells off the connection, in a turn of side [`RECEIVE`]; notes if TCP has ended. Arm afterwards.
-    ///
-    /// # Errors
-    /// If TCP's bytes cannot be told apart any more.
-    pub fn drain(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        if !self.receives_on_ring() || self.kernel_end.load(Ordering::Relaxed) != 0 {
-            return Ok(());
-        }
-        let mut scratch = [0; 64];
-        let rx = self.stream.rx();
-        for _ in 0..READS {
-            let limit = match back_at(rx) {
-                None => scratch.len(),
-                Some(end) => usize::try_from(end.saturating_sub(self.taken(kernel)?))
-                    .unwrap_or(usize::MAX)
-                    .min(scratch.len()),
-            };
-            if limit == 0 {
-                return Ok(());
-            }
-            let Some(room) = scratch.get_mut(..limit) else {
-                return Ok(());
-            };
-            match kernel.recv(room) {
-                Ok(0) => {
-                    self.kernel_end.store(ENDED, Ordering::Release);
-                    return Ok(());
-                }
-                Ok(n) => {
-                    self.took_bell.store(1, Ordering::Relaxed);
-                    // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
-                    if let Some(end) = back_at(rx) {
-                        let beyond = usize::try_from(self.taken(kernel)?.saturating_sub(end))
-                            .unwrap_or(usize::MAX)
-                            .min(n);
-                        if let Some(bytes) = scratch.get(n - beyond..n) {
-                            rx.put_back(bytes)?;
-                        }
-                    }
-                    if n < limit {
-                        return Ok(());
-                    }
-                }
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(errno) => {
-                    self.kernel_end
-                        .store(self.reset_means(errno), Ordering::Release);
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// As [`Flow::drain`], where TCP has ended for all that is known: the end may lie behind a doorbell, which a read stops at.
-    ///
-    /// # Errors
-    /// As [`Flow::drain`].
-    pub fn drain_to_end(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        self.drain(kernel)?;
-        self.drain(kernel)
-    }
-
-    /// Whether a doorbell was taken off the connection since this was last asked. Others may have waited for it: see
-    /// [`epoll::rang`](crate::epoll::rang).
-    #[inline]
-    pub fn took_bell(&self) -> bool {
-        self.took_bell.load(Ordering::Relaxed) != 0
-            && self.took_bell.swap(0, Ordering::Relaxed) != 0
-    }
-
     /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`]. False if the kernel must do it.
     ///
     /// On the ring the end is said in memory and TCP stays open, because the doorbells of the other direction still need it.
@@ -469,41 +355,6 @@ impl Flow {
         let bits = self.stream.tx().finish(FIN);
         self.ring_bell(kernel, bits)?;
         Ok(true)
-    }
-
-    /// Follows the sender to the ring if all that it had put on TCP before has been taken; in a turn of side [`RECEIVE`].
-    ///
-    /// # Errors
-    /// If the kernel does not say how much was taken.
-    pub fn follow(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        let rx = self.stream.rx();
-        if rx.phase() == BEFORE
-            && let Some(end) = rx.to_ring()
-            && self.taken(kernel)? >= end
-        {
-            rx.set_phase(ON_RING);
-        }
-        Ok(())
-    }
-
-    /// How much was taken from TCP.
-    fn taken(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
-        if self.stream.rx().mark().is_some() {
-            kernel.taken_past_mark()
-        } else {
-            kernel.taken()
-        }
-    }
-
-    /// How many of the bytes that wait on TCP are doorbells, where the sender has gone back there.
-    ///
-    /// # Errors
-    /// If the kernel does not say how much was taken.
-    pub fn doorbells(&self, kernel: &impl Kernel) -> Result<Option<u64>, Stop> {
-        Ok(match back_at(self.stream.rx()) {
-            Some(end) => Some(end.saturating_sub(self.taken(kernel)?)),
-            None => None,
-        })
     }
 
     /// Bytes that the peer has not taken from the ring.
@@ -552,190 +403,6 @@ impl Flow {
         }
     }
 
-    /// Goes back to TCP with what this end sends, in a turn of side [`SEND`]. The receiver takes what is in the ring first.
-    ///
-    /// # Errors
-    /// If the kernel does not say how much is on TCP.
-    pub fn leave_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        let tx = self.stream.tx();
-        if !self.sends_on_ring() {
-            return Ok(());
-        }
-        if tx.back_wanted() {
-            return self.serve_back(kernel).map(|_| ());
-        }
-        // Nobody need be woken: what comes next on TCP wakes whoever sleeps there.
-        tx.set_to_tcp(kernel.written()?);
-        self.repeat_end(kernel);
-        Ok(())
-    }
-
-    /// As [`Flow::leave_ring`], and for good, also where this direction never was on the ring. No other call of this process is sending on TCP.
-    ///
-    /// # Errors
-    /// As [`Flow::leave_ring`].
-    pub fn renounce_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        let tx = self.stream.tx();
-        if tx.to_ring().is_none() {
-            tx.set_to_ring(kernel.written()?);
-        }
-        self.leave_ring(kernel)
-    }
-
-    /// Asks the peer to go back to TCP with what it sends, and to put there what this end has not taken; in both turns. Receive nothing from
-    /// now on; poll [`Flow::came_back`].
-    ///
-    /// # Errors
-    /// If the doorbell cannot be rung.
-    pub fn call_back(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
-        let rx = self.stream.rx();
-        if back_at(rx).is_some() {
-            // The sender went by itself, and what it sent since is on TCP behind what is still in the ring.
-            return if rx.available()? == 0 {
-                Ok(())
-            } else {
-                Err(Stop::Failed(Errno::NOBUFS))
-            };
-        }
-        rx.want_back();
-        self.bell_if_possible(kernel, may_switch)
-    }
-
-    /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`]: what it has not taken goes there. True when done.
-    ///
-    /// # Errors
-    /// TCP's.
-    pub fn serve_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
-        let tx = self.stream.tx();
-        if !tx.back_wanted() {
-            return Ok(true);
-        }
-        if tx.to_tcp().is_some_and(|at| at & SERVED == 0) {
-            return Ok(true);
-        }
-        if tx.to_tcp().is_none() {
-            // A direction that never was on the ring goes there and back: the receiver waits for the second step.
-            if tx.to_ring().is_none() {
-                tx.set_to_ring(kernel.written()?);
-            }
-            tx.set_to_tcp(kernel.written()? | SERVED);
-        }
-        let mut chunk = [0; 4096];
-        let mut moved = 0;
-        // More than the ring holds is left only by a peer that moves its cursor back.
-        while moved <= RING {
-            let n = tx.unread(0, &mut chunk)?;
-            let Some(bytes) = chunk.get(..n) else {
-                return Ok(true);
-            };
-            if bytes.is_empty() {
-                self.repeat_end(kernel);
-                return Ok(true);
-            }
-            match kernel.send(bytes) {
-                Ok(sent) => {
-                    moved += sent;
-                    tx.take_back(sent)?;
-                }
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Err(Corrupt.into())
-    }
-
-    /// Whether [`Flow::serve_back`] is due.
-    #[inline]
-    pub fn owes_back(&self) -> bool {
-        let tx = self.stream.tx();
-        tx.back_wanted()
-            && tx
-                .to_tcp()
-                .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))
-    }
-
-    /// An end that was said in memory must be said on TCP too, once that is where the receiver looks.
-    fn repeat_end(&self, kernel: &impl Kernel) {
-        if self.finished() {
-            kernel.finish();
-        }
-    }
-
-    /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`].
-    ///
-    /// # Errors
-    /// TCP's.
-    pub fn came_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
-        let rx = self.stream.rx();
-        let Some(end) = back_at(rx) else {
-            return Ok(false);
-        };
-        match rx.phase() {
-            AFTER => return Ok(true),
-            BEFORE if rx.to_ring() == Some(end) => {
-                // It never was on the ring, or nothing but bytes of the program is on TCP.
-                rx.set_phase(AFTER);
-                return Ok(true);
-            }
-            // Doorbells behind bytes that nobody has read: whoever reads TCP from now on would take them for data.
-            BEFORE
-                if rx
-                    .to_ring()
-                    .is_some_and(|at| self.taken(kernel).is_ok_and(|taken| taken < at)) =>
-            {
-                return Err(Stop::Failed(Errno::NOBUFS));
-            }
-            _ => {}
-        }
-        if rx.available()? != 0 && rx.to_tcp().is_some_and(|at| at & SERVED == 0) {
-            // The sender had left by itself before it was called: what it sent since is on TCP behind what is still in the ring.
-            return Err(Stop::Failed(Errno::NOBUFS));
-        }
-        self.drop_doorbells(kernel, end)
-    }
-
-    /// Rings the peer's doorbell if `bits` say that it sleeps, and serves it if it wants to go back to TCP.
-    #[cold]
-    fn attend(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
-        if bits & BACK != 0 {
-            // No doorbell then: it would stand between bytes of the program.
-            self.serve_back(kernel)?;
-            return Ok(());
-        }
-        self.ring_bell(kernel, bits)
-    }
-
-    fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
-        if bits & SLEEPER != 0 && self.stream.tx().knock() != 0 {
-            self.ring_bell_now(kernel)?;
-        }
-        Ok(())
-    }
-
-    fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        self.bells.fetch_add(1, Ordering::Relaxed);
-        match kernel.send(&[DOORBELL]) {
-            // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself.
-            Ok(_) | Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    /// Moves the sending direction to the ring, if the receiver has consented.
-    #[cold]
-    fn switch(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
-        let tx = self.stream.tx();
-        if tx.to_ring().is_some() || !tx.consented() || tx.back_wanted() {
-            return Ok(false);
-        }
-        // After an end on TCP no doorbell can follow. And a connection that is over has no counts; what to say of it the kernel knows.
-        let (false, Ok(written)) = (kernel.has_finished(), kernel.written()) else {
-            return Ok(false);
-        };
-        tx.set_to_ring(written);
-        Ok(true)
-    }
-
     #[inline]
     fn receive_from_ring(
         &self,
@@ -771,48 +438,6 @@ impl Flow {
                 return Ok(Some(n));
             }
         }
-    }
-
-    /// Whether [`Flow::pay_bell`] is due after a receive.
-    #[inline]
-    pub fn owes_bell(&self) -> bool {
-        self.owes_bell.load(Ordering::Relaxed) != 0
-    }
-
-    /// Does the duty of one who was killed in a turn of `side`, perhaps before he rang the peer's doorbell; in such a turn.
-    ///
-    /// # Errors
-    /// TCP's.
-    pub fn ring_for_another(&self, kernel: &impl Kernel, side: usize) -> Result<(), Stop> {
-        if side == RECEIVE {
-            self.owes_bell.store(UNASKED, Ordering::Relaxed);
-            return Ok(());
-        }
-        if self.sends_on_ring() {
-            self.ring_bell_now(kernel)?;
-        }
-        Ok(())
-    }
-
-    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`]: its doorbell is a byte of the other direction.
-    ///
-    /// # Errors
-    /// TCP's.
-    #[cold]
-    pub fn pay_bell(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
-        let unasked = self.owes_bell.swap(0, Ordering::Relaxed) == UNASKED;
-        if self.stream.rx().knock() || unasked {
-            self.bell_if_possible(kernel, may_switch)?;
-        }
-        Ok(())
-    }
-
-    /// A doorbell can go only where no data goes. A sender that cannot be rung for naps instead of sleeping.
-    fn bell_if_possible(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
-        if self.sends_on_ring() || (may_switch && self.switch(kernel)?) {
-            self.ring_bell_now(kernel)?;
-        }
-        Ok(())
     }
 
     /// The ring is empty: is that the end, or does TCP go on?
@@ -851,132 +476,7 @@ impl Flow {
         }
         Err(Stop::Again)
     }
-
-    /// Takes doorbells off the connection up to the count at which TCP goes on; true when there.
-    fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
-        let mut scratch = [0; 64];
-        for _ in 0..READS {
-            let left =
-                usize::try_from(end.saturating_sub(self.taken(kernel)?)).unwrap_or(usize::MAX);
-            if left == 0 {
-                self.stream.rx().set_phase(AFTER);
-                return Ok(true);
-            }
-            let Some(room) = scratch.get_mut(..left.min(64)) else {
-                return Ok(false);
-            };
-            match kernel.recv(room) {
-                Ok(0) => return Err(Stop::End),
-                Ok(_) => {}
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(false)
-    }
-
-    /// From TCP, before the ring or after it.
-    #[cold]
-    fn receive_plain(
-        &self,
-        kernel: &impl Kernel,
-        into: &mut [IoSliceMut<'_>],
-        take: Take,
-    ) -> Result<usize, Stop> {
-        let rx = self.stream.rx();
-        let before = rx.phase() == BEFORE;
-        let mut limit = usize::MAX;
-        if before && let Some(end) = rx.to_ring() {
-            limit = match self.taken(kernel) {
-                Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
-                // Ended on both sides, the kernel counts no more: what there is, is there.
-                Err(Errno::NOTCONN) => match kernel.peek(&mut [0]) {
-                    Ok(n) if n > 0 => usize::MAX - 1,
-                    _ => 0,
-                },
-                Err(errno) => return Err(errno.into()),
-            };
-            if limit == 0 {
-                rx.set_phase(ON_RING);
-                return self.receive(kernel, into, take);
-            }
-        }
-        let n = match take {
-            Take::Skip(most) => skip(kernel, most.min(limit))?,
-            Take::Read => fill(into, limit, |room| kernel.recv(room))?,
-            // One call, for a second would see the same bytes again.
-            Take::Peek => fill(into.get_mut(..1).unwrap_or_default(), limit, |room| {
-                kernel.peek(room)
-            })?,
-        };
-        if before
-            && limit == usize::MAX
-            && let Some(end) = rx.to_ring()
-        {
-            // The sender went to the ring while we read: what we have beyond that point are doorbells.
-            let peeked = if take == Take::Peek { n as u64 } else { 0 };
-            let taken = match self.taken(kernel) {
-                Ok(taken) => taken + peeked,
-                // Ended on both sides, the kernel counts no more. It brought no doorbell with the last bytes, or they came late.
-                Err(Errno::NOTCONN) => end.saturating_add(u64::from(n == 0)),
-                Err(errno) => return Err(errno.into()),
-            };
-            let beyond = usize::try_from(taken.saturating_sub(end))
-                .unwrap_or(usize::MAX)
-                .min(n);
-            if beyond == n && n > 0 {
-                return self.receive(kernel, into, take);
-            }
-            return if n == 0 {
-                self.receive(kernel, into, take)
-            } else {
-                Ok(n - beyond)
-            };
-        }
-        if n == 0 && !into.iter().all(|buffer| buffer.is_empty()) {
-            return Err(self.take_error().map_or(Stop::End, Stop::Failed));
-        }
-        Ok(n)
-    }
-
-    /// What to tell the program of an error on a connection that carried doorbells: a peer that was killed with one of ours unread is
-    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is deaf, took the
-    /// doorbells first, so if it is reset it meant that.
-    fn reset_means(&self, errno: Errno) -> u32 {
-        let closed = self.stream.rx().finished() & GONE != 0 || self.stream.peer_deaf();
-        if errno == Errno::CONNRESET && !closed && self.stream.tx().drained() == Ok(true) {
-            ENDED
-        } else {
-            errno.raw_os_error().cast_unsigned()
-        }
-    }
 }
-
-/// Where on TCP the bytes go on.
-#[inline]
-fn back_at(rx: Rx<'_>) -> Option<u64> {
-    rx.to_tcp().map(|at| at & !SERVED)
-}
-
-fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
-    let mut sent = 0;
-    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        match kernel.send(piece) {
-            Ok(n) => {
-                sent += n;
-                if n < piece.len() {
-                    break;
-                }
-            }
-            Err(_) if sent > 0 => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(sent)
-}
-
-/// In the count at which a direction goes back to TCP: the sender takes back what is in the ring.
-const SERVED: u64 = 1 << 62;
 
 const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;
@@ -985,12 +485,6 @@ const AFTER: u32 = 2;
 const ENDED: u32 = u32::MAX;
 /// What [`Corrupt`] is until the connection has been reset for it: no call on a socket has this error.
 pub(crate) const SPOILT: Errno = Errno::BADMSG;
-/// Doorbells are few. Who sends more must not keep a call here: it goes on at the next one.
-const READS: u32 = 64;
-/// In `owes_bell`: whether the sender asked for it or not.
-const UNASKED: u32 = 2;
-/// Its value means nothing; who sees it in a trace may know it.
-const DOORBELL: u8 = 0x07;
 
 #[cfg(test)]
 mod tests;

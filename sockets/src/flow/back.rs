@@ -1,0 +1,200 @@
+//! The way back to TCP.
+
+use sys::errno::Errno;
+use sys::stream::{Corrupt, RING, Rx};
+
+use super::bell::READS;
+use super::{AFTER, BEFORE, Flow, Stop};
+use crate::kernel::Kernel;
+
+impl Flow {
+    /// Whether both directions have gone back to TCP for good.
+    pub(crate) fn is_back_on_tcp(&self) -> bool {
+        self.stream.tx().to_tcp().is_some() && self.stream.rx().phase() == AFTER
+    }
+
+    /// How many of the bytes that wait on TCP are doorbells, where the sender has gone back there.
+    ///
+    /// # Errors
+    /// If the kernel does not say how much was taken.
+    pub fn doorbells(&self, kernel: &impl Kernel) -> Result<Option<u64>, Stop> {
+        Ok(match back_at(self.stream.rx()) {
+            Some(end) => Some(end.saturating_sub(self.taken(kernel)?)),
+            None => None,
+        })
+    }
+
+    /// Goes back to TCP with what this end sends, in a turn of side [`SEND`]. The receiver takes what is in the ring first.
+    ///
+    /// # Errors
+    /// If the kernel does not say how much is on TCP.
+    pub fn leave_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        let tx = self.stream.tx();
+        if !self.sends_on_ring() {
+            return Ok(());
+        }
+        if tx.back_wanted() {
+            return self.serve_back(kernel).map(|_| ());
+        }
+        // Nobody need be woken: what comes next on TCP wakes whoever sleeps there.
+        tx.set_to_tcp(kernel.written()?);
+        self.repeat_end(kernel);
+        Ok(())
+    }
+
+    /// As [`Flow::leave_ring`], and for good, also where this direction never was on the ring. No other call of this process is sending on TCP.
+    ///
+    /// # Errors
+    /// As [`Flow::leave_ring`].
+    pub fn renounce_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        let tx = self.stream.tx();
+        if tx.to_ring().is_none() {
+            tx.set_to_ring(kernel.written()?);
+        }
+        self.leave_ring(kernel)
+    }
+
+    /// Asks the peer to go back to TCP with what it sends, and to put there what this end has not taken; in both turns. Receive nothing from
+    /// now on; poll [`Flow::came_back`].
+    ///
+    /// # Errors
+    /// If the doorbell cannot be rung.
+    pub fn call_back(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
+        let rx = self.stream.rx();
+        if back_at(rx).is_some() {
+            // The sender went by itself, and what it sent since is on TCP behind what is still in the ring.
+            return if rx.available()? == 0 {
+                Ok(())
+            } else {
+                Err(Stop::Failed(Errno::NOBUFS))
+            };
+        }
+        rx.want_back();
+        self.bell_if_possible(kernel, may_switch)
+    }
+
+    /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`]: what it has not taken goes there. True when done.
+    ///
+    /// # Errors
+    /// TCP's.
+    pub fn serve_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        let tx = self.stream.tx();
+        if !tx.back_wanted() {
+            return Ok(true);
+        }
+        if tx.to_tcp().is_some_and(|at| at & SERVED == 0) {
+            return Ok(true);
+        }
+        if tx.to_tcp().is_none() {
+            // A direction that never was on the ring goes there and back: the receiver waits for the second step.
+            if tx.to_ring().is_none() {
+                tx.set_to_ring(kernel.written()?);
+            }
+            tx.set_to_tcp(kernel.written()? | SERVED);
+        }
+        let mut chunk = [0; 4096];
+        let mut moved = 0;
+        // More than the ring holds is left only by a peer that moves its cursor back.
+        while moved <= RING {
+            let n = tx.unread(0, &mut chunk)?;
+            let Some(bytes) = chunk.get(..n) else {
+                return Ok(true);
+            };
+            if bytes.is_empty() {
+                self.repeat_end(kernel);
+                return Ok(true);
+            }
+            match kernel.send(bytes) {
+                Ok(sent) => {
+                    moved += sent;
+                    tx.take_back(sent)?;
+                }
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Err(Corrupt.into())
+    }
+
+    /// Whether [`Flow::serve_back`] is due.
+    #[inline]
+    pub fn owes_back(&self) -> bool {
+        let tx = self.stream.tx();
+        tx.back_wanted()
+            && tx
+                .to_tcp()
+                .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))
+    }
+
+    /// An end that was said in memory must be said on TCP too, once that is where the receiver looks.
+    pub(super) fn repeat_end(&self, kernel: &impl Kernel) {
+        if self.finished() {
+            kernel.finish();
+        }
+    }
+
+    /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`].
+    ///
+    /// # Errors
+    /// TCP's.
+    pub fn came_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        let rx = self.stream.rx();
+        let Some(end) = back_at(rx) else {
+            return Ok(false);
+        };
+        match rx.phase() {
+            AFTER => return Ok(true),
+            BEFORE if rx.to_ring() == Some(end) => {
+                // It never was on the ring, or nothing but bytes of the program is on TCP.
+                rx.set_phase(AFTER);
+                return Ok(true);
+            }
+            // Doorbells behind bytes that nobody has read: whoever reads TCP from now on would take them for data.
+            BEFORE
+                if rx
+                    .to_ring()
+                    .is_some_and(|at| self.taken(kernel).is_ok_and(|taken| taken < at)) =>
+            {
+                return Err(Stop::Failed(Errno::NOBUFS));
+            }
+            _ => {}
+        }
+        if rx.available()? != 0 && rx.to_tcp().is_some_and(|at| at & SERVED == 0) {
+            // The sender had left by itself before it was called: what it sent since is on TCP behind what is still in the ring.
+            return Err(Stop::Failed(Errno::NOBUFS));
+        }
+        self.drop_doorbells(kernel, end)
+    }
+
+    /// Takes doorbells off the connection up to the count at which TCP goes on; true when there.
+    pub(super) fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
+        let mut scratch = [0; 64];
+        for _ in 0..READS {
+            let left =
+                usize::try_from(end.saturating_sub(self.taken(kernel)?)).unwrap_or(usize::MAX);
+            if left == 0 {
+                self.stream.rx().set_phase(AFTER);
+                return Ok(true);
+            }
+            let Some(room) = scratch.get_mut(..left.min(64)) else {
+                return Ok(false);
+            };
+            match kernel.recv(room) {
+                Ok(0) => return Err(Stop::End),
+                Ok(_) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Where on TCP the bytes go on.
+#[inline]
+pub(super) fn back_at(rx: Rx<'_>) -> Option<u64> {
+    rx.to_tcp().map(|at| at & !SERVED)
+}
+
+/// In the count at which a direction goes back to TCP: the sender takes back what is in the ring.
+const SERVED: u64 = 1 << 62;

@@ -1,0 +1,207 @@
+//! Doorbells: bytes on TCP that wake whoever sleeps there.
+
+use sys::errno::Errno;
+use sys::stream::{BACK, SLEEPER};
+use sys::sync::Ordering;
+
+use super::back::back_at;
+use super::{BEFORE, ENDED, Flow, ON_RING, RECEIVE, Stop};
+use crate::kernel::Kernel;
+
+impl Flow {
+    /// Before sleeping until something can be received, in a turn of side [`RECEIVE`]: takes the doorbells off the connection, arms, and
+    /// looks once more. True if one may sleep on the connection.
+    ///
+    /// # Errors
+    /// If TCP's bytes cannot be told apart any more.
+    pub fn arm_receive(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        let rx = self.stream.rx();
+        match rx.phase() {
+            ON_RING => {
+                self.drain(kernel)?;
+                rx.arm();
+                Ok(rx.settled() && !self.readable() || self.awaits_tcp(kernel))
+            }
+            BEFORE => {
+                rx.arm();
+                // What the sender had put on TCP before comes there.
+                Ok(rx.to_ring().is_none_or(|end| self.is_to_come(kernel, end)))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether the sender went back to TCP, and the bytes that it says were written there before have not all come: those wake who sleeps.
+    pub(crate) fn awaits_tcp(&self, kernel: &impl Kernel) -> bool {
+        let rx = self.stream.rx();
+        back_at(rx).is_some_and(|end| rx.available() == Ok(0) && self.is_to_come(kernel, end))
+    }
+
+    pub(super) fn is_to_come(&self, kernel: &impl Kernel, end: u64) -> bool {
+        self.taken(kernel).is_ok_and(|taken| taken < end)
+    }
+
+    /// Before sleeping until there is room, in a turn of side [`SEND`]. True if one may sleep.
+    ///
+    /// # Errors
+    /// If the peer spoilt the stream.
+    pub fn arm_send(&self) -> Result<bool, Stop> {
+        let tx = self.stream.tx();
+        tx.arm();
+        Ok(!tx.writable()?
+            && !self.stream.peer_deaf()
+            && tx.to_tcp().is_none()
+            && !tx.back_wanted())
+    }
+
+    /// Takes doorbells off the connection, in a turn of side [`RECEIVE`]; notes if TCP has ended. Arm afterwards.
+    ///
+    /// # Errors
+    /// If TCP's bytes cannot be told apart any more.
+    pub fn drain(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        if !self.receives_on_ring() || self.kernel_end.load(Ordering::Relaxed) != 0 {
+            return Ok(());
+        }
+        let mut scratch = [0; 64];
+        let rx = self.stream.rx();
+        for _ in 0..READS {
+            let limit = match back_at(rx) {
+                None => scratch.len(),
+                Some(end) => usize::try_from(end.saturating_sub(self.taken(kernel)?))
+                    .unwrap_or(usize::MAX)
+                    .min(scratch.len()),
+            };
+            if limit == 0 {
+                return Ok(());
+            }
+            let Some(room) = scratch.get_mut(..limit) else {
+                return Ok(());
+            };
+            match kernel.recv(room) {
+                Ok(0) => {
+                    self.kernel_end.store(ENDED, Ordering::Release);
+                    return Ok(());
+                }
+                Ok(n) => {
+                    self.took_bell.store(1, Ordering::Relaxed);
+                    // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
+                    if let Some(end) = back_at(rx) {
+                        let beyond = usize::try_from(self.taken(kernel)?.saturating_sub(end))
+                            .unwrap_or(usize::MAX)
+                            .min(n);
+                        if let Some(bytes) = scratch.get(n - beyond..n) {
+                            rx.put_back(bytes)?;
+                        }
+                    }
+                    if n < limit {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(errno) => {
+                    self.kernel_end
+                        .store(self.reset_means(errno), Ordering::Release);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Flow::drain`], where TCP has ended for all that is known: the end may lie behind a doorbell, which a read stops at.
+    ///
+    /// # Errors
+    /// As [`Flow::drain`].
+    pub fn drain_to_end(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        self.drain(kernel)?;
+        self.drain(kernel)
+    }
+
+    /// Whether a doorbell was taken off the connection since this was last asked. Others may have waited for it: see
+    /// [`epoll::rang`](crate::epoll::rang).
+    #[inline]
+    pub fn took_bell(&self) -> bool {
+        self.took_bell.load(Ordering::Relaxed) != 0
+            && self.took_bell.swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Rings the peer's doorbell if `bits` say that it sleeps, and serves it if it wants to go back to TCP.
+    #[cold]
+    pub(super) fn attend(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
+        if bits & BACK != 0 {
+            // No doorbell then: it would stand between bytes of the program.
+            self.serve_back(kernel)?;
+            return Ok(());
+        }
+        self.ring_bell(kernel, bits)
+    }
+
+    pub(super) fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
+        if bits & SLEEPER != 0 && self.stream.tx().knock() != 0 {
+            self.ring_bell_now(kernel)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        self.bells.fetch_add(1, Ordering::Relaxed);
+        match kernel.send(&[DOORBELL]) {
+            // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself.
+            Ok(_) | Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Whether [`Flow::pay_bell`] is due after a receive.
+    #[inline]
+    pub fn owes_bell(&self) -> bool {
+        self.owes_bell.load(Ordering::Relaxed) != 0
+    }
+
+    /// Does the duty of one who was killed in a turn of `side`, perhaps before he rang the peer's doorbell; in such a turn.
+    ///
+    /// # Errors
+    /// TCP's.
+    pub fn ring_for_another(&self, kernel: &impl Kernel, side: usize) -> Result<(), Stop> {
+        if side == RECEIVE {
+            self.owes_bell.store(UNASKED, Ordering::Relaxed);
+            return Ok(());
+        }
+        if self.sends_on_ring() {
+            self.ring_bell_now(kernel)?;
+        }
+        Ok(())
+    }
+
+    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`]: its doorbell is a byte of the other direction.
+    ///
+    /// # Errors
+    /// TCP's.
+    #[cold]
+    pub fn pay_bell(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
+        let unasked = self.owes_bell.swap(0, Ordering::Relaxed) == UNASKED;
+        if self.stream.rx().knock() || unasked {
+            self.bell_if_possible(kernel, may_switch)?;
+        }
+        Ok(())
+    }
+
+    /// A doorbell can go only where no data goes. A sender that cannot be rung for naps instead of sleeping.
+    pub(super) fn bell_if_possible(
+        &self,
+        kernel: &impl Kernel,
+        may_switch: bool,
+    ) -> Result<(), Stop> {
+        if self.sends_on_ring() || (may_switch && self.switch(kernel)?) {
+            self.ring_bell_now(kernel)?;
+        }
+        Ok(())
+    }
+}
+
+/// Doorbells are few. Who sends more must not keep a call here: it goes on at the next one.
+pub(super) const READS: u32 = 64;
+/// In `owes_bell`: whether the sender asked for it or not.
+const UNASKED: u32 = 2;
+/// Its value means nothing; who sees it in a trace may know it.
+pub(super) const DOORBELL: u8 = 0x07;
