@@ -24,7 +24,7 @@ impl Flow {
         })
     }
 
-    /// Goes back to TCP with what this end sends, in a turn of side [`SEND`]. The receiver takes what is in the ring first.
+    /// Goes back to TCP with what this end sends, in a turn of side [`SEND`](super::SEND). The receiver takes what is in the ring first.
     ///
     /// # Errors
     /// If the kernel does not say how much is on TCP.
@@ -73,7 +73,7 @@ impl Flow {
         self.bell_if_possible(kernel, may_switch)
     }
 
-    /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`]: what it has not taken goes there. True when done.
+    /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`](super::SEND): what it has not taken goes there. True when done.
     ///
     /// # Errors
     /// TCP's.
@@ -133,7 +133,7 @@ impl Flow {
         }
     }
 
-    /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`].
+    /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`](super::RECEIVE).
     ///
     /// # Errors
     /// TCP's.

@@ -41,7 +41,7 @@ impl Flow {
         self.taken(kernel).is_ok_and(|taken| taken < end)
     }
 
-    /// Before sleeping until there is room, in a turn of side [`SEND`]. True if one may sleep.
+    /// Before sleeping until there is room, in a turn of side [`SEND`](super::SEND). True if one may sleep.
     ///
     /// # Errors
     /// If the peer spoilt the stream.
@@ -173,7 +173,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`]: its doorbell is a byte of the other direction.
+    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`](super::SEND): its doorbell is a byte of the other direction.
     ///
     /// # Errors
     /// TCP's.

@@ -9,7 +9,7 @@ use super::{BEFORE, ENDED, Flow, ON_RING, Pieces, Stop, Take};
 use crate::kernel::{Kernel, fill, skip};
 
 impl Flow {
-    /// Follows the sender to the ring if all that it had put on TCP before has been taken; in a turn of side [`RECEIVE`].
+    /// Follows the sender to the ring if all that it had put on TCP before has been taken; in a turn of side [`RECEIVE`](super::RECEIVE).
     ///
     /// # Errors
     /// If the kernel does not say how much was taken.

@@ -1,0 +1,202 @@
+//! How a connection begins and ends in this process.
+
+use std::os::fd::BorrowedFd;
+
+use sys::ledger;
+use sys::lock::Lock;
+use sys::sync::mapped::AtomicU64;
+use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::turn::Turns;
+use sys::wait::{self, Limits, Monotonic, Spinner};
+
+use super::{Conn, Origin, YOUNG};
+use crate::{share, stat};
+
+impl Conn {
+    /// For the place `index`, which is also that of its record in the ledger.
+    pub(crate) fn new(index: usize) -> Self {
+        let cpus = wait::cpus();
+        Self {
+            path: AtomicU32::new(YOUNG),
+            nonblocking: AtomicBool::new(false),
+            signals: AtomicBool::new(false),
+            opener: AtomicBool::new(false),
+            generation: AtomicU32::new(0),
+            refs: AtomicU32::new(0),
+            reason: AtomicU32::new(0),
+            origin: AtomicU32::new(0),
+            forked: AtomicBool::new(false),
+            at_fork: AtomicU32::new(0),
+            lent: AtomicBool::new(false),
+            cookie: AtomicU64::new(0),
+            unlooked: AtomicU32::new(0),
+            read_then: AtomicU64::new(0),
+            looks: AtomicU32::new(0),
+            entered: AtomicU32::new(0),
+            native_in: AtomicU32::new(0),
+            native_out: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            room_sleepers: AtomicU32::new(0),
+            turnarounds: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            fruitless: AtomicU32::new(0),
+            record: ledger::record(index),
+            low_water: AtomicU32::new(1),
+            meeting: Lock::new(None),
+            next_step_ns: AtomicU64::new(0),
+            step_interval_ns: AtomicU64::new(0),
+            nodelay: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
+            streak: AtomicU32::new(0),
+            answered: AtomicBool::new(false),
+            flow: Turns::new(),
+            memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
+            socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
+        }
+    }
+
+    /// Takes the place for a new connection, if it is free.
+    pub(crate) fn claim(&self) -> bool {
+        self.refs
+            .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Begins as the connection behind `fd`, with one descriptor.
+    pub(crate) fn open(&self, fd: BorrowedFd<'_>, origin: Origin) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        let opener = match origin {
+            Origin::Connected => true,
+            Origin::Accepted => false,
+            Origin::Inherited => sys::tcp::is_opener(fd).unwrap_or(false),
+        };
+        self.opener.store(opener, Ordering::Relaxed);
+        self.origin.store(origin as u32, Ordering::Relaxed);
+        self.forked.store(false, Ordering::Relaxed);
+        self.lent.store(false, Ordering::Relaxed);
+        self.nonblocking
+            .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
+        self.signals.store(false, Ordering::Relaxed);
+        for count in [
+            &self.native_in,
+            &self.native_out,
+            &self.sleepers,
+            &self.room_sleepers,
+        ] {
+            count.store(0, Ordering::Relaxed);
+        }
+        for count in [&self.turnarounds, &self.last, &self.fruitless] {
+            count.store(0, Ordering::Relaxed);
+        }
+        for count in [&self.at_fork, &self.looks, &self.entered, &self.reason] {
+            count.store(0, Ordering::Relaxed);
+        }
+        stat::begin(self.record, fd, origin);
+        self.low_water.store(1, Ordering::Relaxed);
+        self.set_path(YOUNG);
+    }
+
+    /// Which socket it is.
+    pub(crate) fn cookie(&self) -> u64 {
+        self.cookie.load(Ordering::Relaxed)
+    }
+
+    /// Says which socket it is.
+    pub(crate) fn set_cookie(&self, cookie: u64) {
+        self.cookie.store(cookie, Ordering::Relaxed);
+    }
+
+    /// How many descriptors it has.
+    pub(crate) fn descriptors(&self) -> u32 {
+        self.refs.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has one and no more.
+    pub fn has_one_descriptor(&self) -> bool {
+        self.descriptors() == 1
+    }
+
+    /// Whether it has descriptors.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.refs.load(Ordering::Acquire), 1..CLOSING)
+    }
+
+    /// One descriptor more.
+    pub(crate) fn refer(&self) {
+        self.refs.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// One descriptor less; true if it was the last. The place stays taken until [`Conn::close`].
+    pub(crate) fn release(&self) -> bool {
+        let before = self
+            .refs
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |refs| {
+                Some(if refs <= 1 { CLOSING } else { refs - 1 })
+            });
+        matches!(before, Ok(0 | 1))
+    }
+
+    /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
+    pub fn close(&self, fd: BorrowedFd<'_>) {
+        self.end_meeting();
+        self.closing.store(true, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // A thread that sleeps in the kernel goes on there, with what comes, though the number is gone: the last of them ends it.
+            return;
+        }
+        // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            flow.leave(&self.tcp(fd));
+        }
+        self.closing.store(false, Ordering::Relaxed);
+        self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// After a sleep: ends the connection if another thread closed it meanwhile and nobody else sleeps.
+    pub(crate) fn end_if_closed(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || !self.closing.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            flow.leave_closed();
+        }
+        self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// Whether another thread closed it while this one slept.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection as far as this process goes, where its last descriptor has gone by ways that we did not see.
+    pub(crate) fn abandon(&self) {
+        self.end_meeting();
+        if let Ok(Some(flow)) = self.flow.replace(None) {
+            share::forget_holder(flow.stream());
+        }
+        self.path.store(YOUNG, Ordering::Release);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// In the child of a fork: no other thread is here.
+    pub(crate) fn forget_threads(&self) {
+        self.flow.forget_turns();
+        self.sleepers.store(0, Ordering::Relaxed);
+        self.room_sleepers.store(0, Ordering::Relaxed);
+        if !self.is_mapped() {
+            // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
+            for count in [&self.native_in, &self.native_out] {
+                count.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The value of `refs` between the last descriptor and the end.
+const CLOSING: u32 = u32::MAX / 2;

@@ -1,0 +1,111 @@
+//! What calls teach about the connection: counts, and who waits for whom.
+
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU64;
+
+use super::{Conn, Way};
+use crate::flow::Flow;
+
+impl Conn {
+    /// Counts a call that moved `bytes`.
+    #[inline]
+    pub fn count(&self, way: Way, bytes: usize) {
+        let index = way as usize;
+        let add = |count: &AtomicU64, n: u64| {
+            // A lost count of two threads at once is worth less than a locked instruction.
+            count.store(
+                count.load(Ordering::Relaxed).wrapping_add(n),
+                Ordering::Relaxed,
+            );
+        };
+        if let (Some(total), Some(calls)) =
+            (self.record.bytes.get(index), self.record.calls.get(index))
+        {
+            add(total, bytes as u64);
+            add(calls, 1);
+        }
+    }
+
+    /// Bytes and calls so far.
+    pub fn counts(&self, way: Way) -> (u64, u64) {
+        let index = way as usize;
+        let of =
+            |counts: &[AtomicU64; 2]| counts.get(index).map_or(0, |n| n.load(Ordering::Relaxed));
+        (of(&self.record.bytes), of(&self.record.calls))
+    }
+
+    /// Whether the receiver has caught up with the sender at each of some looks, without waiting and without an answer in between: a stream of
+    /// small messages.
+    #[inline]
+    pub(crate) fn keeps_up(&self) -> bool {
+        self.streak.load(Ordering::Relaxed) >= STREAK
+    }
+
+    /// Notes whether a receive caught up with the sender, and whether it did not have to wait.
+    #[inline]
+    pub(crate) fn note_pace(&self, caught_up: bool, at_once: bool) {
+        let streak = self.streak.load(Ordering::Relaxed);
+        let now = match (at_once, caught_up) {
+            (false, _) => 0,
+            (true, true) => (streak + 1).min(STREAK),
+            (true, false) => streak,
+        };
+        if now != streak {
+            self.streak.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that something was sent.
+    #[inline]
+    pub(crate) fn note_answer(&self) {
+        if self.streak.load(Ordering::Relaxed) != 0 {
+            self.streak.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that something was sent on TCP.
+    #[inline]
+    pub(crate) fn note_answer_on_tcp(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something was sent on TCP since this was last asked. Then an answer may be near; else data comes as it comes, and who polls for it
+    /// only takes it in smaller pieces, in the way of the sender.
+    #[inline]
+    pub(crate) fn expects_answer(&self) -> bool {
+        self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
+    }
+
+    /// Counts a sleep in the kernel.
+    pub(crate) fn count_sleep(&self) {
+        self.record.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often a call slept in the kernel.
+    pub fn sleeps(&self) -> u64 {
+        self.record.sleeps.load(Ordering::Relaxed)
+    }
+
+    /// Whether receiving looks worth a question to the kernel now and then though memory says there is nothing: one of a few times.
+    pub(crate) fn is_time_to_ask(&self) -> bool {
+        let fruitless = self.fruitless.load(Ordering::Relaxed).wrapping_add(1);
+        self.fruitless.store(fruitless, Ordering::Relaxed);
+        fruitless.is_multiple_of(ASK_EACH)
+    }
+
+    /// Whether the peer has read nothing of what is there for it, during some sends.
+    #[inline]
+    pub(crate) fn is_time_to_look(&self, flow: &Flow) -> bool {
+        let sends = self.unlooked.load(Ordering::Relaxed).wrapping_add(1);
+        self.unlooked.store(sends, Ordering::Relaxed);
+        sends.is_multiple_of(LOOK_EACH) && flow.sends_on_ring() && {
+            let read = flow.stream().tx().read();
+            self.read_then.swap(read, Ordering::Relaxed) == read
+                && read != flow.stream().tx().tail()
+        }
+    }
+}
+
+const ASK_EACH: u32 = 32;
+const STREAK: u32 = 4;
+const LOOK_EACH: u32 = 16;

@@ -1,0 +1,148 @@
+//! From TCP to the rings.
+
+use std::os::fd::BorrowedFd;
+
+use sys::sync::Ordering;
+use sys::time;
+
+use super::{Conn, MAPPED, MEETING, Way, YOUNG};
+use crate::flow::Flow;
+use crate::host::host;
+use crate::meet::{Meeting, Step};
+use crate::reason::Reason;
+use crate::{handover, ready, share, table};
+
+impl Conn {
+    /// Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted.
+    pub(super) fn end_meeting(&self) {
+        for _ in 0..TRIES {
+            if let Some(mut meeting) = self.meeting.try_lock() {
+                drop(meeting.take());
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// After a call on TCP: takes the next step towards an upgrade, if it is time.
+    #[inline]
+    pub fn advance(&self, fd: BorrowedFd<'_>, way: Way) {
+        match self.path.load(Ordering::Relaxed) {
+            YOUNG => self.grow(fd, way),
+            MEETING => self.meet(fd),
+            _ => {}
+        }
+    }
+
+    /// Both ends see the same turns and about the same bytes, so both come here at about the same time.
+    pub(super) fn grow(&self, fd: BorrowedFd<'_>, way: Way) {
+        let last = way as u32 + 1;
+        let mut turns = self.turnarounds.load(Ordering::Relaxed);
+        if self.last.swap(last, Ordering::Relaxed) != last {
+            turns += 1;
+            self.turnarounds.store(turns, Ordering::Relaxed);
+        }
+        let bytes: u64 = self
+            .record
+            .bytes
+            .iter()
+            .map(|bytes| bytes.load(Ordering::Relaxed))
+            .sum();
+        // Eight times as much each time that others were found to have the socket.
+        let patience = 3 * self.looks.load(Ordering::Relaxed);
+        if turns < TURNS << patience && bytes < BYTES << patience {
+            return;
+        }
+        let Some(windows) = host().and_then(|host| host.windows()) else {
+            return self.stay_on_tcp(Reason::NoNic);
+        };
+        if let Some(reason) = handover::all_on_tcp() {
+            return self.stay_on_tcp(reason);
+        }
+        match share::is_alone(self, fd) {
+            Some(true) => {}
+            Some(false) => return,
+            None => return self.stay_on_tcp(Reason::SharedWithStranger),
+        }
+        // Not in the middle of a fork.
+        let Some(_still) = table::try_freeze() else {
+            return;
+        };
+        let Some(mut meeting) = self.meeting.try_lock() else {
+            return;
+        };
+        if self.path.load(Ordering::Acquire) != YOUNG || self.may_be_shared() {
+            return;
+        }
+        match Meeting::begin(fd, windows) {
+            Ok(begun) => {
+                *meeting = Some(begun);
+                self.next_step_ns.store(0, Ordering::Relaxed);
+                self.step_interval_ns.store(0, Ordering::Relaxed);
+                self.set_path(MEETING);
+            }
+            Err(reason) => {
+                drop(meeting);
+                self.stay_on_tcp(reason);
+            }
+        }
+    }
+
+    pub(super) fn meet(&self, fd: BorrowedFd<'_>) {
+        // The first steps are taken at once, for an end that sends and receives in turn; later ones seldom, for a receiver may lag megabytes behind.
+        let now_ns = time::monotonic_ns();
+        let (next_ns, interval_ns) = (&self.next_step_ns, &self.step_interval_ns);
+        if now_ns < next_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        let interval = interval_ns.load(Ordering::Relaxed);
+        interval_ns.store(
+            (interval + interval / 4 + STEP_NS).min(STEP_MAX_NS),
+            Ordering::Relaxed,
+        );
+        next_ns.store(now_ns + interval, Ordering::Relaxed);
+        // Somebody else at it will do; and a signal handler must not wait for its own thread.
+        let Some(mut meeting) = self.meeting.try_lock() else {
+            return;
+        };
+        let Some(step) = meeting.as_mut().map(|meeting| meeting.step(fd)) else {
+            return;
+        };
+        match step {
+            Step::Wait => {}
+            Step::Met(mut stream) => {
+                *meeting = None;
+                handover::label(self, fd, &mut stream);
+                if self
+                    .flow
+                    .replace(Some(Flow::new(stream, &self.record.bells)))
+                    .is_ok()
+                {
+                    self.nodelay
+                        .store(sys::socket::nodelay(fd), Ordering::Relaxed);
+                    sys::socket::set_nodelay(fd, true);
+                    self.set_path(MAPPED);
+                    self.note_low_water(fd);
+                    if let Some(host) = host() {
+                        host.upgraded(fd);
+                    }
+                    ready::upgraded(fd, self);
+                }
+            }
+            Step::Over(reason) => {
+                *meeting = None;
+                drop(meeting);
+                self.stay_on_tcp(reason);
+            }
+        }
+    }
+}
+
+/// After so many changes between sending and receiving a connection is not a short one.
+const TURNS: u32 = 8;
+/// Or after so many bytes.
+const BYTES: u64 = 128 << 10;
+/// From one step to the next, by and by.
+const STEP_NS: u64 = 200;
+const STEP_MAX_NS: u64 = 5_000_000;
+const TRIES: u32 = 100_000;
