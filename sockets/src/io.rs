@@ -4,14 +4,21 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use sys::errno::Errno;
-use sys::sync::{AtomicU32, Ordering};
+use sys::sync::Ordering;
 use sys::time;
-use sys::wait::{self, Spin};
+use sys::wait;
 
+use self::duty::{look_at_peer, pay_bell, serve_back};
+use self::plain::{receive_plain, send_plain};
+use self::rest::{Asleep, heard, nap, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::host::host;
+
+mod duty;
+mod plain;
+mod rest;
 
 /// How a call receives: the flags of `recv` that matter here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -343,213 +350,6 @@ fn send_mapped(
     }
 }
 
-/// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
-/// to be told from data, or somebody else sleeps there, naps instead.
-#[cold]
-fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    let tcp = conn.tcp(fd);
-    let timeout_ms = sys::socket::send_timeout_ms(fd);
-    conn.room_sleepers.fetch_add(1, Ordering::SeqCst);
-    let _asleep = Asleep(&conn.room_sleepers);
-    {
-        let Some(turn) = conn.turn(fd, RECEIVE) else {
-            return Ok(());
-        };
-        let others = conn.sleepers.load(Ordering::SeqCst) != 0
-            || turn.stream().shared().load(Ordering::Relaxed) != 0;
-        if !turn.receives_on_ring() || others {
-            drop(turn);
-            // Nobody reads the end of a killed peer there, so it must be asked for.
-            look_at_peer(conn, fd);
-            return nap(fd);
-        }
-        turn.drain(&tcp).map_err(errno_of)?;
-        turn.stream().rx().arm();
-        if turn.kernel_end().is_some() {
-            drop(turn);
-            return nap(fd);
-        }
-        let rang = turn.took_bell();
-        drop(turn);
-        if rang {
-            epoll::rang(fd.as_raw_fd(), conn);
-        }
-    }
-    {
-        let Some(turn) = conn.turn(fd, SEND) else {
-            return Ok(());
-        };
-        if !turn.arm_send().map_err(errno_of)? {
-            return Ok(());
-        }
-    }
-    let Some(host) = host() else {
-        return nap(fd);
-    };
-    if timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
-        return heard(conn, fd, host.wait_to_receive(fd));
-    }
-    match host.poll(fd, POLL_IN, timeout_ms)? {
-        0 => Err(Errno::AGAIN),
-        _ => Ok(()),
-    }
-}
-
-#[cold]
-fn wait_for_kernel(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    let Some(host) = host() else {
-        return nap(fd);
-    };
-    let timeout_ms = sys::socket::send_timeout_ms(fd);
-    match host.poll(fd, POLL_OUT, timeout_ms) {
-        Ok(0) => Err(Errno::AGAIN),
-        Ok(_) => Ok(()),
-        Err(errno) => goes_on(errno, timeout_ms),
-    }
-}
-
-/// A millisecond, or until the connection is reset.
-fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    match host().map(|host| host.poll(fd, 0, 1)) {
-        Some(Err(errno)) => goes_on(errno, -1),
-        _ => Ok(()),
-    }
-}
-
-/// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
-/// and the signal's handler asks for it.
-fn goes_on(errno: Errno, timeout_ms: i32) -> Result<(), Errno> {
-    let restarted =
-        errno == Errno::INTR && timeout_ms < 0 && host().is_some_and(|host| host.restarts());
-    if restarted { Ok(()) } else { Err(errno) }
-}
-
-/// What a sleep in the kernel heard. An error of the connection is told once there, so it is noted for the next attempt.
-fn heard(conn: &Conn, fd: BorrowedFd<'_>, slept: Result<(), Errno>) -> Result<(), Errno> {
-    match slept {
-        Ok(()) | Err(Errno::INTR | Errno::AGAIN) => slept,
-        Err(errno) => {
-            if let Some(turn) = conn.turn(fd, RECEIVE) {
-                turn.note_error(errno);
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Counts a thread among those asleep, as long as it lives.
-struct Asleep<'a>(&'a AtomicU32);
-
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.
-#[cold]
-fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
-    let Some(Ok(events)) = host().map(|host| host.poll(fd, POLL_RDHUP, 0)) else {
-        return;
-    };
-    let tcp = conn.tcp(fd);
-    if events & (POLL_ERR | POLL_HUP | POLL_RDHUP) != 0
-        && let Some(turn) = conn.turn(fd, RECEIVE)
-    {
-        let _ = turn.drain_to_end(&tcp);
-    }
-    if let Some(turn) = conn.turn(fd, SEND) {
-        if events & (POLL_ERR | POLL_HUP) != 0 {
-            turn.note_end();
-        } else if events & POLL_RDHUP != 0 {
-            // If it only sends no more, a doorbell too many does no harm. If it is gone it is reset by that.
-            let _ = turn.ring_for_another(&tcp, SEND);
-        }
-    }
-}
-
-/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on.
-#[cold]
-fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.turn(fd, SEND) {
-        // What is wrong with the connection the next call tells.
-        let _ = turn.serve_back(&conn.tcp(fd));
-    }
-}
-
-#[cold]
-fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.turn(fd, SEND) {
-        // A connection that is gone has woken its sleepers.
-        let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
-    }
-}
-
-fn receive_plain(
-    conn: &Conn,
-    fd: BorrowedFd<'_>,
-    into: &mut [IoSliceMut<'_>],
-    how: Receive,
-    mut native: impl FnMut(i32) -> Result<usize, Errno>,
-) -> Result<usize, Errno> {
-    let Some(under_way) = conn.native(Way::In) else {
-        return receive_mapped(conn, fd, into, how);
-    };
-    let patient = !(how.dont_wait || conn.is_nonblocking());
-    let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
-    let result = if may_poll && conn.expects_answer() {
-        poll_then_wait(conn.socket.begin(), &mut native)
-    } else {
-        native(0)
-    };
-    drop(under_way);
-    if result.is_ok() && !how.peek {
-        conn.advance(fd, Way::In);
-    }
-    result
-}
-
-fn send_plain(
-    conn: &Conn,
-    fd: BorrowedFd<'_>,
-    buffers: &[IoSlice<'_>],
-    dont_wait: bool,
-    mut native: impl FnMut(i32) -> Result<usize, Errno>,
-) -> Result<usize, Errno> {
-    let Some(under_way) = conn.native(Way::Out) else {
-        return send_mapped(conn, fd, buffers, dont_wait);
-    };
-    conn.note_answer_on_tcp();
-    // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
-    let result = native(0);
-    drop(under_way);
-    if result.is_ok() {
-        conn.advance(fd, Way::Out);
-    }
-    result
-}
-
-/// Polls the kernel for a while before a call that sleeps in it.
-fn poll_then_wait(
-    mut spin: Spin<'_>,
-    native: &mut impl FnMut(i32) -> Result<usize, Errno>,
-) -> Result<usize, Errno> {
-    loop {
-        match native(DONT_WAIT) {
-            Err(Errno::AGAIN) => {}
-            result => {
-                spin.hit();
-                return result;
-            }
-        }
-        if !spin.again() {
-            let result = native(0);
-            spin.hit();
-            return result;
-        }
-    }
-}
-
 /// A peer that spoilt the shared memory is told as one that reset the connection, which it then is. To be called outside turns.
 #[inline]
 fn spoilt_is_reset(conn: &Conn, fd: BorrowedFd<'_>, errno: Errno) -> Errno {
@@ -571,8 +371,3 @@ fn errno_of(stop: Stop) -> Errno {
 
 /// `MSG_DONTWAIT`.
 pub const DONT_WAIT: i32 = 0x40;
-const POLL_IN: i16 = 0x1;
-const POLL_OUT: i16 = 0x4;
-const POLL_ERR: i16 = 0x8;
-const POLL_HUP: i16 = 0x10;
-const POLL_RDHUP: i16 = 0x2000;

@@ -4,9 +4,11 @@ use std::os::fd::RawFd;
 
 use sys::errno::Errno;
 
-use super::member::{Armed, Member, What};
+use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, places, token};
 use crate::conn::Conn;
+
+mod sleep;
 
 /// The members of one set. All calls are made under the set's lock.
 #[derive(Debug, Default)]
@@ -364,25 +366,6 @@ impl Members {
         told
     }
 
-    /// Whether a member needs no look until its doorbell rings.
-    #[cold]
-    fn cools(&mut self, index: u32) -> bool {
-        let (instance, shared) = (self.instance, self.shared);
-        let Some(member) = self.list.get_mut(index as usize) else {
-            return true;
-        };
-        if matches!(member.what, What::Set(_)) {
-            return false;
-        }
-        member.fruitless = 0;
-        let armed = member.arm(index, instance, shared);
-        note_rang(member, &mut self.rang);
-        match armed {
-            Armed::Awake | Armed::Quiet { nap: true } => false,
-            Armed::Quiet { nap: false } | Armed::Gone => true,
-        }
-    }
-
     fn cool(&mut self, at: usize) {
         if at < self.hot.len() {
             let index = self.hot.swap_remove(at);
@@ -464,130 +447,6 @@ impl Members {
             }
         }
     }
-
-    /// Arms all hot members and lets them cool. `None` if one has news; else whether one may only nap.
-    pub(super) fn lie_down(&mut self) -> Option<bool> {
-        let (instance, shared) = (self.instance, self.shared);
-        let mut nap = false;
-        let mut at = 0;
-        self.warm.clear();
-        while let Some(index) = self.hot.get(at).copied() {
-            let Some(member) = self.list.get_mut(index as usize) else {
-                break;
-            };
-            if matches!(member.what, What::Set(_)) {
-                at += 1;
-                continue;
-            }
-            let armed = member.arm(index, instance, shared);
-            note_rang(member, &mut self.rang);
-            match armed {
-                Armed::Awake => return None,
-                Armed::Quiet { nap: true } => {
-                    nap = true;
-                    at += 1;
-                }
-                Armed::Quiet { nap: false } => {
-                    if member.fruitless <= WARM && self.warm.len() < self.warm.capacity() {
-                        self.warm.push(index);
-                    }
-                    self.cool(at);
-                }
-                Armed::Gone => self.remove(index),
-            }
-        }
-        self.lie_down_in_sets().map(|short| nap || short)
-    }
-
-    /// After a sleep, when nobody else sleeps on the set: what was busy before it will be so again, and each doorbell would cost its sender a
-    /// system call though we are awake.
-    pub(super) fn rouse(&mut self) {
-        while let Some(index) = self.warm.pop() {
-            if self.shared {
-                continue;
-            }
-            if let Some(member) = self.list.get(index as usize) {
-                member.rouse();
-            }
-            self.heat(index);
-        }
-    }
-
-    /// Sleeping on this set is sleeping on the sets in it.
-    fn lie_down_in_sets(&mut self) -> Option<bool> {
-        let mut nap = false;
-        for (at, index) in self.sets.iter().enumerate() {
-            let Some(member) = self.list.get(*index as usize) else {
-                continue;
-            };
-            if let (What::Set(set), Some(_)) = (member.what, member.captured) {
-                match member.arm_set(set) {
-                    Armed::Quiet { nap: short } => nap |= short,
-                    Armed::Awake | Armed::Gone => {
-                        self.wake_sets(at);
-                        if member.news() != 0 {
-                            return None;
-                        }
-                        // It has what this set does not wait for.
-                        return Some(true);
-                    }
-                }
-            }
-        }
-        Some(nap)
-    }
-
-    /// Nobody sleeps on the first `count` sets in this one any more.
-    fn wake_sets(&self, count: usize) {
-        for index in self.sets.iter().take(count) {
-            if let Some(member) = self.list.get(*index as usize)
-                && let (What::Set(set), Some(_)) = (member.what, member.captured)
-            {
-                set.get_up();
-            }
-        }
-    }
-
-    /// Nobody sleeps on the sets in this one any more.
-    pub(super) fn get_up(&self) {
-        self.wake_sets(self.sets.len());
-    }
-
-    /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
-    pub(super) fn keep_watch(&mut self) {
-        let (instance, shared) = (self.instance, self.shared);
-        for index in &self.hot {
-            if let Some(member) = self.list.get_mut(*index as usize) {
-                member.arm(*index, instance, shared);
-                note_rang(member, &mut self.rang);
-            }
-        }
-    }
-
-    /// After a change to a member while others sleep on the set: arms it, or wakes one of them.
-    pub(super) fn settle(&mut self, index: u32) {
-        let (instance, shared) = (self.instance, self.shared);
-        if let Some(member) = self.list.get_mut(index as usize)
-            && member.captured.is_some()
-        {
-            let armed = member.arm(index, instance, shared);
-            note_rang(member, &mut self.rang);
-            if armed == Armed::Awake {
-                member.wake_sleeper(index, instance);
-            }
-        }
-    }
-}
-
-/// Notes that other sets are to be told, if the connection is in any.
-#[inline]
-fn note_rang(member: &mut Member, rang: &mut Vec<RawFd>) {
-    if member.rang {
-        member.rang = false;
-        if places::memberships(member.via) > 1 && rang.len() < rang.capacity() {
-            rang.push(member.via);
-        }
-    }
 }
 
 const NO_EVENT: Event = Event { events: 0, data: 0 };
@@ -597,9 +456,6 @@ const KERNEL_EACH: u32 = 16;
 
 /// After so many looks at the kernel in vain rings are taken to be busy.
 const VAIN: u32 = 8;
-
-/// Who had news within so many waits is busy.
-const WARM: u32 = 8;
 
 /// After a sleep so many are looked at, beside those whose doorbell rang.
 const WARM_MAX: usize = 256;

@@ -1,0 +1,52 @@
+//! What a call does for the peer beside its own work.
+
+use std::os::fd::BorrowedFd;
+
+use crate::conn::{Conn, Way};
+use crate::flow::{RECEIVE, SEND};
+use crate::host::host;
+
+/// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.
+#[cold]
+pub(super) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
+    let Some(Ok(events)) = host().map(|host| host.poll(fd, POLL_RDHUP, 0)) else {
+        return;
+    };
+    let tcp = conn.tcp(fd);
+    if events & (POLL_ERR | POLL_HUP | POLL_RDHUP) != 0
+        && let Some(turn) = conn.turn(fd, RECEIVE)
+    {
+        let _ = turn.drain_to_end(&tcp);
+    }
+    if let Some(turn) = conn.turn(fd, SEND) {
+        if events & (POLL_ERR | POLL_HUP) != 0 {
+            turn.note_end();
+        } else if events & POLL_RDHUP != 0 {
+            // If it only sends no more, a doorbell too many does no harm. If it is gone it is reset by that.
+            let _ = turn.ring_for_another(&tcp, SEND);
+        }
+    }
+}
+
+/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on.
+#[cold]
+pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.turn(fd, SEND) {
+        // What is wrong with the connection the next call tells.
+        let _ = turn.serve_back(&conn.tcp(fd));
+    }
+}
+
+#[cold]
+pub(super) fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.turn(fd, SEND) {
+        // A connection that is gone has woken its sleepers.
+        let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    }
+}
+
+const POLL_ERR: i16 = 0x8;
+
+const POLL_HUP: i16 = 0x10;
+
+const POLL_RDHUP: i16 = 0x2000;

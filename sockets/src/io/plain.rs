@@ -1,0 +1,76 @@
+//! Calls on a connection that has no rings.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
+
+use sys::errno::Errno;
+use sys::sync::Ordering;
+use sys::wait::Spin;
+
+use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
+use crate::conn::{Conn, Way};
+
+pub(super) fn receive_plain(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+    mut native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let Some(under_way) = conn.native(Way::In) else {
+        return receive_mapped(conn, fd, into, how);
+    };
+    let patient = !(how.dont_wait || conn.is_nonblocking());
+    let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
+    let result = if may_poll && conn.expects_answer() {
+        poll_then_wait(conn.socket.begin(), &mut native)
+    } else {
+        native(0)
+    };
+    drop(under_way);
+    if result.is_ok() && !how.peek {
+        conn.advance(fd, Way::In);
+    }
+    result
+}
+
+pub(super) fn send_plain(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+    mut native: impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let Some(under_way) = conn.native(Way::Out) else {
+        return send_mapped(conn, fd, buffers, dont_wait);
+    };
+    conn.note_answer_on_tcp();
+    // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
+    let result = native(0);
+    drop(under_way);
+    if result.is_ok() {
+        conn.advance(fd, Way::Out);
+    }
+    result
+}
+
+/// Polls the kernel for a while before a call that sleeps in it.
+fn poll_then_wait(
+    mut spin: Spin<'_>,
+    native: &mut impl FnMut(i32) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    loop {
+        match native(DONT_WAIT) {
+            Err(Errno::AGAIN) => {}
+            result => {
+                spin.hit();
+                return result;
+            }
+        }
+        if !spin.again() {
+            let result = native(0);
+            spin.hit();
+            return result;
+        }
+    }
+}
