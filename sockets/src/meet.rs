@@ -160,7 +160,7 @@ fn reason_of(errno: Errno) -> Reason {
 }
 
 /// Most steps of a meeting.
-pub const STEPS_MAX: u32 = 256;
+pub const STEPS_MAX: u32 = 96;
 /// Most attempts to get to the name.
 pub const ARRIVALS_MAX: u32 = 8;
 /// Most who come and are not the other end.

@@ -144,5 +144,6 @@ const TURNS: u32 = 8;
 const BYTES: u64 = 128 << 10;
 /// From one step to the next, by and by.
 const STEP_NS: u64 = 200;
-const STEP_MAX_NS: u64 = 5_000_000;
+/// Each step disturbs a stream beside it: with one end under sovia and a step every 5 ms, writes of 64 B were a third slower until it gave up.
+const STEP_MAX_NS: u64 = 40_000_000;
 const TRIES: u32 = 100_000;
