@@ -50,6 +50,8 @@ pub struct Flow {
     bells: &'static AtomicU64,
     /// A doorbell was taken off the connection.
     took_bell: AtomicU32,
+    /// How much was taken from TCP, as far as this process counts: a connection that is over has no counts. [`tcp::UNKNOWN`] before consent.
+    counted: AtomicU64,
 }
 
 /// Why a call moved no byte.
@@ -143,6 +145,7 @@ impl Flow {
             owes_bell: AtomicU32::new(0),
             bells,
             took_bell: AtomicU32::new(0),
+            counted: AtomicU64::new(tcp::UNKNOWN),
         }
     }
 

@@ -4,6 +4,7 @@ use std::io::IoSliceMut;
 
 use sys::errno::Errno;
 use sys::stream::GONE;
+use sys::sync::Ordering;
 
 use super::{BEFORE, ENDED, Flow, ON_RING, Pieces, Stop, Take};
 use crate::kernel::{Kernel, fill, skip};
@@ -22,6 +23,33 @@ impl Flow {
             rx.set_phase(ON_RING);
         }
         Ok(())
+    }
+
+    /// How much was taken from TCP before the ring, where the kernel does not say any more. Nobody else can have taken any since consent, unless this end has
+    /// another holder.
+    fn counted(&self) -> Option<u64> {
+        let counted = self.counted.load(Ordering::Relaxed);
+        let alone = self.stream.holders().load(Ordering::Relaxed) <= 1;
+        (counted != UNKNOWN && alone).then_some(counted)
+    }
+
+    /// Begins to count what is taken from TCP before the ring.
+    fn begin_count(&self, kernel: &impl Kernel) {
+        if self.counted.load(Ordering::Relaxed) == UNKNOWN
+            && self.stream.rx().consented()
+            && let Ok(taken) = self.taken(kernel)
+        {
+            self.counted.store(taken, Ordering::Relaxed);
+        }
+    }
+
+    /// `n` bytes more were taken from TCP.
+    fn count(&self, n: usize) {
+        let counted = self.counted.load(Ordering::Relaxed);
+        if counted != UNKNOWN {
+            self.counted
+                .store(counted.saturating_add(n as u64), Ordering::Relaxed);
+        }
     }
 
     /// How much was taken from TCP.
@@ -59,13 +87,24 @@ impl Flow {
         let rx = self.stream.rx();
         let before = rx.phase() == BEFORE;
         let mut limit = usize::MAX;
+        if before {
+            self.begin_count(kernel);
+        }
         if before && let Some(end) = rx.to_ring() {
             limit = match self.taken(kernel) {
                 Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
-                // Ended on both sides, the kernel counts no more: what there is, is there.
-                Err(Errno::NOTCONN) => match kernel.peek(&mut [0]) {
-                    Ok(n) if n > 0 => usize::MAX - 1,
-                    _ => 0,
+                // Ended on both sides, the kernel counts no more: we did, or what there is, is there.
+                Err(Errno::NOTCONN) => match (self.counted(), kernel.peek(&mut [0])) {
+                    (Some(taken), Ok(n)) if n > 0 || taken >= end => {
+                        usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX)
+                    }
+                    (Some(taken), Err(_)) if taken >= end => 0,
+                    // What died with the sender on TCP came before what is on the ring.
+                    (Some(_), Err(errno)) => return Err(errno.into()),
+                    // So it did if a doorbell was told the error that this call should have been.
+                    (Some(_), Ok(_)) => return Err(Stop::Failed(Errno::CONNRESET)),
+                    (None, Ok(n)) if n > 0 => usize::MAX - 1,
+                    (None, _) => 0,
                 },
                 Err(errno) => return Err(errno.into()),
             };
@@ -82,6 +121,9 @@ impl Flow {
                 kernel.peek(room)
             })?,
         };
+        if before && take != Take::Peek {
+            self.count(n);
+        }
         if before
             && limit == usize::MAX
             && let Some(end) = rx.to_ring()
@@ -90,8 +132,11 @@ impl Flow {
             let peeked = if take == Take::Peek { n as u64 } else { 0 };
             let taken = match self.taken(kernel) {
                 Ok(taken) => taken + peeked,
-                // Ended on both sides, the kernel counts no more. It brought no doorbell with the last bytes, or they came late.
-                Err(Errno::NOTCONN) => end.saturating_add(u64::from(n == 0)),
+                // Ended on both sides, the kernel counts no more: we did. Else it brought no doorbell with the last bytes, or they came late.
+                Err(Errno::NOTCONN) => match self.counted() {
+                    Some(taken) => taken + peeked,
+                    None => end.saturating_add(u64::from(n == 0)),
+                },
                 Err(errno) => return Err(errno.into()),
             };
             let beyond = usize::try_from(taken.saturating_sub(end))
@@ -124,6 +169,9 @@ impl Flow {
         }
     }
 }
+
+/// In `counted`.
+pub(super) const UNKNOWN: u64 = u64::MAX;
 
 pub(super) fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
     let mut sent = 0;

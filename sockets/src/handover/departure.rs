@@ -28,6 +28,7 @@ pub fn before_exec(followed: bool) -> Departure {
     } else {
         table::each(|conn| {
             conn.set_forked();
+            end_meeting(conn);
             if conn.is_mapped() && !back::is_back(conn) {
                 owner_leaves(conn, followed);
             }
@@ -57,6 +58,13 @@ impl Departure {
     }
 }
 
+/// The next program knows nothing of a meeting. What was offered there may have been taken already: then the connection has rings now.
+fn end_meeting(conn: &Conn) {
+    if conn.is_meeting() {
+        conn.stay_on_tcp(Reason::GaveUp);
+    }
+}
+
 fn owner_leaves(conn: &Conn, followed: bool) {
     if !is_inherited(conn) {
         pass_on(conn, false);
@@ -78,10 +86,9 @@ fn guest_leaves(followed: bool) {
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
-            if conn.is_meeting() {
-                conn.stay_on_tcp(Reason::GaveUp);
-            }
-        } else if !back::is_back(conn) {
+            end_meeting(conn);
+        }
+        if conn.is_mapped() && !back::is_back(conn) {
             pass_on(conn, false);
         }
     });
@@ -114,10 +121,9 @@ pub fn before_spawn(followed: bool) {
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
-            if conn.is_meeting() {
-                conn.stay_on_tcp(Reason::GaveUp);
-            }
-        } else if is_inherited(conn) && !back::is_back(conn) {
+            end_meeting(conn);
+        }
+        if conn.is_mapped() && is_inherited(conn) && !back::is_back(conn) {
             if followed && pass_on(conn, true) {
                 conn.lend();
                 conn.set_lent();

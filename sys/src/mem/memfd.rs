@@ -12,6 +12,7 @@ use rustix::{
         ftruncate, memfd_create, seek,
     },
     io::Errno,
+    process::{Resource, getrlimit},
 };
 
 pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
@@ -19,7 +20,16 @@ pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
 }
 
 /// As [`create`], under a name that `/proc/PID/fd` and `/proc/PID/maps` show.
+///
+/// # Errors
+/// `EFBIG` beyond the process's limit on the size of files, for which the kernel would send it `SIGXFSZ`; else the kernel's.
 pub(crate) fn create_as(name: &str, len: usize) -> io::Result<OwnedFd> {
+    if getrlimit(Resource::Fsize)
+        .current
+        .is_some_and(|most| most < len as u64)
+    {
+        return Err(Errno::FBIG.into());
+    }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Linux before 6.3 does not know the flag.
