@@ -98,6 +98,8 @@ int main(int argc, char **argv) {
         OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
         int fd = OK(accept(listener, NULL, NULL));
         ssize_t got;
+        // Either end may be the one who makes the memory.
+        if (strcmp(argv[1], "size") == 0 || strcmp(argv[1], "memfd") == 0) become_scarce(argv[1], strtoul(argv[2], NULL, 0));
         while ((got = recv(fd, back, MOST, 0)) > 0) all(fd, back, got, 1);
         _exit(got == 0 ? 0 : 4);
     }
