@@ -17,6 +17,7 @@ mod output;
 mod paper;
 mod plain;
 mod process;
+mod report;
 mod run;
 mod stat;
 mod vi;

@@ -1,6 +1,6 @@
 //! `sovia bench paper-sovia`: the figures of the SOVIA paper, redone.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use report::{Report, Run};
 use way::Way;
 
 pub(crate) mod end;
-mod html;
+mod page;
 mod plain;
 mod report;
 mod way;
@@ -93,10 +93,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         let json = serde_json::to_string_pretty(&report).context("encoding the report")?;
         std::fs::write(path, json).map_err(crate::output::unwritable(path))?;
     }
-    if let Some(path) = &options.html {
-        std::fs::write(path, html::page(&report)?).map_err(crate::output::unwritable(path))?;
-    }
-    write!(std::io::stdout().lock(), "{report}").context("standard output")?;
+    report.page().write(options.html.as_deref())?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),

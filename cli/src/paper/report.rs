@@ -1,15 +1,13 @@
-//! The figures, and the terminal's tables.
+//! The figures, and their tables.
 
-use std::fmt;
-
-use comfy_table::Cell;
 use serde::Serialize;
 
 use super::end::{BANDWIDTH_BYTES, Figure, LATENCY_BYTES, What};
 use super::way::Way;
 use super::words;
 use crate::machine::Conditions;
-use crate::netpipe::table::{bytes, new_table, right, significant};
+use crate::netpipe::table::{bytes, significant};
+use crate::report::Table;
 
 /// One way measured once.
 pub(super) struct Run {
@@ -88,7 +86,7 @@ impl Report {
     }
 
     /// A table of one half of Figure 9; a row a size, a column a way.
-    pub(super) fn rows(&self, what: What) -> (Vec<String>, Vec<Vec<String>>) {
+    pub(super) fn figure(&self, what: What) -> Table {
         let sizes: &[usize] = match what {
             What::Latency => &LATENCY_BYTES,
             What::Bandwidth => &BANDWIDTH_BYTES,
@@ -98,31 +96,29 @@ impl Report {
             What::Bandwidth => "MB/s".to_owned(),
         }];
         header.extend(self.measured().map(|way| way.title().to_owned()));
-        let rows = sizes.iter().map(|&size| {
+        let mut table = Table::new(header);
+        for &size in sizes {
             let cells = self.measured().map(|way| {
                 let ns = self.ns(way, false, what, size);
                 ns.map_or_else(|| "-".to_owned(), |ns| significant(value(what, size, ns)))
             });
-            std::iter::once(bytes(size)).chain(cells).collect()
-        });
-        (header, rows.collect())
+            table.row(std::iter::once(bytes(size)).chain(cells));
+        }
+        table
     }
 
     /// The paper's ratios beside ours.
-    pub(super) fn ratios(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        let header = ["", "the paper", "here", "here, as measured"]
-            .map(str::to_owned)
-            .to_vec();
+    pub(super) fn ratios(&self) -> Table {
+        let mut table = Table::new(["", "the paper", "here", "here, as measured"]);
         let peak = 32 << 10;
         let latency = |way, block| self.ns(way, block, What::Latency, 4);
         let speed = |way, block, size| {
             self.ns(way, block, What::Bandwidth, size)
                 .map(|ns| size as f64 / ns * 1e3)
         };
-        let mut rows = Vec::new();
         let mut row = |name: &str, paper: Option<f64>, ours: Option<[f64; 2]>, unit: &str| {
             let Some([a, b]) = ours else { return };
-            rows.push(vec![
+            table.row([
                 name.to_owned(),
                 paper.map_or_else(
                     || "-".to_owned(),
@@ -185,7 +181,7 @@ impl Report {
             ours,
             "MB/s",
         );
-        (header, rows)
+        table
     }
 }
 
@@ -194,37 +190,5 @@ pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
     match what {
         What::Latency => ns / 1e3,
         What::Bandwidth => bytes as f64 / ns * 1e3,
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
-            (
-                "Figure 9(a)",
-                self.rows(What::Latency),
-                words::UNDER_LATENCY,
-            ),
-            (
-                "Figure 9(b)",
-                self.rows(What::Bandwidth),
-                words::UNDER_BANDWIDTH,
-            ),
-            ("Ratios", self.ratios(), words::UNDER_WAITING),
-        ];
-        for (title, (header, rows), under) in parts {
-            let mut table = new_table();
-            table.set_header(header.into_iter().map(Cell::new));
-            for row in rows {
-                let mut cells = row.into_iter();
-                let first = cells.next().map(Cell::new);
-                table.add_row(first.into_iter().chain(cells.map(right)));
-            }
-            writeln!(f, "{title}\n{table}\n{under}\n")?;
-        }
-        for failure in &self.failures {
-            writeln!(f, "{failure}.")?;
-        }
-        writeln!(f, "{}\n{}", words::LEFT_OUT, self.conditions)
     }
 }
