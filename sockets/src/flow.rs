@@ -41,7 +41,7 @@ pub const RECEIVE: usize = 1;
 #[derive(Debug)]
 pub struct Flow {
     stream: Stream,
-    /// What the TCP connection said when doorbells were drained: 0, [`ENDED`], or an errno.
+    /// What the TCP connection said when doorbells were drained: 0, [`ENDED`], [`TOLD`], or an errno.
     kernel_end: AtomicU32,
     /// Whether this process shut its receiving side down.
     read_shut: AtomicU32,
@@ -50,8 +50,6 @@ pub struct Flow {
     bells: &'static AtomicU64,
     /// A doorbell was taken off the connection.
     took_bell: AtomicU32,
-    /// How much was taken from TCP, as far as this process counts: a connection that is over has no counts. [`tcp::UNKNOWN`] before consent.
-    counted: AtomicU64,
 }
 
 /// Why a call moved no byte.
@@ -145,7 +143,6 @@ impl Flow {
             owes_bell: AtomicU32::new(0),
             bells,
             took_bell: AtomicU32::new(0),
-            counted: AtomicU64::new(tcp::UNKNOWN),
         }
     }
 
@@ -189,6 +186,9 @@ impl Flow {
         if ended || self.stream.peer_deaf() {
             if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
+            }
+            if self.error_is_told() {
+                return Err(Stop::Failed(Errno::PIPE));
             }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
             if self.stream.peer_deaf() {
@@ -280,7 +280,7 @@ impl Flow {
     pub fn kernel_end(&self) -> Option<Option<Errno>> {
         match self.kernel_end.load(Ordering::Relaxed) {
             0 => None,
-            ENDED => Some(None),
+            ENDED | TOLD => Some(None),
             errno => Some(Some(Errno::from_raw_os_error(errno.cast_signed()))),
         }
     }
@@ -334,8 +334,13 @@ impl Flow {
     /// The error of the connection, if it has not been told to the program: it is now.
     pub fn take_error(&self) -> Option<Errno> {
         let errno = self.kernel_end()??;
-        self.kernel_end.store(ENDED, Ordering::Release);
+        self.kernel_end.store(TOLD, Ordering::Release);
         Some(errno)
+    }
+
+    /// Whether the connection had an error that the program was told.
+    pub fn error_is_told(&self) -> bool {
+        self.kernel_end.load(Ordering::Relaxed) == TOLD
     }
 
     /// Consents to the ring for what this end receives. No other call of this process may be receiving on TCP.
@@ -486,6 +491,8 @@ const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
 
 const ENDED: u32 = u32::MAX;
+/// In `kernel_end`: there was an error, which has been told.
+const TOLD: u32 = ENDED - 1;
 /// What [`Corrupt`] is until the connection has been reset for it: no call on a socket has this error.
 pub(crate) const SPOILT: Errno = Errno::BADMSG;
 

@@ -100,8 +100,12 @@ fn receive_mapped(
         return Ok(0);
     }
     let patient = !(how.dont_wait || conn.is_nonblocking());
-    // What must be there before a call that waits returns; and before it takes anything.
-    let low = (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted);
+    // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit.
+    let low = if how.peek && how.wait_all {
+        wanted.min(LOOKS_AHEAD)
+    } else {
+        (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
+    };
     let enough = if how.wait_all { wanted } else { low };
     let take = match how {
         Receive { peek: true, .. } => Take::Peek,
@@ -122,12 +126,7 @@ fn receive_mapped(
         if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent();
         }
-        let short = patient
-            && low > 1
-            && !low_passed
-            && got == 0
-            && take != Take::Peek
-            && !ends_soon(&turn, low);
+        let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
         }
@@ -198,7 +197,12 @@ fn receive_mapped(
                 low_passed = true;
                 continue;
             }
-            nap(fd)?;
+            look_at_peer(conn, fd);
+            match nap(fd) {
+                // Also for a signal: what was seen so far is told.
+                Err(_) if take == Take::Peek => low_passed = true,
+                napped => napped?,
+            }
             continue;
         }
         conn.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -368,6 +372,9 @@ fn errno_of(stop: Stop) -> Errno {
         Stop::End => Errno::PIPE,
     }
 }
+
+/// Bytes that a receive waits for which takes none of them: a ring holds as many, however it is filled.
+const LOOKS_AHEAD: usize = sys::stream::RING / 2;
 
 /// `MSG_DONTWAIT`.
 pub const DONT_WAIT: i32 = 0x40;

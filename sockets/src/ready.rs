@@ -251,7 +251,12 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
         look.ask |= WRITE;
     }
     if let Some(end) = flow.kernel_end() {
-        look.ready |= if end.is_some() { ERR | HUP } else { 0 };
+        look.ready |= if end.is_some() { ERR } else { 0 };
+        look.ready |= if end.is_some() || flow.error_is_told() {
+            HUP
+        } else {
+            0
+        };
         look.ask |= ALWAYS;
     }
     look

@@ -5,7 +5,7 @@ use sys::stream::{BACK, SLEEPER};
 use sys::sync::Ordering;
 
 use super::back::back_at;
-use super::{BEFORE, ENDED, Flow, ON_RING, RECEIVE, Stop};
+use super::{BEFORE, Flow, ON_RING, RECEIVE, Stop};
 use crate::kernel::Kernel;
 
 impl Flow {
@@ -79,7 +79,7 @@ impl Flow {
             };
             match kernel.recv(room) {
                 Ok(0) => {
-                    self.kernel_end.store(ENDED, Ordering::Release);
+                    self.kernel_end.store(self.end_means(), Ordering::Release);
                     return Ok(());
                 }
                 Ok(n) => {

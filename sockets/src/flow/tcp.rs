@@ -4,7 +4,6 @@ use std::io::IoSliceMut;
 
 use sys::errno::Errno;
 use sys::stream::GONE;
-use sys::sync::Ordering;
 
 use super::{BEFORE, ENDED, Flow, ON_RING, Pieces, Stop, Take};
 use crate::kernel::{Kernel, fill, skip};
@@ -25,30 +24,23 @@ impl Flow {
         Ok(())
     }
 
-    /// How much was taken from TCP before the ring, where the kernel does not say any more. Nobody else can have taken any since consent, unless this end has
-    /// another holder.
-    fn counted(&self) -> Option<u64> {
-        let counted = self.counted.load(Ordering::Relaxed);
-        let alone = self.stream.holders().load(Ordering::Relaxed) <= 1;
-        (counted != UNKNOWN && alone).then_some(counted)
-    }
-
-    /// Begins to count what is taken from TCP before the ring.
+    /// Begins to count what is taken from TCP before the ring: nobody takes any without a turn from consent on, and a connection that is over
+    /// has no counts in the kernel.
     fn begin_count(&self, kernel: &impl Kernel) {
-        if self.counted.load(Ordering::Relaxed) == UNKNOWN
-            && self.stream.rx().consented()
+        let rx = self.stream.rx();
+        if rx.taken_from_tcp().is_none()
+            && rx.consented()
             && let Ok(taken) = self.taken(kernel)
         {
-            self.counted.store(taken, Ordering::Relaxed);
+            rx.set_taken_from_tcp(taken);
         }
     }
 
     /// `n` bytes more were taken from TCP.
     fn count(&self, n: usize) {
-        let counted = self.counted.load(Ordering::Relaxed);
-        if counted != UNKNOWN {
-            self.counted
-                .store(counted.saturating_add(n as u64), Ordering::Relaxed);
+        let rx = self.stream.rx();
+        if let Some(taken) = rx.taken_from_tcp() {
+            rx.set_taken_from_tcp(taken.saturating_add(n as u64));
         }
     }
 
@@ -94,7 +86,7 @@ impl Flow {
             limit = match self.taken(kernel) {
                 Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
                 // Ended on both sides, the kernel counts no more: we did, or what there is, is there.
-                Err(Errno::NOTCONN) => match (self.counted(), kernel.peek(&mut [0])) {
+                Err(Errno::NOTCONN) => match (rx.taken_from_tcp(), kernel.peek(&mut [0])) {
                     (Some(taken), Ok(n)) if n > 0 || taken >= end => {
                         usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX)
                     }
@@ -133,7 +125,7 @@ impl Flow {
             let taken = match self.taken(kernel) {
                 Ok(taken) => taken + peeked,
                 // Ended on both sides, the kernel counts no more: we did. Else it brought no doorbell with the last bytes, or they came late.
-                Err(Errno::NOTCONN) => match self.counted() {
+                Err(Errno::NOTCONN) => match rx.taken_from_tcp() {
                     Some(taken) => taken + peeked,
                     None => end.saturating_add(u64::from(n == 0)),
                 },
@@ -157,6 +149,17 @@ impl Flow {
         Ok(n)
     }
 
+    /// What to tell the program of an orderly end of TCP. An end that left with bytes unread and without a word in memory, for its process ended without
+    /// a `close`, is one that the kernel would have reset: it does not know of the bytes on the ring.
+    pub(super) fn end_means(&self) -> u32 {
+        let said = self.stream.rx().finished() != 0 || self.stream.peer_deaf();
+        if !said && self.sends_on_ring() && self.stream.tx().drained() == Ok(false) {
+            Errno::CONNRESET.raw_os_error().cast_unsigned()
+        } else {
+            ENDED
+        }
+    }
+
     /// What to tell the program of an error on a connection that carried doorbells: a peer that was killed with one of ours unread is
     /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is deaf, took the
     /// doorbells first, so if it is reset it meant that.
@@ -169,9 +172,6 @@ impl Flow {
         }
     }
 }
-
-/// In `counted`.
-pub(super) const UNKNOWN: u64 = u64::MAX;
 
 pub(super) fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
     let mut sent = 0;

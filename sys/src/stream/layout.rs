@@ -68,6 +68,8 @@ pub(super) struct ReceiverWords {
     pub(super) turn: AtomicU32,
     /// Bytes of the TCP connection still to be dropped or taken: see `sockets::stream`.
     pub(super) phase: AtomicU32,
+    /// Bytes taken from TCP before the ring, as far as these processes count them, plus 1: a connection that is over has no counts.
+    pub(super) taken: AtomicU64,
     /// The count in the ring before which out-of-band data was sent, plus 1.
     pub(super) mark: AtomicU64,
     /// The head at which the receiver last looked whether a sender sleeps.
@@ -112,7 +114,7 @@ const _: () = {
 };
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.

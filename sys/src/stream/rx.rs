@@ -207,6 +207,18 @@ impl Rx<'_> {
             .store(phase, Ordering::Release);
     }
 
+    /// How many bytes the processes at this end have taken from TCP, as they count them, if they have begun to.
+    pub fn taken_from_tcp(&self) -> Option<u64> {
+        let taken = &self.words().receiver.0.taken;
+        taken.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Sets [`Rx::taken_from_tcp`].
+    pub fn set_taken_from_tcp(&self, bytes: u64) {
+        let taken = &self.words().receiver.0.taken;
+        taken.store(bytes.saturating_add(1), Ordering::Relaxed);
+    }
+
     /// The count before which out-of-band data was sent, if any was.
     pub fn mark(&self) -> Option<u64> {
         self.words()

@@ -125,6 +125,6 @@ impl Place {
     }
 }
 
-const LOOKS: u32 = 3;
+const LOOKS: u32 = 8;
 /// Bytes of a table that are read: some 7,000 connections.
 const LIMIT: usize = 1 << 20;
