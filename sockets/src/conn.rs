@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
 use sys::stream::Stream;
@@ -36,6 +37,9 @@ pub struct Conn {
     reason: AtomicU32,
     origin: AtomicU32,
     forked: AtomicBool,
+    /// The first fork of the process that had it alone, if that was seen: ticks are 0 otherwise.
+    fork_pid: AtomicU32,
+    fork_ticks: AtomicU64,
     /// Where [`share`] is with it, in the middle of a fork.
     pub(crate) at_fork: AtomicU32,
     /// Whether a program that is being started counts as a holder.
@@ -233,6 +237,22 @@ impl Conn {
         self.forked.store(true, Ordering::Relaxed);
     }
 
+    /// Notes the fork by which another process will have it, unless one may have it already.
+    pub(crate) fn note_fork(&self, fork: Fork) {
+        if !self.may_be_shared() {
+            self.fork_pid
+                .store(fork.pid.cast_unsigned(), Ordering::Relaxed);
+            self.fork_ticks.store(fork.ticks, Ordering::Relaxed);
+        }
+    }
+
+    /// The fork before which one process had it alone, if that was seen.
+    pub(crate) fn fork(&self) -> Option<Fork> {
+        let ticks = self.fork_ticks.load(Ordering::Relaxed);
+        let pid = self.fork_pid.load(Ordering::Relaxed).cast_signed();
+        (ticks != 0).then_some(Fork { pid, ticks })
+    }
+
     /// Whether another process may have the socket, for all that this one knows.
     pub(crate) fn may_be_shared(&self) -> bool {
         self.forked.load(Ordering::Relaxed) || self.is_inherited()
@@ -240,6 +260,7 @@ impl Conn {
 
     /// It has not.
     pub(crate) fn set_alone(&self) {
+        self.fork_ticks.store(0, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
         self.origin
             .compare_exchange(

@@ -12,7 +12,7 @@ use std::ops::Deref;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::fork::{self, Place};
-use sys::holders::{self, Others};
+use sys::holders::{self, Fork, Others};
 use sys::lock::{Guard, Lock};
 use sys::stream::{Kept, Stream};
 use sys::sync::Ordering;
@@ -132,7 +132,7 @@ impl Conn {
         let entered = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
         if entered >= TURNS_PER_LOOK
             && entered.is_power_of_two()
-            && holders::others(fd) == Others::None
+            && holders::others(fd, self.fork()) == Others::None
         {
             // They were killed.
             holders.store(1, Ordering::Release);
@@ -141,8 +141,9 @@ impl Conn {
     }
 
     /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
-    fn before_fork(&self) {
+    fn before_fork(&self, fork: Fork) {
         self.at_fork.store(0, Ordering::Relaxed);
+        self.note_fork(fork);
         self.set_forked();
         if self.path() == Path::Meeting {
             // The child would have the meeting too, and only one of the two may have what comes of it.
@@ -250,7 +251,8 @@ impl Drop for Turn<'_> {
 pub fn before_fork() {
     epoll::before_fork();
     let frozen = freeze();
-    table::each(Conn::before_fork);
+    let fork = Fork::imminent();
+    table::each(|conn| conn.before_fork(fork));
     if let Some(mut held) = FROZEN.try_lock() {
         *held = frozen;
     }
@@ -308,7 +310,7 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     if !conn.may_be_shared() {
         return Some(true);
     }
-    match holders::others(fd) {
+    match holders::others(fd, conn.fork()) {
         Others::None => {
             conn.set_alone();
             Some(true)

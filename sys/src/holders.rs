@@ -5,10 +5,12 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::str::FromStr;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, openat, readlinkat_raw};
 use rustix::io::{Errno, read};
 use rustix::process::{getpid, getppid};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Who has a socket beside this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +23,44 @@ pub enum Others {
     Unknown,
 }
 
+/// A fork before which the process that forked was the only one to have some socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The process.
+    pub pid: i32,
+    /// When, in the kernel's ticks (hundredths of a second) since the host booted: those in which `/proc` says when a process began.
+    pub ticks: u64,
+}
+
+impl Fork {
+    /// For a fork of this process that is about to happen.
+    pub fn imminent() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let (seconds, part) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
+        Self {
+            pid: getpid().as_raw_pid(),
+            ticks: seconds * TICKS_PER_SECOND + part / (1_000_000_000 / TICKS_PER_SECOND),
+        }
+    }
+
+    /// Whether the process may have what its forker had alone before.
+    fn may_have_reached(self, pid: i32, process: BorrowedFd<'_>) -> bool {
+        pid == self.pid || birth_at(process).is_none_or(|birth| birth.ticks >= self.ticks)
+    }
+}
+
 /// Looks for other processes that have the socket `fd`. It takes microseconds per process of the host; what a descriptor under way in
 /// a message holds is not seen.
 ///
 /// A process that we may not look at counts only if it is an ancestor of this one or of its session: nobody else came to be with a copy
-/// of this process's descriptors.
-pub fn others(fd: BorrowedFd<'_>) -> Others {
+/// of this process's descriptors. Where `since` is the fork before which one process had the socket alone, it counts only if it is that process
+/// or began later: a server's ancestors, who may be of another user, have nothing of what the server accepted.
+pub fn others(fd: BorrowedFd<'_>, since: Option<Fork>) -> Others {
     let Ok(found) = fstat(fd) else {
         return Others::None;
     };
     let socket = Socket::of(found.st_ino);
-    match look(&socket) {
+    match look(&socket, since) {
         Ok(others) => others,
         // Too few descriptors to look, or no /proc.
         Err(_) => Others::Unknown,
@@ -54,7 +83,7 @@ pub fn is_other(fd: BorrowedFd<'_>, thread: u32) -> Option<bool> {
     has(fds.as_fd(), &socket).ok()
 }
 
-fn look(socket: &Socket) -> Result<Others, Errno> {
+fn look(socket: &Socket, since: Option<Fork>) -> Result<Others, Errno> {
     let me = getpid().as_raw_pid();
     let family = Family::of_this_process();
     let proc = directory(CWD, c"/proc")?;
@@ -78,7 +107,10 @@ fn look(socket: &Socket) -> Result<Others, Errno> {
             // It has ended.
             Err(Errno::SRCH | Errno::NOENT) => {}
             Err(Errno::MFILE | Errno::NFILE) => return Err(Errno::MFILE),
-            Err(_) => unseen |= family.may_include(pid, process.as_fd()),
+            Err(_) => {
+                unseen |= family.may_include(pid, process.as_fd())
+                    && since.is_none_or(|fork| fork.may_have_reached(pid, process.as_fd()));
+            }
         }
     }
     Ok(if unseen {
@@ -116,7 +148,7 @@ impl Family {
     fn of_this_process() -> Self {
         let mut family = Self {
             // 0 for a leader outside of the namespace of process numbers, which rustix's getsid does not expect.
-            session: ids(getpid().as_raw_pid()).map_or(0, |(_, session)| session),
+            session: birth(getpid().as_raw_pid()).map_or(0, |own| own.session),
             ancestors: [0; GENERATIONS],
             incomplete: false,
         };
@@ -130,8 +162,8 @@ impl Family {
                 break;
             }
             *ancestor = parent;
-            match ids(parent) {
-                Some((next, _)) => parent = next,
+            match birth(parent) {
+                Some(of_parent) => parent = of_parent.parent,
                 None => {
                     family.incomplete = true;
                     break;
@@ -146,19 +178,27 @@ impl Family {
             // The first process has what it opened for itself; who is its child by adoption has nothing of it.
             return pid != 1 || getppid().map_or(0, |parent| parent.as_raw_pid()) != 1;
         }
-        ids_at(process).is_some_and(|(_, session)| session == self.session)
+        birth_at(process).is_some_and(|birth| birth.session == self.session)
     }
 }
 
-fn ids(pid: i32) -> Option<(i32, i32)> {
+/// Where a process comes from.
+struct Birth {
+    parent: i32,
+    session: i32,
+    /// As in [`Fork`].
+    ticks: u64,
+}
+
+fn birth(pid: i32) -> Option<Birth> {
     let mut name = [0; 24];
     let len = write_number(&mut name, b"/proc/", u64::try_from(pid).ok()?);
     let path = name.get(..len)?;
-    ids_at(directory(CWD, path).ok()?.as_fd())
+    birth_at(directory(CWD, path).ok()?.as_fd())
 }
 
-/// The parent and the session of a process.
-fn ids_at(process: BorrowedFd<'_>) -> Option<(i32, i32)> {
+/// proc(5), `/proc/PID/stat`: `ppid` is field 4, `session` 6, `starttime` 22.
+fn birth_at(process: BorrowedFd<'_>) -> Option<Birth> {
     let stat = openat(
         process,
         c"stat",
@@ -176,9 +216,11 @@ fn ids_at(process: BorrowedFd<'_>) -> Option<(i32, i32)> {
         .split(|byte| *byte == b' ')
         .filter(|field| !field.is_empty())
         .skip(1);
-    let parent = number(fields.next()?)?;
-    let session = number(fields.nth(1)?)?;
-    Some((parent, session))
+    Some(Birth {
+        parent: number(fields.next()?)?,
+        session: number(fields.nth(1)?)?,
+        ticks: number(fields.nth(15)?)?,
+    })
 }
 
 /// As `/proc/PID/fd` names a socket.
@@ -225,7 +267,7 @@ fn write_number(into: &mut [u8], before: &[u8], number: u64) -> usize {
         .count()
 }
 
-fn number(digits: &[u8]) -> Option<i32> {
+fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
@@ -236,6 +278,9 @@ fn directory(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
 }
+
+/// The kernel's `USER_HZ`, the same on all its processors but Alpha and IA-64.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// More ancestors than anybody has.
 const GENERATIONS: usize = 64;
@@ -250,17 +295,47 @@ mod tests {
     #[test]
     fn a_child_that_inherits_a_socket_has_it_until_it_ends() {
         let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-        assert_ne!(others(socket.as_fd()), Others::Some);
+        assert_ne!(others(socket.as_fd(), None), Others::Some);
         let as_input = socket.try_clone().expect("dup");
         let mut child = Command::new("sleep")
             .arg("1000")
             .stdin(Stdio::from(std::os::fd::OwnedFd::from(as_input)))
             .spawn()
             .expect("sleep(1)");
-        assert_eq!(others(socket.as_fd()), Others::Some);
+        assert_eq!(others(socket.as_fd(), None), Others::Some);
         child.kill().expect("it runs");
         child.wait().expect("it is ours");
-        assert_ne!(others(socket.as_fd()), Others::Some);
+        assert_ne!(others(socket.as_fd(), None), Others::Some);
+    }
+
+    /// What a process that we may not look at is counted by.
+    #[test]
+    fn who_began_before_the_fork_has_nothing_of_it() {
+        let fork = Fork::imminent();
+        let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep(1)");
+        let process = |pid: u32| {
+            let path = format!("/proc/{pid}");
+            directory(CWD, path.as_str()).expect("it runs")
+        };
+        let reached = |pid: u32| {
+            let number = i32::try_from(pid).expect("a process's number");
+            fork.may_have_reached(number, process(pid).as_fd())
+        };
+        assert!(reached(std::process::id()), "the one that forked");
+        assert!(reached(child.id()), "a younger one");
+        let later = Fork {
+            pid: 0,
+            ticks: fork.ticks + 100 * TICKS_PER_SECOND,
+        };
+        let number = i32::try_from(child.id()).expect("a process's number");
+        assert!(
+            !later.may_have_reached(number, process(child.id()).as_fd()),
+            "an older one"
+        );
+        let own = birth(i32::try_from(std::process::id()).expect("a number")).expect("/proc");
+        assert!(own.ticks <= fork.ticks && fork.ticks <= Fork::imminent().ticks);
+        child.kill().expect("it runs");
+        child.wait().expect("it is ours");
     }
 
     #[test]

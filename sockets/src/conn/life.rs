@@ -26,6 +26,8 @@ impl Conn {
             reason: AtomicU32::new(0),
             origin: AtomicU32::new(0),
             forked: AtomicBool::new(false),
+            fork_pid: AtomicU32::new(0),
+            fork_ticks: AtomicU64::new(0),
             at_fork: AtomicU32::new(0),
             lent: AtomicBool::new(false),
             cookie: AtomicU64::new(0),
@@ -73,6 +75,7 @@ impl Conn {
         self.opener.store(opener, Ordering::Relaxed);
         self.origin.store(origin as u32, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
+        self.fork_ticks.store(0, Ordering::Relaxed);
         self.lent.store(false, Ordering::Relaxed);
         self.nonblocking
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
