@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use error::Error;
 
 mod bench;
+mod check;
 mod demo;
 mod error;
 mod machine;
@@ -33,6 +34,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Options),
+    Check(check::Options),
     Stat(stat::Options),
     Demo(demo::Options),
     /// Measure, side by side
@@ -64,6 +66,7 @@ enum Vi {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(options) => run::main(&options).map_err(Error::from),
+        Command::Check(options) => return ended(check::main(&options)),
         Command::Stat(options) => stat::main(&options),
         Command::Demo(options) => demo::main(&options),
         Command::Bench(bench) => bench::main(&bench),
@@ -76,8 +79,12 @@ fn main() -> ExitCode {
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),
     };
+    ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(result: error::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("sovia: {error}");
             error.exit_code()

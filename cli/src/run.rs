@@ -65,19 +65,19 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     };
     let library = Library::find()?;
     let program = Program::find(name)?;
-    if !options.quiet
-        && let Some(obstacle) = program.obstacle()
-    {
+    let obstacle = program.obstacle();
+    if let (false, Some(obstacle)) = (options.quiet, &obstacle) {
         eprintln!(
             "sovia: {} will run, but not over Virtual Interfaces: {obstacle}",
             name.display()
         );
     }
-    let source = Command::new(program.path())
-        .arg0(name)
-        .args(arguments)
-        .env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()))
-        .exec();
+    let mut command = Command::new(program.path());
+    command.arg0(name).args(arguments);
+    if !obstacle.is_some_and(|obstacle| obstacle.refuses_to_start()) {
+        command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
+    }
+    let source = command.exec();
     Err(Error::Exec {
         program: name.clone(),
         source,

@@ -48,6 +48,10 @@ impl Library {
         }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     /// The value of `LD_PRELOAD` that loads this one before what it held. Once is enough.
     pub(crate) fn before(&self, others: Option<&OsStr>) -> OsString {
         let mut list = self.0.clone().into_os_string();

@@ -40,6 +40,8 @@ pub(crate) enum Obstacle {
     Foreign,
     /// Its calls go to the kernel without a C library between: the Go runtime's do.
     Go,
+    /// It is for this processor's 32-bit mode.
+    Narrow,
     /// Its C library is not GNU's; this is the dynamic linker it asks for.
     OtherLibrary(PathBuf),
     /// It runs with the rights of another user or group.
@@ -50,12 +52,23 @@ pub(crate) enum Obstacle {
     Interpreter(PathBuf, Box<Self>),
 }
 
+impl Obstacle {
+    /// Whether it would not even start: musl's dynamic linker gives up where it cannot load what is preloaded.
+    pub(crate) fn refuses_to_start(&self) -> bool {
+        match self {
+            Self::Interpreter(_, obstacle) => obstacle.refuses_to_start(),
+            obstacle => matches!(obstacle, Self::OtherLibrary(_)),
+        }
+    }
+}
+
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capabilities => f.write_str("its file has capabilities, so nothing is preloaded"),
             Self::Foreign => f.write_str("it is for another processor than libsovia.so"),
             Self::Go => f.write_str("it is a Go program, which calls the kernel directly"),
+            Self::Narrow => f.write_str("it has 32 bits, and libsovia.so 64"),
             Self::OtherLibrary(linker) => write!(
                 f,
                 "its C library is not GNU's (its dynamic linker is {})",
@@ -96,6 +109,11 @@ impl Program {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// What runs it, if it is a script.
+    pub(crate) fn interpreter(&self) -> Option<PathBuf> {
+        shebang(&self.0).ok()?
     }
 
     /// What keeps it from being accelerated. A file that cannot be read or understood has no obstacle that we know of.
@@ -178,9 +196,19 @@ fn inside(file: File) -> io::Result<Option<Obstacle>> {
     let cache = ReadCache::new(file);
     Ok(match FileKind::parse(&cache) {
         Ok(FileKind::Elf64) => elf64(&cache).unwrap_or(None),
-        Ok(FileKind::Elf32) => Some(Obstacle::Foreign),
+        Ok(FileKind::Elf32) => Some(elf32(&cache).unwrap_or(Obstacle::Foreign)),
         // The shell runs what the kernel does not know.
         _ => None,
+    })
+}
+
+fn elf32(data: &ReadCache<File>) -> object::Result<Obstacle> {
+    let header = elf::FileHeader32::<Endianness>::parse(data)?;
+    let machine = header.e_machine(header.endian()?);
+    Ok(if machine == MACHINE_32 {
+        Obstacle::Narrow
+    } else {
+        Obstacle::Foreign
     })
 }
 
@@ -206,7 +234,10 @@ fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
         return Ok(Some(Obstacle::OtherLibrary(linker)));
     }
     let sections = header.sections(endian, data)?;
-    let go = sections.section_by_name(endian, b".go.buildinfo").is_some();
+    let go = sections.section_by_name(endian, b".go.buildinfo").is_some()
+        || sections
+            .section_by_name(endian, b".note.go.buildid")
+            .is_some();
     Ok(go.then_some(Obstacle::Go))
 }
 
@@ -218,6 +249,10 @@ const SETGID: u32 = 0o2000;
 /// Of this program, and so of the library that was built with it.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: elf::Machine = elf::EM_X86_64;
+#[cfg(target_arch = "x86_64")]
+const MACHINE_32: elf::Machine = elf::EM_386;
+#[cfg(target_arch = "aarch64")]
+const MACHINE_32: elf::Machine = elf::EM_ARM;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: elf::Machine = elf::EM_AARCH64;
 

@@ -3,6 +3,8 @@
 use std::process::{Command, Output};
 
 mod bench;
+mod check;
+mod folder;
 mod netpipe;
 mod rping;
 mod run;

@@ -1,8 +1,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use crate::folder::Folder;
 use crate::{command, sovia, text};
 
 /// `sovia run` with a script for /bin/sh.
@@ -112,21 +112,4 @@ fn a_program_that_cannot_be_accelerated_runs_with_a_warning() {
     };
     assert!(warned(""));
     assert!(!warned("--quiet"));
-}
-
-/// Gone after the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("sovia-run-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).expect("it is ours");
-    }
 }

@@ -1,0 +1,234 @@
+//! `sovia check`: says of a program, before it is run, what will be accelerated, what not, and why.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use sockets::reason::Reason;
+
+use crate::error::{Context, Result};
+use crate::run::program::{Error, Obstacle, Program};
+use finding::{Finding, Verdict};
+use image::Image;
+use libraries::Loaded;
+
+mod finding;
+mod image;
+mod libraries;
+mod raw;
+mod report;
+mod surroundings;
+
+/// Say what would become of a program's connections under sovia, without running it
+///
+/// Looks at the program's file, the libraries that are loaded with it, and the caller's limits. Libraries that a program loads while it
+/// runs (plugins, extension modules), and programs that it starts, are not seen.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// The program, and its arguments: `env`, `nohup` and the like are followed to the program that they start
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+const HELP: &str = "\
+Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run
+(127 if there is no such program, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
+
+Examples:
+  sovia check redis-server
+  sovia check env PORT=80 ./server
+  sovia check --json nginx | jq -r '.findings[].text'";
+
+/// `sovia check`.
+pub(crate) fn main(options: &Options) -> Result<ExitCode> {
+    let name = followed(&options.command);
+    let shown = name.display().to_string();
+    let (findings, absent) = match Program::find(name) {
+        Ok(program) => (examine(&program), false),
+        Err(error) => (vec![unfound(&error)], error.is_absent()),
+    };
+    let text = if options.json {
+        report::json(&shown, &findings)
+            .map_err(io::Error::from)
+            .context("JSON")?
+    } else {
+        report::table(&shown, &findings)
+    };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("standard output")?;
+    Ok(ExitCode::from(match report::verdict(&findings) {
+        Verdict::Accelerated => 0,
+        Verdict::Partly => 3,
+        Verdict::Tcp => 4,
+        Verdict::CannotRun if absent => 127,
+        Verdict::CannotRun => 126,
+    }))
+}
+
+/// The program that programs which only start another one will start.
+fn followed(command: &[OsString]) -> &OsString {
+    let mut rest = command;
+    while let [first, more @ ..] = rest
+        && Path::new(first)
+            .file_name()
+            .is_some_and(|name| STARTERS.iter().any(|starter| name == *starter))
+        && let Some(next) = more.iter().position(|word| {
+            let word = word.as_encoded_bytes();
+            !word.starts_with(b"-") && !word.contains(&b'=')
+        })
+    {
+        rest = more.get(next..).unwrap_or_default();
+    }
+    match rest {
+        [program, ..] => program,
+        // Clap asks for one.
+        [] => &EMPTY,
+    }
+}
+
+fn unfound(error: &Error) -> Finding {
+    let key = if error.is_absent() {
+        "absent"
+    } else {
+        "forbidden"
+    };
+    Finding::new(Verdict::CannotRun, key, error.to_string())
+}
+
+fn examine(program: &Program) -> Vec<Finding> {
+    let mut found = Vec::new();
+    surroundings::look(&mut found);
+    let file = program
+        .interpreter()
+        .unwrap_or_else(|| program.path().into());
+    if file != program.path() {
+        found.push(Finding::note(
+            "script",
+            format!(
+                "it is a script: what is said here is of its interpreter, {}; the programs that it starts are to be checked by themselves",
+                file.display()
+            ),
+        ));
+    }
+    match program.obstacle() {
+        Some(obstacle) => found.push(hindered(&obstacle)),
+        None => match Image::read(&file) {
+            Ok(image) => loaded(&Loaded::with(image), &mut found),
+            Err(error) => found.push(Finding::new(
+                Verdict::Partly,
+                "unreadable",
+                format!("{}: {error}: nothing can be said of it", file.display()),
+            )),
+        },
+    }
+    found
+}
+
+fn hindered(obstacle: &Obstacle) -> Finding {
+    let (verdict, key) = match obstacle {
+        Obstacle::Capabilities => (Verdict::Tcp, "capabilities"),
+        Obstacle::Foreign => (Verdict::CannotRun, "other-processor"),
+        Obstacle::Go => (Verdict::Tcp, "go"),
+        Obstacle::Narrow => (Verdict::Tcp, "32-bit"),
+        Obstacle::OtherLibrary(_) => (Verdict::Tcp, "other-libc"),
+        Obstacle::Setuid => (Verdict::Tcp, "setuid"),
+        Obstacle::Static => (Verdict::Tcp, "static"),
+        Obstacle::Interpreter(_, inner) => {
+            let inner = hindered(inner);
+            (inner.verdict, inner.key)
+        }
+    };
+    let finding = Finding::new(verdict, key, obstacle.to_string());
+    match verdict {
+        Verdict::CannotRun => finding,
+        // Its peers say so; it is in nobody's list itself.
+        _ => finding.because(Reason::NobodyCame),
+    }
+}
+
+fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
+    for name in &loaded.missing {
+        found.push(Finding::new(
+            Verdict::CannotRun,
+            "library-missing",
+            format!("{name} is not found"),
+        ));
+    }
+    let images = || loaded.images.iter().filter(|image| !image.is_c_library());
+    if !images().any(|image| image.imports_any(&surroundings::SOCKET_CALLS)) {
+        found.push(Finding::note(
+            "no-sockets",
+            "neither it nor its libraries call for sockets; what it loads while it runs may",
+        ));
+    }
+    for image in images() {
+        let name = image.path.file_name().unwrap_or(image.path.as_os_str());
+        let name = name.display();
+        if image.uses_uring {
+            found.push(
+                Finding::new(
+                    Verdict::Partly,
+                    "io-uring",
+                    format!("{name} can use io_uring: from then on all connections of the process are on TCP"),
+                )
+                .because(Reason::IoUring),
+            );
+        }
+        if image.filters {
+            found.push(
+                Finding::new(
+                    Verdict::Partly,
+                    "seccomp",
+                    format!("{name} can forbid itself system calls: an upgrade needs memfd_create, sendmsg with descriptors, and /proc or sock_diag"),
+                )
+                .because(Reason::Refused),
+            );
+        }
+        let calls = image.raw.on_descriptors();
+        if !calls.is_empty() {
+            found.push(
+                Finding::new(
+                    Verdict::Partly,
+                    "raw-calls",
+                    format!("{name} seems to make system calls of its own, past the C library: {calls}; connections that only they read stay on TCP"),
+                )
+                .because(Reason::RawCalls),
+            );
+        } else if image.raw.unknown > 0 {
+            found.push(Finding::note(
+                "raw-calls",
+                format!("{name} makes system calls of its own; which ones does not stand beside the instruction"),
+            ));
+        }
+    }
+}
+
+/// Programs that become the one that they name.
+const STARTERS: [&str; 3] = ["env", "nohup", "setsid"];
+
+static EMPTY: OsString = OsString::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starters_are_followed() {
+        for (line, program) in [
+            ("redis-server --port 1", "redis-server"),
+            ("env A=1 B=2 server x", "server"),
+            ("/usr/bin/env -i nohup setsid -w server", "server"),
+            ("env", "env"),
+            ("env A=1", "env"),
+        ] {
+            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(followed(&words), program, "{line}");
+        }
+    }
+}

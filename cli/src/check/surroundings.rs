@@ -1,0 +1,194 @@
+//! What of this host and of the caller's limits keeps connections on TCP, whatever the program.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::process::{Resource, getrlimit};
+use sockets::reason::Reason;
+
+use super::finding::{Finding, Verdict};
+use super::image::Image;
+use crate::run::library::Library;
+
+/// Everything that is to be said of the surroundings.
+pub(super) fn look(found: &mut Vec<Finding>) {
+    library(found);
+    kernel(found);
+    limits(found);
+    proc(found);
+    others_preloaded(found);
+}
+
+fn library(found: &mut Vec<Finding>) {
+    let library = match Library::find() {
+        Ok(library) => library,
+        Err(error) => {
+            found.push(Finding::new(
+                Verdict::CannotRun,
+                "no-library",
+                error.to_string(),
+            ));
+            return;
+        }
+    };
+    let forbids = |vfs: rustix::fs::StatVfs| vfs.f_flag.contains(StatVfsMountFlags::NOEXEC);
+    if statvfs(library.path()).is_ok_and(forbids) {
+        found.push(
+            Finding::new(
+                Verdict::Tcp,
+                "noexec",
+                format!(
+                    "{} is on a file system mounted noexec, so nobody can load it",
+                    library.path().display()
+                ),
+            )
+            .because(Reason::NobodyCame),
+        );
+    }
+}
+
+/// `SO_NETNS_COOKIE` tells that both ends are in one network namespace.
+fn kernel(found: &mut Vec<Finding>) {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    if version(&release).is_some_and(|version| version < KERNEL_MIN) {
+        found.push(
+            Finding::new(
+                Verdict::Tcp,
+                "kernel",
+                format!("Linux {release} is older than 5.14"),
+            )
+            .because(Reason::NoProof),
+        );
+    }
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+fn limits(found: &mut Vec<Finding>) {
+    let of = |resource| getrlimit(resource).current;
+    let stream = sys::stream::LEN as u64;
+    let connections = of(Resource::Nofile).map(|descriptors| descriptors / 2);
+    if connections.is_some_and(|connections| connections < FEW) {
+        found.push(
+            Finding::new(
+                Verdict::Partly,
+                "descriptors",
+                "less than 64 descriptors (ulimit -n): a connection in shared memory needs one more, in the upper half",
+            )
+            .because(Reason::Descriptors),
+        );
+    }
+    if of(Resource::Fsize).is_some_and(|bytes| bytes < stream) {
+        found.push(
+            Finding::new(
+                Verdict::Tcp,
+                "file-size",
+                "files may not be as large as the memory of a connection, 1 MiB (ulimit -f)",
+            )
+            .because(Reason::Memory),
+        );
+    }
+    let room = of(Resource::As).map(|bytes| bytes / stream);
+    if room.is_some_and(|connections| connections < FEW) {
+        found.push(
+            Finding::new(
+                Verdict::Partly,
+                "address-space",
+                "no room to map many connections, 1 MiB each (ulimit -v)",
+            )
+            .because(Reason::Memory),
+        );
+    }
+    let most = connections.map_or_else(
+        || "any number of".to_owned(),
+        |n| format!("up to {}", n.min(CONNECTIONS_MAX)),
+    );
+    found.push(Finding::note(
+        "limits",
+        format!(
+            "{most} connections at a time in shared memory (ulimit -n); ulimit -l and the size of /dev/shm do not matter: nothing is locked, and memory files are not in /dev/shm"
+        ),
+    ));
+}
+
+fn proc(found: &mut Vec<Finding>) {
+    if fs::read_link("/proc/self/exe").is_err() {
+        found.push(
+            Finding::new(Verdict::Tcp, "no-proc", "/proc is not mounted").because(Reason::NoProof),
+        );
+    }
+}
+
+/// Others in front of the C library's socket calls.
+fn others_preloaded(found: &mut Vec<Finding>) {
+    let list = env::var_os(crate::run::PRELOAD).unwrap_or_default();
+    let file = fs::read("/etc/ld.so.preload").unwrap_or_default();
+    for (from, list) in [
+        ("LD_PRELOAD", list.as_bytes()),
+        ("/etc/ld.so.preload", &file),
+    ] {
+        let names = list
+            .split(|byte| matches!(byte, b':' | b' ' | b'\n' | b'\t'))
+            .filter(|name| !name.is_empty());
+        for path in names.map(|name| PathBuf::from(OsStr::from_bytes(name))) {
+            if let Some(calls) = takes(&path) {
+                found.push(Finding::new(
+                    Verdict::Partly,
+                    "other-preload",
+                    format!(
+                        "{} of {from} stands in front of {calls} too: what it does with them behind sovia is its own affair, and sovia's stat may miss it",
+                        path.display()
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+/// The socket calls that a library takes, if it is not ours and takes any.
+fn takes(path: &Path) -> Option<String> {
+    let image = Image::read(path).ok()?;
+    if image.is_c_library() {
+        return None;
+    }
+    let calls: Vec<_> = SOCKET_CALLS
+        .into_iter()
+        .filter(|name| image.exports.contains(*name))
+        .collect();
+    (!calls.is_empty()).then(|| calls.join(", "))
+}
+
+/// Without one of these nothing reaches a socket.
+pub(super) const SOCKET_CALLS: [&str; 6] = [
+    "accept",
+    "accept4",
+    "connect",
+    "epoll_wait",
+    "recv",
+    "socket",
+];
+
+const KERNEL_MIN: (u32, u32) = (5, 14);
+const FEW: u64 = 32;
+const CONNECTIONS_MAX: u64 = sys::ledger::RECORDS as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        assert_eq!(version("6.18.0-rc1+deb"), Some((6, 18)));
+        assert_eq!(version("5.9-generic"), Some((5, 9)));
+        assert!(version("5.9").is_some_and(|version| version < KERNEL_MIN));
+        assert_eq!(version("next"), None);
+    }
+}

@@ -1,0 +1,202 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::folder::{Folder, compile};
+use crate::{command, text};
+
+/// The exit status of `sovia check --json`, and what it says.
+fn check(program: &Path) -> (Option<i32>, String) {
+    let output = command("check --json")
+        .arg(program)
+        .output()
+        .expect("the program starts");
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+    (output.status.code(), text(&output.stdout).to_owned())
+}
+
+#[track_caller]
+fn expect(program: &Path, status: i32, said: &[&str]) {
+    let (code, text) = check(program);
+    assert_eq!(code, Some(status), "{text}");
+    for word in said {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn an_ordinary_program_is_accelerated() {
+    let folder = Folder::new("ordinary");
+    let program = folder.program("ordinary", SOCKETS, &[]);
+    expect(&program, 0, &["\"verdict\": \"accelerated\"", "ulimit -n"]);
+    let (_, text) = check(&program);
+    assert!(!text.contains("no-sockets"), "{text}");
+    let idle = folder.program("idle", "int main(void) { return 0; }", &[]);
+    expect(&idle, 0, &["no-sockets"]);
+}
+
+#[test]
+fn what_takes_no_library_stays_on_tcp() {
+    let folder = Folder::new("none");
+    let program = folder.program("static", SOCKETS, &["-static"]);
+    expect(
+        &program,
+        4,
+        &["\"static\"", "peer-without-sovia", "\"number\": 6"],
+    );
+    let go = format!("{SOCKETS}\n{GO}");
+    expect(
+        &folder.program("go", &go, &[]),
+        4,
+        &["\"go\"", "Go program"],
+    );
+    let script = folder.file("script", format!("#!{}\n", program.display()));
+    expect(
+        &script,
+        4,
+        &["\"script\"", "\"static\"", "its interpreter is"],
+    );
+}
+
+#[test]
+fn a_setuid_copy_stays_on_tcp() {
+    let folder = Folder::new("setuid");
+    let program = folder.program("setuid", SOCKETS, &[]);
+    if std::os::unix::fs::chown(&program, Some(65534), None).is_err() {
+        println!("not tested here: only root can make another user's program");
+        return;
+    }
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("chmod");
+    expect(&program, 4, &["\"setuid\""]);
+}
+
+#[test]
+fn a_musl_program_stays_on_tcp_and_runs() {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        println!("not tested here: there is no musl-gcc");
+        return;
+    }
+    let folder = Folder::new("musl");
+    let program = folder.0.join("musl");
+    compile("musl-gcc", &program, "int main(void) { return 7; }", &[]);
+    expect(&program, 4, &["\"other-libc\"", "ld-musl"]);
+    // Its linker gives up a program for which it cannot load what is preloaded.
+    let output = command("run").arg(&program).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("not over Virtual Interfaces"));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_past_the_c_library_are_hinted_at() {
+    let folder = Folder::new("raw");
+    let raw = format!("{SOCKETS}\n{RAW}");
+    expect(
+        &folder.program("raw", &raw, &[]),
+        3,
+        &[
+            "\"raw-calls\"",
+            "sendto",
+            "\"number\": 27",
+            "io-uring",
+            "\"number\": 24",
+        ],
+    );
+    let library = folder.0.join("libraw.so");
+    compile("gcc", &library, RAW, &["-shared", "-fPIC"]);
+    let user = folder.program(
+        "user",
+        "void calls(void); int main(void) { calls(); }",
+        &[
+            "-L.",
+            library.to_str().expect("UTF-8"),
+            "-Wl,-rpath,$ORIGIN",
+        ],
+    );
+    expect(&user, 3, &["libraw.so seems to make"]);
+    fs::remove_file(&library).expect("it is there");
+    expect(&user, 126, &["library-missing"]);
+}
+
+#[test]
+fn a_filter_of_its_own_is_hinted_at() {
+    let folder = Folder::new("filter");
+    let program = folder.program("filter", FILTER, &[]);
+    expect(&program, 3, &["\"seccomp\"", "\"number\": 63"]);
+}
+
+#[test]
+fn limits_are_told() {
+    let folder = Folder::new("limits");
+    let program = folder.program("ordinary", SOCKETS, &[]);
+    for (limit, status, key) in [
+        ("-n 40", 3, "\"descriptors\""),
+        ("-f 100", 4, "\"file-size\""),
+        ("-l 0", 0, "do not matter"),
+    ] {
+        let output = Command::new("sh")
+            .arg("-c")
+            .arg(format!("ulimit {limit} && exec \"$0\" check --json \"$1\""))
+            .arg(env!("CARGO_BIN_EXE_sovia"))
+            .arg(&program)
+            .output()
+            .expect("a shell");
+        assert_eq!(output.status.code(), Some(status), "{limit}");
+        assert!(text(&output.stdout).contains(key), "{limit}");
+    }
+}
+
+#[test]
+fn who_else_is_preloaded_is_told() {
+    let folder = Folder::new("preloaded");
+    let program = folder.program("ordinary", SOCKETS, &[]);
+    let other = folder.0.join("libother.so");
+    let source = "int connect(int fd, void *to, int len) { return fd + len + (to == 0); }";
+    compile("gcc", &other, source, &["-shared", "-fPIC", "-fno-builtin"]);
+    let output = command("check")
+        .arg(&program)
+        .env("LD_PRELOAD", &other)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stdout).contains("other-preload"));
+}
+
+#[test]
+fn what_cannot_be_run_has_the_status_of_a_shell() {
+    expect(Path::new("/no/such"), 127, &["cannot run", "\"absent\""]);
+    expect(Path::new("/etc/passwd"), 126, &["\"forbidden\""]);
+    let folder = Folder::new("foreign");
+    let mut sparc = vec![0; 120];
+    sparc[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    sparc[18] = 43;
+    expect(&folder.file("sparc", &sparc), 126, &["\"other-processor\""]);
+    sparc[4] = 1;
+    sparc[18] = 3;
+    #[cfg(target_arch = "x86_64")]
+    expect(&folder.file("narrow", &sparc), 4, &["\"32-bit\""]);
+}
+
+const SOCKETS: &str = "
+#include <sys/socket.h>
+int main(void) { return socket(AF_INET, SOCK_STREAM, 0) < 0; }
+";
+
+/// What the Go linker leaves in a program.
+const GO: &str = r#"__asm__(".section .note.go.buildid,\"a\",@note\n .long 4, 4, 4\n .asciz \"Go\"\n .long 0\n .text\n");"#;
+
+#[cfg(target_arch = "x86_64")]
+const RAW: &str = r#"
+void calls(void) {
+    long result;
+    __asm__ volatile("movl $44, %%eax; syscall" : "=a"(result) : : "rcx", "r11", "memory");
+    __asm__ volatile("movl $425, %%eax; syscall" : "=a"(result) : : "rcx", "r11", "memory");
+}
+"#;
+
+const FILTER: &str = "
+#include <sys/prctl.h>
+#include <sys/socket.h>
+int main(void) { return socket(AF_INET, SOCK_STREAM, 0) + prctl(PR_SET_SECCOMP, 2, 0, 0, 0); }
+";
