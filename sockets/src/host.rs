@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use sys::errno::Errno;
 use via::window::Windows;
@@ -20,6 +21,12 @@ pub trait Host: Sync {
     /// # Errors
     /// `EINTR`.
     fn poll(&self, fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> Result<i16, Errno>;
+
+    /// `poll` for nothing but the connection's end.
+    ///
+    /// # Errors
+    /// `EINTR`.
+    fn nap(&self, fd: BorrowedFd<'_>, time: Duration) -> Result<(), Errno>;
 
     /// Whether calls that a signal interrupts are restarted, as far as that can be told: by all handlers that there are.
     fn restarts(&self) -> bool;

@@ -15,6 +15,7 @@ use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::host::host;
+use crate::ready::Naps;
 
 mod duty;
 mod plain;
@@ -282,6 +283,7 @@ fn send_mapped(
     let patient = !(dont_wait || conn.is_nonblocking());
     let mut sent = 0;
     let mut patience = None;
+    let mut naps = Naps::default();
     let mut spin = conn.memory.begin();
     loop {
         let Some(turn) = conn.turn(fd, SEND) else {
@@ -295,6 +297,7 @@ fn send_mapped(
         match turn.send(&tcp, &pieces, turn.nested(), quiet) {
             Ok(n) => {
                 sent += n;
+                naps = Naps::default();
                 if conn.is_time_to_look(&turn) {
                     drop(turn);
                     look_at_peer(conn, fd);
@@ -341,7 +344,7 @@ fn send_mapped(
         }
         conn.count_sleep();
         let slept = if on_ring {
-            wait_for_room(conn, fd)
+            wait_for_room(conn, fd, &mut naps)
         } else {
             wait_for_kernel(fd)
         };

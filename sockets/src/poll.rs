@@ -11,7 +11,7 @@ use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
-use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, NVAL, RDHUP, READ, Rest};
+use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, NVAL, Naps, RDHUP, READ, Rest};
 use crate::table;
 
 pub mod select;
@@ -115,6 +115,7 @@ fn mixed(
     let mut spin: Spin<'_> = found.spinner().begin();
     let patient = timeout != Some(Duration::ZERO);
     let mut looks = 0u32;
+    let mut naps = Naps::default();
     loop {
         let shown = show(fds, scratch);
         // What the kernel knows belongs to the answer, as far as somebody asks for it.
@@ -142,7 +143,12 @@ fn mixed(
             continue;
         };
         let left = end.left();
-        let slept = kernel.poll(scratch, if nap { ready::nap_within(left) } else { left });
+        let limit = if nap {
+            Some(naps.next_within(left))
+        } else {
+            left
+        };
+        let slept = kernel.poll(scratch, limit);
         ready::poller_is_up();
         get_up(fds);
         let woken = slept?;

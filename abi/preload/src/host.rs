@@ -1,12 +1,14 @@
 //! What `sockets` asks of the program that it is in, and the start of everything.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use sockets::host::Host;
 use sys::errno::Errno;
 use via::window::Windows;
 
 use crate::outcome::{checked, keeping_errno};
+use crate::poll::timespec_of;
 use crate::real;
 
 /// The program.
@@ -30,6 +32,18 @@ impl Host for Program {
         // SAFETY: one entry.
         let ready = unsafe { real::poll(&raw mut entry, 1, timeout_ms) };
         checked(ready as isize).map(|_| entry.revents)
+    }
+
+    fn nap(&self, fd: BorrowedFd<'_>, time: Duration) -> Result<(), Errno> {
+        let mut entry = libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events: 0,
+            revents: 0,
+        };
+        let time = timespec_of(time);
+        // SAFETY: one entry, a time, and the signal mask as it is.
+        let ready = unsafe { real::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) };
+        checked(ready as isize).map(drop)
     }
 
     fn restarts(&self) -> bool {

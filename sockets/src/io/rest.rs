@@ -1,6 +1,7 @@
 //! Sleeping in a call that sends or receives.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use sys::errno::Errno;
 use sys::sync::{AtomicU32, Ordering};
@@ -11,11 +12,12 @@ use crate::conn::Conn;
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
 use crate::host::host;
+use crate::ready::{NAP, Naps};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
 /// to be told from data, or somebody else sleeps there, naps instead.
 #[cold]
-pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) -> Result<(), Errno> {
     let tcp = conn.tcp(fd);
     let timeout_ms = sys::socket::send_timeout_ms(fd);
     conn.room_sleepers.fetch_add(1, Ordering::SeqCst);
@@ -30,7 +32,7 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Errno
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
-            return nap(fd);
+            return nap_for(fd, naps.next_within(None));
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
@@ -79,7 +81,11 @@ pub(super) fn wait_for_kernel(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 
 /// A millisecond, or until the connection is reset.
 pub(super) fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    match host().map(|host| host.poll(fd, 0, 1)) {
+    nap_for(fd, NAP)
+}
+
+fn nap_for(fd: BorrowedFd<'_>, time: Duration) -> Result<(), Errno> {
+    match host().map(|host| host.nap(fd, time)) {
         Some(Err(errno)) => goes_on(errno, -1),
         _ => Ok(()),
     }
