@@ -4,14 +4,15 @@ use std::ffi::{c_int, c_uint};
 use std::io::{IoSlice, IoSliceMut};
 
 use libc::{loff_t, off_t, size_t, ssize_t};
-use sockets::conn::Conn;
+use sockets::conn::{Conn, Path};
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
+use crate::send::raise_pipe;
 use crate::{extended, real};
 
-/// Linux. To a connection with rings; from anything else the kernel does it.
+/// Linux. To a connection with rings by hand, else by the kernel; and from one to the other within a call, for it may be of gigabytes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendfile(
     out: c_int,
@@ -19,29 +20,28 @@ pub unsafe extern "C" fn sendfile(
     offset: *mut off_t,
     count: size_t,
 ) -> ssize_t {
-    by_hand(out, |conn| {
-        // SAFETY: the program's pointer, or null; here and below.
-        let given = unsafe { offset.as_mut() };
-        let from = match &given {
-            Some(offset) => **offset,
-            // SAFETY: asks where the file is.
-            None => match checked(unsafe { libc::lseek(input, 0, libc::SEEK_CUR) } as ssize_t) {
-                Err(Errno::SPIPE) => return Err(Errno::INVAL),
-                at => at? as off_t,
-            },
+    let mut sent = 0;
+    loop {
+        let most = if may_get_rings(out) {
+            (count - sent).min(PIECE)
+        } else {
+            count - sent
         };
-        let sent = send_from(conn, out, input, from, count)?;
-        match given {
-            Some(offset) => *offset = from + sent as off_t,
-            None => {
-                // SAFETY: moves the file to after what was sent.
-                unsafe { libc::lseek(input, from + sent as off_t, libc::SEEK_SET) };
-            }
+        let moved = by_hand(out, |conn| {
+            // SAFETY: the program's pointer, or null.
+            send_file(conn, out, input, unsafe { offset.as_mut() }, most)
+        })
+        // SAFETY: the program's own call, or a part of it.
+        .or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, most) }));
+        match usize::try_from(moved) {
+            Err(_) if sent == 0 => return moved,
+            Err(_) => return sent.cast_signed(),
+            Ok(n) => sent += n,
         }
-        Ok(sent)
-    })
-    // SAFETY: the program's own call.
-    .or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, count) }))
+        if sent == count || moved.cast_unsigned() < most {
+            return sent.cast_signed();
+        }
+    }
 }
 
 /// glibc, for large files; the same on 64 bits.
@@ -89,6 +89,11 @@ fn is_mapped(fd: c_int) -> bool {
     connection(fd).is_some_and(|(conn, _)| conn.is_mapped()) || extended::is(fd)
 }
 
+/// Whether it may have rings after one of the next calls.
+fn may_get_rings(fd: c_int) -> bool {
+    connection(fd).is_some_and(|(conn, _)| matches!(conn.path(), Path::Young | Path::Meeting))
+}
+
 fn is_pipe(fd: c_int) -> bool {
     keeping_errno(|| {
         // SAFETY: zeros are a valid stat.
@@ -121,6 +126,33 @@ fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
         conn.advance(borrowed, sockets::conn::Way::Out);
     }
     result
+}
+
+/// From the file's own place, which then moves, unless `offset` gives one.
+fn send_file(
+    conn: &Conn,
+    out: c_int,
+    input: c_int,
+    offset: Option<&mut off_t>,
+    count: usize,
+) -> Result<usize, Errno> {
+    let from = match &offset {
+        Some(offset) => **offset,
+        // SAFETY: asks where the file is.
+        None => match checked(unsafe { libc::lseek(input, 0, libc::SEEK_CUR) } as ssize_t) {
+            Err(Errno::SPIPE) => return Err(Errno::INVAL),
+            at => at? as off_t,
+        },
+    };
+    let sent = send_from(conn, out, input, from, count)?;
+    match offset {
+        Some(offset) => *offset = from + sent as off_t,
+        None => {
+            // SAFETY: moves the file to after what was sent.
+            unsafe { libc::lseek(input, from + sent as off_t, libc::SEEK_SET) };
+        }
+    }
+    Ok(sent)
 }
 
 fn send_from(
@@ -235,10 +267,16 @@ fn put(conn: &Conn, out: c_int, bytes: &[u8], dont_wait: bool) -> Result<usize, 
     let Some((_, fd)) = connection(out) else {
         return Err(Errno::BADF);
     };
-    io::send(conn, fd, &[IoSlice::new(bytes)], dont_wait, |flags| {
+    let mut by_kernel = false;
+    let sent = io::send(conn, fd, &[IoSlice::new(bytes)], dont_wait, |flags| {
+        by_kernel = true;
         // SAFETY: the bytes are there.
         checked(unsafe { real::send(out, bytes.as_ptr().cast(), bytes.len(), flags) })
-    })
+    });
+    if sent == Err(Errno::PIPE) && !by_kernel {
+        raise_pipe();
+    }
+    sent
 }
 
 fn is_readable(fd: c_int) -> bool {
@@ -265,3 +303,5 @@ fn has(fd: c_int, events: i16) -> bool {
 }
 
 const CHUNK: usize = 16 << 10;
+/// What the kernel sends in one go while the ends may yet meet.
+const PIECE: usize = 256 << 10;

@@ -18,6 +18,13 @@ use crate::{cancel, extended, pass, real, via_socket};
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
 const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
 
+/// What the kernel does beside `EPIPE`.
+#[cold]
+pub(crate) fn raise_pipe() {
+    // SAFETY: signals the calling thread.
+    unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+}
+
 #[inline]
 fn send_pieces(
     fd: c_int,
@@ -55,8 +62,7 @@ fn send_pieces(
         result = Err(Errno::FAULT);
     }
     if result == Err(Errno::PIPE) && !by_kernel && flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: signals the calling thread, as the kernel does.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+        raise_pipe();
     }
     result.into()
 }
