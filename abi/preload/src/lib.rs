@@ -39,6 +39,7 @@ mod process;
 mod raw;
 mod real;
 mod receive;
+mod rules;
 mod send;
 mod stdio;
 mod via_socket;
