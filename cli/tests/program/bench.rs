@@ -28,7 +28,16 @@ fn each_client_carries_out_each_order_with_its_server() {
         ("echo-epoll-server", "echo-epoll-client {} 64"),
         ("echo-epoll-server", "echo-epoll-client {} 64 20"),
         ("echo-server", "short-client {} 64"),
+        ("echo-epoll-server", "crowd-client {} 64 20"),
         ("sink-server", "stream-client {} 65536"),
+        ("sink-epoll-server", "stream-epoll-client {} 65536"),
+        // Messages that no socket takes at once.
+        ("echo-server 8000000", "echo-client {} 8000000"),
+        ("echo-epoll-server 8000000", "echo-epoll-client {} 8000000"),
+        ("echo-server 64 --unix", "echo-client {} 64"),
+        ("echo-epoll-server --unix", "echo-epoll-client {} 64"),
+        ("sink-epoll-server --unix", "stream-epoll-client {} 65536"),
+        ("echo-server --unix", "short-client {} 64"),
     ] {
         let mut process = command(&format!("plain {server}"))
             .stdout(Stdio::piped())
