@@ -41,9 +41,9 @@ pub(crate) enum Error {
     #[error(transparent)]
     Config(#[from] crate::config::Error),
     /// One of several ways of running the same programs failed.
-    #[error("with {ends} under sovia: {source}")]
+    #[error("{way}: {source}")]
     Under {
-        ends: crate::bench::place::Ends,
+        way: crate::bench::way::Way,
         source: Box<Self>,
     },
     /// So many lines of a report are missing; it says which and why.

@@ -40,8 +40,6 @@ enum Command {
     Stat(stat::Options),
     Explain(explain::Options),
     Demo(demo::Options),
-    /// Measure, side by side
-    #[command(subcommand)]
     Bench(bench::Bench),
     /// Virtual Interfaces themselves
     #[command(subcommand)]

@@ -1,7 +1,12 @@
 //! Ordinary sockets programs to measure with, on a hidden command of this one. They know nothing of sovia, and go through the C
 //! library like any other, so that what is preloaded sees them.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::error::{Context, Result};
 
@@ -55,6 +60,13 @@ pub(crate) enum Program {
     StreamEpollClient { address: Address, size: usize },
     /// Compute for ever
     Hog,
+    /// Run a program that is asked to end when whoever started it does
+    Until {
+        /// The signal that asks it
+        signal: i32,
+        #[arg(required = true, trailing_var_arg = true)]
+        command: Vec<OsString>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -70,9 +82,14 @@ pub(crate) struct Server {
 /// `sovia plain`.
 pub(crate) fn main(program: &Program) -> Result<()> {
     // Whoever measures may be killed.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .context("prctl")?;
-    raise_limit()?;
+    let signal = match program {
+        Program::Until { signal, .. } => Signal::from_named_raw(*signal),
+        _ => Some(Signal::KILL),
+    };
+    set_parent_process_death_signal(signal).context("prctl")?;
+    if !matches!(program, Program::Until { .. }) {
+        raise_limit()?;
+    }
     match program {
         Program::EchoServer(server) => pingpong::serve(&server.listen()?, server.size),
         Program::EchoEpollServer(server) => {
@@ -112,6 +129,12 @@ pub(crate) fn main(program: &Program) -> Result<()> {
         }
         Program::Hog => loop {
             std::hint::spin_loop();
+        },
+        Program::Until { command, .. } => match command.split_first() {
+            Some((name, arguments)) => {
+                Err(Command::new(name).args(arguments).exec()).context("exec")
+            }
+            None => Ok(()),
         },
     }
 }

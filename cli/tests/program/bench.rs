@@ -86,18 +86,35 @@ fn a_row_has_figures_for_each_way() {
             .map(|way| {
                 assert!(way["runs"].as_array().map(Vec::len) >= Some(5), "{way}");
                 assert!(way["best"].as_f64().is_some_and(|best| best > 0.0), "{way}");
-                way["ends"].as_str().expect("a name").to_owned()
+                way["way"].as_str().expect("a name").to_owned()
             })
             .collect()
     };
-    assert_eq!(ends(&lines[0]), ["neither", "both"]);
-    assert_eq!(ends(&lines[1]), ["neither", "server", "client"]);
+    assert_eq!(ends(&lines[0]), ["tcp", "sovia"]);
+    assert_eq!(ends(&lines[1]), ["tcp", "server-only", "client-only"]);
+}
+
+#[test]
+fn the_report_has_medians_and_verdicts_and_plots() {
+    let path = std::env::temp_dir().join(format!("sovia-bench-{}.html", std::process::id()));
+    let stdout = stdout_of(&format!(
+        "bench --quick --only epoll,connects --html {}",
+        path.display()
+    ));
+    let html = std::fs::read_to_string(&path).expect("a report");
+    std::fs::remove_file(&path).expect("it is ours");
+    for expected in ["Unix", "between", "target", "machine: "] {
+        assert!(stdout.contains(expected), "no {expected:?} in\n{stdout}");
+        assert!(html.contains(expected), "no {expected:?} in\n{html}");
+    }
+    assert!(html.matches("<svg").count() == 2 && !html.contains("<script"));
 }
 
 #[test]
 fn misuse_is_refused_with_status_2() {
     for arguments in [
-        "bench",
+        "bench --only marathon",
+        "bench --only stat sockets",
         "bench sockets --row marathon",
         "bench sockets --json",
         "demo --rows 7",
