@@ -185,9 +185,9 @@ fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
                 Finding::new(
                     Verdict::Partly,
                     "seccomp",
-                    format!("{name} can forbid itself system calls: an upgrade needs memfd_create, sendmsg with descriptors, and /proc or sock_diag"),
+                    format!("{name} can bind itself to some system calls: from then on all connections of the process are on TCP"),
                 )
-                .because(Reason::Refused),
+                .because(Reason::Filtered),
             );
         }
         let calls = image.raw.on_descriptors();

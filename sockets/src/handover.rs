@@ -44,6 +44,13 @@ pub fn leave_all(reason: Reason) {
     });
 }
 
+/// The program is about to allow itself only those system calls that it makes: all connections go back to TCP, and from now on
+/// its calls are carried out as they are, and nothing is done beside them.
+pub fn retire() {
+    leave_all(Reason::Filtered);
+    table::retire();
+}
+
 /// Why no connection of this process is to leave TCP, if that is so.
 pub(crate) fn all_on_tcp() -> Option<Reason> {
     match ALL_ON_TCP.load(Ordering::Relaxed) {

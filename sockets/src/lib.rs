@@ -19,7 +19,6 @@ pub mod packet;
 pub mod poll;
 pub mod ready;
 pub mod reason;
-pub mod rules;
 pub mod share;
 pub mod stat;
 pub mod table;

@@ -51,6 +51,7 @@ reasons! {
     25 Urgent "urgent" "Urgent data is in the stream."
     26 Option "option" "The program set an option or filter on the socket that only TCP can honour."
     27 RawCalls "raw-calls" "The program makes system calls of its own."
+    28 Filtered "seccomp" "The program allowed itself only some system calls (seccomp), so none but its own may be made."
 
     40 FalseProof "false-proof" "Whoever came to the meeting does not hold the other end."
     41 Silent "silent" "The meeting name is taken by someone who does not answer."
@@ -75,7 +76,6 @@ reasons! {
 
     80 ConfiguredOff "off" "It is switched off by configuration."
     81 Excluded "excluded" "Its address or port is excluded by configuration."
-    82 RuleNever "rule-never" "A rule of the configuration says never."
 }
 
 impl Reason {
@@ -151,7 +151,6 @@ mod tests {
             (61, "memory"),
             (62, "no-proof"),
             (80, "off"),
-            (82, "rule-never"),
         ];
         for (number, name) in pinned {
             assert_eq!(Reason::find(number).map(Reason::name), Some(name));

@@ -249,6 +249,9 @@ impl Drop for Turn<'_> {
 
 /// Before this process forks, in whatever way.
 pub fn before_fork() {
+    if table::is_retired() {
+        return;
+    }
     epoll::before_fork();
     let frozen = freeze();
     let fork = Fork::imminent();
@@ -260,6 +263,9 @@ pub fn before_fork() {
 
 /// After it, in the process that forked.
 pub fn after_fork() {
+    if table::is_retired() {
+        return;
+    }
     table::each(|conn| conn.after_fork(false));
     thaw();
     epoll::after_fork(false);
@@ -267,6 +273,9 @@ pub fn after_fork() {
 
 /// The fork that has just ended made no child after all.
 pub fn take_back_fork() {
+    if table::is_retired() {
+        return;
+    }
     table::each(|conn| {
         if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
             conn.drop_holder();
@@ -276,6 +285,9 @@ pub fn take_back_fork() {
 
 /// After it, in the child.
 pub fn in_child() {
+    if table::is_retired() {
+        return;
+    }
     fork::settle();
     // Without one of its own the child would count in its parent's.
     let _ = sys::ledger::part_from_parent();
@@ -290,6 +302,9 @@ pub fn in_child() {
 /// Whether the descriptors of this process are those that the table describes. They are not in the child of `vfork`, which has its parent's
 /// memory: what it does to descriptors concerns nobody but itself.
 pub fn is_home() -> bool {
+    if table::is_retired() {
+        return true;
+    }
     match fork::place() {
         Place::Home => true,
         Place::Guest => false,

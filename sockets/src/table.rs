@@ -44,6 +44,21 @@ pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     insert_locked(fd, origin)
 }
 
+/// From now on every descriptor is the C library's, and nothing is asked about any.
+pub(crate) fn retire() {
+    let _guard = CHANGES.lock();
+    RETIRED.store(1, Ordering::Release);
+    for entry in ENTRIES.iter().take(TOP.load(Ordering::Acquire) as usize) {
+        entry.store(OTHER, Ordering::Release);
+    }
+}
+
+/// Whether [`retire`] was called in this process, or the one that forked it.
+#[inline]
+pub fn is_retired() -> bool {
+    RETIRED.load(Ordering::Relaxed) != 0
+}
+
 /// As [`insert`], for a connection that another program began.
 pub(crate) fn insert_resumed(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     insert(fd, Origin::Inherited)
@@ -145,6 +160,10 @@ pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
 
 #[cold]
 fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    if is_retired() {
+        set_other(fd.as_raw_fd());
+        return None;
+    }
     if !share::is_home() {
         // The number means something else to the process whose table this is.
         return None;
@@ -173,6 +192,9 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let value = entry.load(Ordering::Acquire);
     if value >= FIRST {
         return conn(value - FIRST);
+    }
+    if is_retired() {
+        return None;
     }
     let cookie = cookie(fd).unwrap_or(0);
     // A new socket has no other descriptor; one that turns up otherwise may be a duplicate of what is known.
@@ -253,3 +275,4 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 /// Connections never move and are never freed, so that who has one need not own it: it is used again for another.
 static CONNS: [OnceLock<Box<[Conn]>>; 1024] = [const { OnceLock::new() }; 1024];
 static NEXT: AtomicU32 = AtomicU32::new(0);
+static RETIRED: AtomicU32 = AtomicU32::new(0);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
 use sockets::poll::select::{self, Sets};
 use sockets::poll::{self, PollFd, Poller};
+use sockets::table;
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
@@ -39,6 +40,10 @@ impl Poller for Kernel {
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+    if table::is_retired() {
+        // SAFETY: the program's own call, here and below.
+        return unsafe { real::poll(fds, count, timeout) };
+    }
     let timeout = u64::try_from(timeout).ok().map(Duration::from_millis);
     // SAFETY: the program's array, here and below.
     unsafe { wait(fds, count, timeout, ptr::null()) }
@@ -55,8 +60,8 @@ pub unsafe extern "C" fn ppoll(
     // SAFETY: as above.
     unsafe {
         match duration(timeout) {
-            Ok(timeout) => wait(fds, count, timeout, mask),
-            Err(_) => real::ppoll(fds, count, timeout, mask),
+            Ok(timeout) if !table::is_retired() => wait(fds, count, timeout, mask),
+            _ => real::ppoll(fds, count, timeout, mask),
         }
     }
 }
@@ -101,9 +106,8 @@ pub unsafe extern "C" fn select(
     unsafe {
         extended::watch_all();
         let native = || real::select(count, read, write, except, timeout);
-        let Some(sets) =
-            sets(count, read, write, except).filter(|_| timeout.is_null() || is_memory(timeout))
-        else {
+        let may_look = !table::is_retired() && (timeout.is_null() || is_memory(timeout));
+        let Some(sets) = sets(count, read, write, except).filter(|_| may_look) else {
             return native();
         };
         let wanted = match timeout.as_ref() {
@@ -140,7 +144,7 @@ pub unsafe extern "C" fn pselect(
     unsafe {
         extended::watch_all();
         match (sets(count, read, write, except), duration(timeout)) {
-            (Some(sets), Ok(wanted)) => choose(sets, count, wanted, mask),
+            (Some(sets), Ok(wanted)) if !table::is_retired() => choose(sets, count, wanted, mask),
             _ => real::pselect(count, read, write, except, timeout, mask),
         }
     }

@@ -8,12 +8,12 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use libc::sigset_t;
-use sockets::handover;
 use sockets::reason::Reason;
+use sockets::{handover, table};
 
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
-use crate::{connect, descriptor, epoll, file, option, poll, real, receive, send};
+use crate::{connect, descriptor, epoll, file, filter, option, poll, real, receive, send};
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -28,6 +28,10 @@ pub unsafe extern "C" fn syscall(
 ) -> c_long {
     // SAFETY: the program's arguments as it passed them, to what they are meant for.
     unsafe {
+        filter::before(number, [a, b, c]);
+        if table::is_retired() {
+            return real::syscall(number, a, b, c, d, e, f);
+        }
         match by_name(number, [a, b, c, d, e, f]) {
             Some(result) => result,
             None => real::syscall(number, a, b, c, d, e, f),

@@ -141,6 +141,7 @@ next! {
     fn io_uring_queue_init_mem(entries: u32, ring: *mut c_void, parameters: *mut c_void, buffer: *mut c_void, len: usize) -> c_int;
     fn io_uring_queue_init_params(entries: u32, ring: *mut c_void, parameters: *mut c_void) -> c_int;
     fn io_uring_setup(entries: u32, parameters: *mut c_void) -> c_int;
+    fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn readdir(directory: *mut libc::DIR) -> *mut libc::dirent;
     fn readdir64(directory: *mut libc::DIR) -> *mut libc::dirent64;
     fn syscall(number: libc::c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> libc::c_long;

@@ -1,33 +1,26 @@
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 use super::orders;
-use super::socket::Listener;
 use crate::error::{Context, Result};
 
-/// Echoes with blocking calls, one connection after the other: messages of `size` bytes when they are complete, or, with 0,
-/// whatever there is.
-pub(super) fn serve(listener: &Listener, size: usize) -> Result<()> {
-    let mut buffer = vec![0; if size == 0 { super::BUFFER } else { size }];
+/// Echoes with blocking calls, one connection after the other.
+pub(super) fn serve(listener: &TcpListener) -> Result<()> {
+    let mut buffer = vec![0; super::BUFFER];
     loop {
-        let stream = listener.accept().context("accept")?;
-        match echo(stream, &mut buffer, size) {
+        match echo(super::accept(listener)?, &mut buffer) {
             Err(error) if !super::is_gone(&error) => return Err(error).context("echo"),
             _ => {}
         }
     }
 }
 
-fn echo(mut stream: TcpStream, buffer: &mut [u8], size: usize) -> io::Result<()> {
+fn echo(mut stream: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     loop {
-        let mut taken = 0;
-        while taken == 0 || taken < size {
-            match stream.read(&mut buffer[taken..])? {
-                0 => return Ok(()),
-                length => taken += length,
-            }
+        match stream.read(buffer)? {
+            0 => return Ok(()),
+            length => stream.write_all(&buffer[..length])?,
         }
-        stream.write_all(&buffer[..taken])?;
     }
 }
 

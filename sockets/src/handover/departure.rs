@@ -150,7 +150,7 @@ pub fn after_spawn(started: bool) {
 /// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and that other
 /// processes may have the connection.
 pub fn before_exit() {
-    if !share::is_home() {
+    if table::is_retired() || !share::is_home() {
         return;
     }
     table::each(|conn| {
