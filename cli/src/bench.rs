@@ -2,54 +2,91 @@
 
 use std::path::PathBuf;
 
-use line::Row;
+use line::Line;
+use registry::{Extent, Row};
+use report::Shown;
 use session::Session;
 
+mod aim;
 mod chart;
 mod crowd;
 mod idle;
-pub(crate) mod line;
+mod line;
+mod many;
+mod page;
 mod pair;
-pub(crate) mod place;
+mod peer;
+mod place;
+mod program;
 mod redis;
-pub(crate) mod report;
-pub(crate) mod session;
+pub(crate) mod registry;
+mod report;
+mod session;
+mod spread;
 mod unit;
+mod watched;
+pub(crate) mod way;
 
 use crate::error::{Error, Result};
 
+/// Measure, side by side
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// Measure these only [default: all but what `sovia bench sockets` measures in more detail]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    only: Vec<Row>,
+    #[command(flatten)]
+    output: Output,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Bench {
-    Sockets(Options),
+enum Part {
+    Sockets(Sockets),
     PaperSovia(crate::paper::Options),
 }
 
 /// Unmodified programs under sovia against kernel TCP, row by row
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Options {
-    /// Rows to measure [default: all]
+#[command(after_help = EXAMPLES_SOCKETS)]
+pub(crate) struct Sockets {
+    /// Rows to measure [default: all but those by size, and the programs but redis]
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
     row: Vec<Row>,
     #[command(flatten)]
-    pub(crate) output: Output,
+    output: Output,
 }
 
 /// How long, and where to.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
-    /// Take a quarter of the time, and figures that are less certain
+    /// Take a quarter of the time or less, and figures that are less certain
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write all figures to this file, - for standard output instead of the table
+    /// Write all figures to this file, - for standard output instead of the tables
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write the report, with plots, to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Draw the gains into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
+TCP, Unix sockets and sovia take turns, so that a machine that changes its mind does so for all. Server and client are processes with a
+CPU of their own each, but for `pairs`. What is not installed is left out, and named. docs/bench.md tells what each measures.
+
+Examples:
+  sovia bench --quick
+  sovia bench --html bench.html --json bench.json
+  sovia bench --only latency,bandwidth
+  sovia bench --only nginx,pgbench";
+
+const EXAMPLES_SOCKETS: &str = "\
 Server and client are processes with a CPU of their own each, but for the rows `pairs`. The runs of the ways to be compared
 alternate. A figure is the best of the runs; of a run, the median of many short blocks, but with CPU hogs the whole.
 
@@ -60,26 +97,47 @@ Examples:
 
 /// `sovia bench`.
 pub(crate) fn main(bench: &Bench) -> Result<()> {
-    let options = match bench {
-        Bench::Sockets(options) => options,
-        Bench::PaperSovia(options) => return crate::paper::main(options),
+    let (asked, all, output, shown) = match &bench.part {
+        Some(Part::PaperSovia(options)) => return crate::paper::main(options),
+        Some(Part::Sockets(options)) => {
+            let all = &Row::SOCKETS[..];
+            (&options.row, all, &options.output, Shown::Table)
+        }
+        None => (&bench.only, &Row::BENCH[..], &bench.output, Shown::Page),
     };
-    let rows = if options.row.is_empty() {
-        <Row as clap::ValueEnum>::value_variants()
-    } else {
-        &options.row
+    let rows = if asked.is_empty() { all } else { asked };
+    let lines = rows.iter().flat_map(|row| row.lines(output.extent()));
+    let lines = match shown {
+        Shown::Table => lines.collect(),
+        Shown::Page => lines.map(Line::beside_unix).collect(),
     };
-    let lines = rows.iter().flat_map(|&row| line::lines_of(row)).collect();
-    measure(lines, &options.output)
+    measure(lines, output, shown)
+}
+
+/// `sovia demo`.
+pub(crate) fn demo(output: &Output) -> Result<()> {
+    measure(registry::demo(), output, Shown::Table)
 }
 
 /// Measures `lines`, and writes what `output` asks for.
-pub(crate) fn measure(lines: Vec<line::Line>, output: &Output) -> Result<()> {
+fn measure(lines: Vec<Line>, output: &Output, shown: Shown) -> Result<()> {
     output.check()?;
-    let report = Session::new(output.quick)?.measure(lines)?;
-    output.write(&report)?;
+    let report = Session::new(output.extent())?.measure(lines)?;
+    let command: Vec<_> = std::env::args().skip(1).collect();
+    let page = report.page(&format!("sovia {}", command.join(" ")));
+    output.write(&report, &page, shown)?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),
+    }
+}
+
+impl Output {
+    fn extent(&self) -> Extent {
+        if self.quick {
+            Extent::Quick
+        } else {
+            Extent::Whole
+        }
     }
 }

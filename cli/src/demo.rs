@@ -1,4 +1,4 @@
-use crate::bench::{self, Output, line};
+use crate::bench::{self, Output};
 use crate::error::Result;
 
 /// Unmodified programs over kernel TCP, and the same under sovia: both ends, and one
@@ -15,5 +15,5 @@ Server and client are separate processes with a CPU of their own each; redis tak
 
 /// `sovia demo`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    bench::measure(line::demo(), &options.output)
+    bench::demo(&options.output)
 }

@@ -37,10 +37,13 @@ pub(crate) enum Error {
     /// A program was not run, or could not be run under sovia.
     #[error(transparent)]
     Run(#[from] crate::run::Error),
+    /// The user's configuration.
+    #[error(transparent)]
+    Config(#[from] crate::config::Error),
     /// One of several ways of running the same programs failed.
-    #[error("with {ends} under sovia: {source}")]
+    #[error("{way}: {source}")]
     Under {
-        ends: crate::bench::place::Ends,
+        way: crate::bench::way::Way,
         source: Box<Self>,
     },
     /// So many lines of a report are missing; it says which and why.
@@ -58,7 +61,7 @@ impl Error {
     /// 1 for the rest.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Misuse(_) => ExitCode::from(2),
+            Self::Misuse(_) | Self::Config(_) => ExitCode::from(2),
             Self::Run(error) => error.exit_code(),
             _ => ExitCode::FAILURE,
         }

@@ -9,8 +9,10 @@ use error::Error;
 
 mod bench;
 mod check;
+mod config;
 mod demo;
 mod error;
+mod explain;
 mod machine;
 mod netpipe;
 mod nic;
@@ -36,9 +38,8 @@ enum Command {
     Run(run::Options),
     Check(check::Options),
     Stat(stat::Options),
+    Explain(explain::Options),
     Demo(demo::Options),
-    /// Measure, side by side
-    #[command(subcommand)]
     Bench(bench::Bench),
     /// Virtual Interfaces themselves
     #[command(subcommand)]
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::main(&options).map_err(Error::from),
         Command::Check(options) => return ended(check::main(&options)),
         Command::Stat(options) => stat::main(&options),
+        Command::Explain(options) => explain::main(&options),
         Command::Demo(options) => demo::main(&options),
         Command::Bench(bench) => bench::main(&bench),
         Command::Vi(Vi::Demo(options)) => vi::demo::main(&options),

@@ -1,21 +1,25 @@
 //! Ordinary sockets programs to measure with, on a hidden command of this one. They know nothing of sovia, and go through the C
 //! library like any other, so that what is preloaded sees them.
 
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::error::{Context, Result};
-use crate::netpipe::CONGESTION;
 
+mod crowd;
 mod epoll;
 mod orders;
 mod pingpong;
 mod short;
+mod socket;
 mod stream;
 
 pub(crate) use orders::Order;
+use socket::{Address, Listener, connect};
 
 /// The hidden command that a plain program is started with.
 pub(crate) const COMMAND: &str = "plain";
@@ -25,92 +29,120 @@ pub(crate) const COMMAND: &str = "plain";
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum Program {
     /// Send back what comes, one connection after the other
-    EchoServer,
+    EchoServer(Server),
     /// Send back what comes, on all connections at once
-    EchoEpollServer,
+    EchoEpollServer(Server),
     /// Messages there and back
-    EchoClient { address: SocketAddr, size: usize },
+    EchoClient { address: Address, size: usize },
     /// Messages there and back, sleeping in epoll_wait
     EchoEpollClient {
-        address: SocketAddr,
+        address: Address,
         size: usize,
         /// Connections to make besides, and to use a little
         #[arg(default_value_t = 0)]
         idle: usize,
     },
+    /// Messages there and back on many connections in turn
+    CrowdClient {
+        address: Address,
+        size: usize,
+        connections: usize,
+    },
     /// Connect, one message there and back, close
-    ShortClient { address: SocketAddr, size: usize },
+    ShortClient { address: Address, size: usize },
     /// Take what comes, and confirm each block
-    SinkServer,
+    SinkServer(Server),
+    /// The same, on all connections at once
+    SinkEpollServer(Server),
     /// Messages one way
-    StreamClient { address: SocketAddr, size: usize },
+    StreamClient { address: Address, size: usize },
+    /// Messages one way, sleeping in epoll_wait
+    StreamEpollClient { address: Address, size: usize },
     /// Compute for ever
     Hog,
+    /// Run a program that is asked to end when whoever started it does
+    Until {
+        /// The signal that asks it
+        signal: i32,
+        #[arg(required = true, trailing_var_arg = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Server {
+    /// Bytes to take before they are sent back; 0 for whatever comes
+    #[arg(default_value_t = 0)]
+    size: usize,
+    /// A Unix stream socket in place of TCP
+    #[arg(long)]
+    unix: bool,
 }
 
 /// `sovia plain`.
 pub(crate) fn main(program: &Program) -> Result<()> {
     // Whoever measures may be killed.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .context("prctl")?;
-    match *program {
-        Program::EchoServer => pingpong::serve(&listen()?),
-        Program::EchoEpollServer => {
-            raise_limit()?;
-            epoll::serve(&listen()?)
+    let signal = match program {
+        Program::Until { signal, .. } => Signal::from_named_raw(*signal),
+        _ => Some(Signal::KILL),
+    };
+    set_parent_process_death_signal(signal).context("prctl")?;
+    if !matches!(program, Program::Until { .. }) {
+        raise_limit()?;
+    }
+    match program {
+        Program::EchoServer(server) => pingpong::serve(&server.listen()?, server.size),
+        Program::EchoEpollServer(server) => {
+            epoll::serve(&server.listen()?, || epoll::Echo::new(server.size))
         }
+        Program::SinkServer(server) => stream::serve(&server.listen()?),
+        Program::SinkEpollServer(server) => epoll::serve(&server.listen()?, epoll::Sink::default),
         Program::EchoClient { address, size } => {
-            orders::obey(&mut pingpong::Client::new(connect(address)?, size))
+            orders::obey(&mut pingpong::Client::new(connect(address)?, *size))
         }
         Program::EchoEpollClient {
             address,
             size,
             idle,
         } => {
-            raise_limit()?;
-            let mut others = Vec::with_capacity(idle);
-            for _ in 0..idle {
-                let mut other = pingpong::Client::new(connect(address)?, size);
+            let mut others = Vec::with_capacity(*idle);
+            for _ in 0..*idle {
+                let mut other = pingpong::Client::new(connect(address)?, *size);
                 other.use_a_little()?;
                 others.push(other);
             }
-            orders::obey(&mut epoll::Client::new(connect(address)?, size)?)
+            orders::obey(&mut epoll::PingPong::new(connect(address)?, *size)?)
         }
+        Program::CrowdClient {
+            address,
+            size,
+            connections,
+        } => orders::obey(&mut crowd::Client::new(address, *size, *connections)?),
         Program::ShortClient { address, size } => {
-            orders::obey(&mut short::Client::new(address, size))
+            orders::obey(&mut short::Client::new(address.clone(), *size))
         }
-        Program::SinkServer => stream::serve(&listen()?),
         Program::StreamClient { address, size } => {
-            orders::obey(&mut stream::Client::new(connect(address)?, size))
+            orders::obey(&mut stream::Client::new(connect(address)?, *size))
+        }
+        Program::StreamEpollClient { address, size } => {
+            orders::obey(&mut epoll::Stream::new(connect(address)?, *size)?)
         }
         Program::Hog => loop {
             std::hint::spin_loop();
         },
+        Program::Until { command, .. } => match command.split_first() {
+            Some((name, arguments)) => {
+                Err(Command::new(name).args(arguments).exec()).context("exec")
+            }
+            None => Ok(()),
+        },
     }
 }
 
-fn listen() -> Result<TcpListener> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
-    // Those that are accepted inherit it.
-    setsockopt(&listener, TcpCongestion, &CONGESTION.into()).context("TCP_CONGESTION")?;
-    let address = listener.local_addr().context("getsockname")?;
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{address}").context("standard output")?;
-    stdout.flush().context("standard output")?;
-    Ok(listener)
-}
-
-fn accept(listener: &TcpListener) -> Result<TcpStream> {
-    let (stream, _) = listener.accept().context("accept")?;
-    stream.set_nodelay(true).context("TCP_NODELAY")?;
-    Ok(stream)
-}
-
-fn connect(address: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect(address).context("connect")?;
-    setsockopt(&stream, TcpCongestion, &CONGESTION.into()).context("TCP_CONGESTION")?;
-    stream.set_nodelay(true).context("TCP_NODELAY")?;
-    Ok(stream)
+impl Server {
+    fn listen(&self) -> Result<Listener> {
+        Listener::open(self.unix)
+    }
 }
 
 /// As many descriptors as we may have, as servers do.
@@ -128,5 +160,5 @@ fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// Bytes that a server reads at once.
+/// Bytes that a server reads at once, at least.
 const BUFFER: usize = 64 << 10;

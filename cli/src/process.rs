@@ -1,9 +1,12 @@
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::{Context, Result};
 
@@ -50,6 +53,28 @@ impl Process {
         self.0.id()
     }
 
+    /// Whether it has ended.
+    pub(crate) fn ended(&mut self) -> Result<bool> {
+        let status = self.0.try_wait().context("looking for a process")?;
+        Ok(status.is_some())
+    }
+
+    /// Asks it to end, with the processes that it has started; one that does not within `patience` is killed when dropped.
+    pub(crate) fn stop(&mut self, signal: Signal, patience: Duration) {
+        let id = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        if id.is_some_and(|id| kill_process(id, signal).is_ok()) {
+            self.wait_for_end(patience);
+        }
+    }
+
+    /// Waits for its end, but not for ever.
+    pub(crate) fn wait_for_end(&mut self, patience: Duration) {
+        let start = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && start.elapsed() < patience {
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
         self.0.wait().context("waiting for a process")
@@ -93,6 +118,17 @@ impl Read for Said {
             }
         }
     }
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A program that is asked to end when we do, however we do.
+pub(crate) fn until_our_end(program: &Path, signal: Signal) -> Command {
+    let mut command = myself();
+    let signal = signal.as_raw().to_string();
+    command.args([crate::plain::COMMAND, "until", &signal, "--"]);
+    command.arg(program);
+    command
 }
 
 /// This program, to be started once more.

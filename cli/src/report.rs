@@ -87,7 +87,7 @@ impl Plot {
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for paragraph in &self.before {
-            writeln!(f, "{paragraph}\n")?;
+            writeln!(f, "{}\n", wrapped(paragraph))?;
         }
         for section in &self.sections {
             writeln!(f, "{}", section.title)?;
@@ -95,16 +95,37 @@ impl fmt::Display for Page {
                 writeln!(f, "{table}")?;
             }
             for paragraph in &section.words {
-                writeln!(f, "{paragraph}")?;
+                writeln!(f, "{}", wrapped(paragraph))?;
             }
             writeln!(f)?;
         }
         for line in self.notes.iter().chain(&self.foot) {
-            writeln!(f, "{line}")?;
+            writeln!(f, "{}", wrapped(line))?;
         }
         Ok(())
     }
 }
+
+/// In lines that a terminal shows without breaking words.
+fn wrapped(paragraph: &str) -> String {
+    let mut text = String::with_capacity(paragraph.len());
+    let mut column = 0;
+    for word in paragraph.split(' ') {
+        let width = word.chars().count();
+        if column > 0 && column + 1 + width > COLUMNS {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text
+}
+
+const COLUMNS: usize = 120;
 
 fn undrawable(error: impl fmt::Display) -> Error {
     Error::Plot(error.to_string())

@@ -4,8 +4,10 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
+use crate::config::{self, Config};
 use library::Library;
 use program::Program;
 
@@ -19,18 +21,23 @@ pub(crate) struct Options {
     /// Do not warn of a program that cannot be accelerated
     #[arg(long, short)]
     quiet: bool,
+    /// Configuration in place of the one that would be found; an empty name is none
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// The program, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 const HELP: &str = "\
-The exit status is the program's; 127 if there is no such program, 126 if it cannot be run, 125 if libsovia.so is missing.
-SOVIA_PRELOAD names libsovia.so if it is not in its place beside sovia.
+The exit status is the program's; 127 if there is no such program, 126 if it cannot be run, 125 if libsovia.so is missing or the
+configuration is wrong. SOVIA_PRELOAD names libsovia.so if it is not in its place beside sovia; SOVIA_CONFIG names the configuration, else
+it is $XDG_CONFIG_HOME/sovia/sovia.toml or /etc/sovia/sovia.toml, if there is one (docs/configuration.md).
 
 Examples:
   sovia run redis-server
-  sovia run redis-benchmark -t get";
+  sovia run redis-benchmark -t get
+  sovia run --config ./never-for-5432.toml psql";
 
 /// Why nothing was run.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +46,8 @@ pub(crate) enum Error {
     Library(#[from] library::Error),
     #[error(transparent)]
     Program(#[from] program::Error),
+    #[error(transparent)]
+    Config(#[from] config::Error),
     #[error("{}: {source}", program.display())]
     Exec {
         program: OsString,
@@ -50,7 +59,7 @@ impl Error {
     /// As a shell says it; 125 for a failure of our own, as `env` and `timeout` do.
     pub(crate) fn exit_code(&self) -> ExitCode {
         let absent = match self {
-            Self::Library(_) => return ExitCode::from(125),
+            Self::Library(_) | Self::Config(_) => return ExitCode::from(125),
             Self::Program(error) => error.is_absent(),
             Self::Exec { source, .. } => source.kind() == io::ErrorKind::NotFound,
         };
@@ -63,6 +72,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let Some((name, arguments)) = options.command.split_first() else {
         return Ok(());
     };
+    let config = Config::find(options.config.as_deref())?;
     let library = Library::find()?;
     let program = Program::find(name)?;
     let obstacle = program.obstacle();
@@ -74,6 +84,11 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     }
     let mut command = Command::new(program.path());
     command.arg0(name).args(arguments);
+    match config {
+        Some(config) => command.envs(config.environment()),
+        // What is said of a program that is run by this one holds for it, too.
+        None => command.env_remove(config::RULES),
+    };
     if !obstacle.is_some_and(|obstacle| obstacle.refuses_to_start()) {
         command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
     }

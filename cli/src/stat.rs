@@ -42,6 +42,8 @@ struct Row {
     path: &'static str,
     /// The number and name of why it is on TCP.
     reason: Option<Reason>,
+    /// What the configuration says of it, if a rule does.
+    rule: Option<Rule>,
     bytes_sent: u64,
     bytes_received: u64,
     calls_sent: u64,
@@ -49,6 +51,13 @@ struct Row {
     sleeps: u64,
     doorbells: u64,
     seconds: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Rule {
+    /// From 1, in the order of the file.
+    number: u16,
+    upgrade: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,6 +141,10 @@ fn row(pid: u32, program: &str, line: &Line) -> Row {
         },
         path,
         reason,
+        rule: (line.rule.number > 0).then(|| Rule {
+            number: line.rule.number,
+            upgrade: line.rule.upgrade.name(),
+        }),
         bytes_sent,
         bytes_received,
         calls_sent,
@@ -169,7 +182,14 @@ fn table(rows: &[Row]) -> String {
     for row in rows {
         let path = match &row.reason {
             None => row.path.to_owned(),
-            Some(reason) => format!("{} {} {}", row.path, reason.number, reason.name),
+            Some(reason) => {
+                let wanted = row
+                    .rule
+                    .as_ref()
+                    .is_some_and(|rule| rule.upgrade == "always");
+                let mark = if wanted { " (always!)" } else { "" };
+                format!("{} {} {}{mark}", row.path, reason.number, reason.name)
+            }
         };
         table.add_row([
             right(row.pid.to_string()),

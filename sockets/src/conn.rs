@@ -63,6 +63,8 @@ pub struct Conn {
     turnarounds: AtomicU32,
     last: AtomicU32,
     fruitless: AtomicU32,
+    /// What the user's [rules](crate::rules) say, once they were asked.
+    pub(crate) rule: AtomicU32,
     /// What `sovia stat` shows, counts among it.
     record: &'static Record,
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
@@ -288,7 +290,13 @@ impl Conn {
             self.reason
                 .store(u32::from(reason.number()), Ordering::Relaxed);
             self.set_path(TCP);
+            self.tell_if_wanted(reason);
         }
+    }
+
+    /// What `sovia stat` shows.
+    pub(crate) fn record(&self) -> &'static Record {
+        self.record
     }
 
     /// The peer wrote into the shared memory what it can not mean: resets the connection, and does without that memory from now on. To be called
@@ -319,6 +327,7 @@ impl Conn {
             self.path.load(Ordering::Relaxed) + 1,
             self.reason.load(Ordering::Relaxed),
         );
+        self.tell_if_wanted(reason);
     }
 
     /// Says that a call gives the program's buffer to the kernel, for as long as the result lives; `None` if there are rings, and it must not.

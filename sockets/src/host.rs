@@ -7,6 +7,8 @@ use std::time::Duration;
 use sys::errno::Errno;
 use via::window::Windows;
 
+use crate::rules::Kept;
+
 /// The surroundings. Calls go to the C library where that makes a difference: cancellation of threads, and signals.
 pub trait Host: Sync {
     /// Sleeps until something can be received, as a blocking `recv` does: for `SO_RCVTIMEO` at most, restarted after a signal if that
@@ -36,6 +38,9 @@ pub trait Host: Sync {
 
     /// A connection has been upgraded.
     fn upgraded(&self, fd: BorrowedFd<'_>);
+
+    /// One that a rule wants upgraded always is not.
+    fn kept_on_tcp(&self, kept: &Kept<'_>);
 }
 
 /// The surroundings, if they have been [installed](install).

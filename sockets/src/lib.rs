@@ -19,6 +19,7 @@ pub mod packet;
 pub mod poll;
 pub mod ready;
 pub mod reason;
+pub mod rules;
 pub mod share;
 pub mod stat;
 pub mod table;

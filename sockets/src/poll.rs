@@ -178,7 +178,9 @@ impl Survey {
         static SETS: std::sync::OnceLock<Spinner> = std::sync::OnceLock::new();
         match self.connection {
             Some(conn) => &conn.memory,
-            None => SETS.get_or_init(|| Spinner::new(sys::wait::Limits::MEMORY)),
+            None => {
+                SETS.get_or_init(|| Spinner::new(crate::rules::limited(sys::wait::Limits::MEMORY)))
+            }
         }
     }
 }

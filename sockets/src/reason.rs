@@ -76,6 +76,7 @@ reasons! {
 
     80 ConfiguredOff "off" "It is switched off by configuration."
     81 Excluded "excluded" "Its address or port is excluded by configuration."
+    82 RuleNever "rule-never" "A rule of the configuration says never."
 }
 
 impl Reason {
@@ -151,6 +152,7 @@ mod tests {
             (61, "memory"),
             (62, "no-proof"),
             (80, "off"),
+            (82, "rule-never"),
         ];
         for (number, name) in pinned {
             assert_eq!(Reason::find(number).map(Reason::name), Some(name));

@@ -12,6 +12,8 @@ use sys::time;
 
 use crate::conn::Origin;
 use crate::reason::Reason;
+use crate::rules::Upgrade;
+use crate::rules::text::Decision;
 
 /// A connection of some process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Line {
     pub peer: SocketAddr,
     /// How the process came by it.
     pub origin: Origin,
+    /// What the user's rules say of it; rule 0 if they say nothing, or were not asked.
+    pub rule: Decision,
     /// Which way the bytes go.
     pub path: Path,
     /// Bytes sent and received.
@@ -83,6 +87,22 @@ pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
     }
 }
 
+/// A rule has said what is wanted of it.
+pub(crate) fn mark(record: &Record, upgrade: Upgrade, rule: u16) {
+    let origin = record.flags.load(Ordering::Relaxed) & ORIGIN;
+    let mark = (upgrade as u32) << 8 | u32::from(rule) << 16;
+    record.flags.store(origin | mark, Ordering::Relaxed);
+}
+
+/// This end and the other.
+pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
+    let ports = record.ports.load(Ordering::Relaxed);
+    (
+        SocketAddr::new(get(&record.local), (ports >> 16) as u16),
+        SocketAddr::new(get(&record.peer), (ports & 0xffff) as u16),
+    )
+}
+
 /// It takes another path.
 pub(crate) fn change(record: &Record, state: u32, reason: u32) {
     record.reason.store(reason, Ordering::Relaxed);
@@ -96,14 +116,26 @@ pub(crate) fn end(record: &Record) {
 }
 
 fn line(record: &Record, now: u32) -> Line {
-    let ports = record.ports.load(Ordering::Relaxed);
+    let (local, peer) = addresses(record);
+    let flags = record.flags.load(Ordering::Relaxed);
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let reason = record.reason.load(Ordering::Relaxed);
     Line {
         fd: record.fd.load(Ordering::Relaxed),
-        local: SocketAddr::new(get(&record.local), (ports >> 16) as u16),
-        peer: SocketAddr::new(get(&record.peer), (ports & 0xffff) as u16),
-        origin: match record.flags.load(Ordering::Relaxed) {
+        local,
+        peer,
+        rule: match (flags >> 16) as u16 {
+            0 => Decision::default(),
+            number => Decision {
+                upgrade: match flags >> 8 & 0xff {
+                    0 => Upgrade::Never,
+                    1 => Upgrade::WhenPossible,
+                    _ => Upgrade::Always,
+                },
+                number,
+            },
+        },
+        origin: match flags & ORIGIN {
             0 => Origin::Connected,
             1 => Origin::Accepted,
             _ => Origin::Inherited,
@@ -139,5 +171,7 @@ fn get(words: &[AtomicU64; 2]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(high << 64 | low)).to_canonical()
 }
 
+/// In `Record::flags`; above it an [`Upgrade`], and in the upper half the number of a rule.
+const ORIGIN: u32 = 0xff;
 const MEETING: u32 = 2;
 const MAPPED: u32 = 3;

@@ -169,6 +169,24 @@ impl Memory {
         Ok(())
     }
 
+    /// Adds `len` bytes to a checksum, where they lie.
+    ///
+    /// # Errors
+    /// If they do not all lie in the memory.
+    #[inline]
+    pub fn digest(
+        &self,
+        offset: usize,
+        len: usize,
+        digest: &mut crc_fast::Digest,
+    ) -> Result<(), OutOfRange> {
+        let from = self.range(offset, len)?;
+        // SAFETY: `range` checked the bytes, and the borrow ends with the call. Others may write meanwhile, as during `read`: a checksum
+        // loads each byte and decides nothing by it, so it is then that of some mixture, and no more than that.
+        digest.update(unsafe { std::slice::from_raw_parts(from, len) });
+        Ok(())
+    }
+
     /// Copies `from` in, with plain stores.
     ///
     /// # Errors

@@ -9,6 +9,12 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// The monotonic clock as of its last tick, some milliseconds ago at most; about 5 ns.
+pub fn coarse() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    Duration::try_from(now).unwrap_or_default()
+}
+
 /// The monotonic clock in nanoseconds, the same for all processes of a host.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

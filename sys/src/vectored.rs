@@ -1,4 +1,4 @@
-//! Sending from many places with one system call.
+//! Sending from many places, and receiving into many, with one system call.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -23,6 +23,22 @@ pub enum Piece<'a> {
     },
 }
 
+/// One of the places that a receive scatters to.
+#[derive(Debug)]
+pub enum Room<'a> {
+    /// Bytes of the caller's.
+    Bytes(&'a mut [u8]),
+    /// Bytes that others may change meanwhile.
+    Range {
+        /// Where they are.
+        memory: Arc<Memory>,
+        /// Where in it they begin.
+        offset: usize,
+        /// How many there are.
+        len: usize,
+    },
+}
+
 /// Sends the pieces, one behind the other, without waiting, as far as the socket takes them: at most [`PIECES_MAX`] of them, in at most
 /// [`MEMORIES_MAX`] memories. Returns how many bytes that was. Signals do not end it, and a peer that is gone raises none.
 ///
@@ -32,53 +48,113 @@ pub fn send<'a>(
     socket: impl AsFd,
     pieces: impl IntoIterator<Item = Piece<'a>>,
 ) -> io::Result<usize> {
-    let mut room = [const { MaybeUninit::<libc::iovec>::uninit() }; PIECES_MAX];
-    let mut held: [Option<Arc<Memory>>; MEMORIES_MAX] = [const { None }; MEMORIES_MAX];
-    let (mut count, mut memories) = (0, 0);
-    for (piece, slot) in pieces.into_iter().zip(&mut room) {
+    let mut vectors = [const { MaybeUninit::uninit() }; PIECES_MAX];
+    let mut held = Held::default();
+    let mut count = 0;
+    for (piece, slot) in pieces.into_iter().zip(&mut vectors) {
         let vector = match piece {
-            Piece::Bytes(bytes) => libc::iovec {
-                iov_base: bytes.as_ptr().cast_mut().cast(),
-                iov_len: bytes.len(),
-            },
+            Piece::Bytes(bytes) => vector(bytes.as_ptr().cast_mut(), bytes.len()),
             Piece::Range {
                 memory,
                 offset,
                 len,
-            } => {
-                let within = offset <= memory.len() && len <= memory.len() - offset;
-                if !within && count == 0 {
-                    return Err(io::ErrorKind::InvalidInput.into());
-                }
-                let start = memory.as_ptr().wrapping_add(offset);
-                if !within || !hold(memory, &mut held, &mut memories) {
-                    break;
-                }
-                libc::iovec {
-                    iov_base: start.cast(),
-                    iov_len: len,
-                }
-            }
+            } => match held.range(memory, offset, len) {
+                Some(vector) => vector,
+                None if count == 0 => return Err(io::ErrorKind::InvalidInput.into()),
+                None => break,
+            },
         };
         slot.write(vector);
         count += 1;
     }
-    // SAFETY: a message header of zeros is a valid one, without name, control data or vectors.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = room.as_mut_ptr().cast();
-    message.msg_iovlen = count as _;
-    loop {
-        // SAFETY: the first `count` vectors were written. Each names bytes of a slice that is borrowed for 'a, or of a range that was checked
-        // against a memory in `held`, which keeps it mapped; the kernel only reads there, and racing writes change what is sent, no more.
-        let sent = unsafe {
+    // The first `count` vectors were written. Each names bytes of a slice that is borrowed for 'a, or of a range that was checked against a
+    // memory in `held`, which keeps it mapped.
+    let message = message(&mut vectors, count);
+    restarting(|| {
+        // SAFETY: as said above; the kernel only reads there, and racing writes change what is sent, no more.
+        unsafe {
             libc::sendmsg(
                 socket.as_fd().as_raw_fd(),
                 &raw const message,
                 libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
             )
+        }
+    })
+}
+
+/// Receives into the rooms, one behind the other, without waiting; limits as for [`send`]. Returns how many bytes came, 0 at the end of the stream.
+/// Signals do not end it.
+///
+/// # Errors
+/// `InvalidInput` if there is no room, or the first is not writable memory (a later one ends the scattering), `WouldBlock`, else the kernel's.
+pub fn receive<'a>(
+    socket: impl AsFd,
+    rooms: impl IntoIterator<Item = Room<'a>>,
+) -> io::Result<usize> {
+    let mut vectors = [const { MaybeUninit::uninit() }; ROOMS_MAX];
+    let mut held = Held::default();
+    let mut count = 0;
+    for (room, slot) in rooms.into_iter().zip(&mut vectors) {
+        let vector = match room {
+            Room::Bytes(bytes) => vector(bytes.as_mut_ptr(), bytes.len()),
+            Room::Range {
+                memory,
+                offset,
+                len,
+            } => match held
+                .range(memory, offset, len)
+                .filter(|_| held.is_writable())
+            {
+                Some(vector) => vector,
+                None if count == 0 => return Err(io::ErrorKind::InvalidInput.into()),
+                None => break,
+            },
         };
-        match usize::try_from(sent) {
-            Ok(sent) => return Ok(sent),
+        slot.write(vector);
+        count += 1;
+    }
+    if count == 0 {
+        // The kernel would say what it says at the end of the stream.
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // As in `send`.
+    let mut message = message(&mut vectors, count);
+    restarting(|| {
+        // SAFETY: as said in `send`; the slices are borrowed mutably, and memory in `held` is writable and may be written by anybody at any time.
+        unsafe {
+            libc::recvmsg(
+                socket.as_fd().as_raw_fd(),
+                &raw mut message,
+                libc::MSG_DONTWAIT,
+            )
+        }
+    })
+}
+
+fn vector(start: *mut u8, len: usize) -> libc::iovec {
+    libc::iovec {
+        iov_base: start.cast(),
+        iov_len: len,
+    }
+}
+
+/// A message of the first `count` vectors, without name and control data.
+fn message<const N: usize>(
+    vectors: &mut [MaybeUninit<libc::iovec>; N],
+    count: usize,
+) -> libc::msghdr {
+    // SAFETY: a message header of zeros is a valid one.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = vectors.as_mut_ptr().cast();
+    message.msg_iovlen = count as _;
+    message
+}
+
+/// What a call moved, made again after a signal.
+fn restarting(mut call: impl FnMut() -> isize) -> io::Result<usize> {
+    loop {
+        match usize::try_from(call()) {
+            Ok(moved) => return Ok(moved),
             Err(_) => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
@@ -89,33 +165,56 @@ pub fn send<'a>(
     }
 }
 
-/// Keeps `memory` until the send is over; `false` when there is no room for one more.
-fn hold(
-    memory: Arc<Memory>,
-    held: &mut [Option<Arc<Memory>>; MEMORIES_MAX],
-    memories: &mut usize,
-) -> bool {
-    let last = held[..*memories].last().and_then(Option::as_ref);
-    if last.is_some_and(|last| Arc::ptr_eq(last, &memory)) {
-        return true;
+/// Memories that are kept until a call is over.
+struct Held {
+    memories: [Option<Arc<Memory>>; MEMORIES_MAX],
+    count: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            memories: [const { None }; MEMORIES_MAX],
+            count: 0,
+        }
     }
-    let Some(slot) = held.get_mut(*memories) else {
-        return false;
-    };
-    *slot = Some(memory);
-    *memories += 1;
-    true
+}
+
+impl Held {
+    /// A range of `memory`, which is kept; `None` when it does not lie within or there is no room for one more.
+    fn range(&mut self, memory: Arc<Memory>, offset: usize, len: usize) -> Option<libc::iovec> {
+        if offset > memory.len() || len > memory.len() - offset {
+            return None;
+        }
+        let start = memory.as_ptr().wrapping_add(offset);
+        if !self.last().is_some_and(|last| Arc::ptr_eq(last, &memory)) {
+            *self.memories.get_mut(self.count)? = Some(memory);
+            self.count += 1;
+        }
+        Some(vector(start, len))
+    }
+
+    fn last(&self) -> Option<&Arc<Memory>> {
+        self.memories.get(self.count.checked_sub(1)?)?.as_ref()
+    }
+
+    /// Whether the memory of the last range may be written.
+    fn is_writable(&self) -> bool {
+        self.last().is_some_and(|last| last.writable())
+    }
 }
 
 /// The most pieces of one send.
 pub const PIECES_MAX: usize = 256;
+/// The most rooms of one receive.
+pub const ROOMS_MAX: usize = 64;
 /// The most memories that they lie in, counting those again that come again behind another.
-pub const MEMORIES_MAX: usize = 64;
+pub const MEMORIES_MAX: usize = 16;
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 
     #[test]
@@ -138,6 +237,40 @@ mod tests {
         let mut got = [0; 8];
         theirs.read_exact(&mut got).expect("reads");
         assert_eq!(&got, b"abcd-ghi");
+    }
+
+    #[test]
+    fn rooms_are_filled_in_order() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        let memory = Arc::new(Memory::private(8).expect("memory"));
+        let range = |offset, len| Room::Range {
+            memory: Arc::clone(&memory),
+            offset,
+            len,
+        };
+        let (mut first, mut last) = ([0; 1], [0; 4]);
+        theirs.write_all(b"abcd-gh").expect("writes");
+        let rooms = [
+            Room::Bytes(&mut first),
+            range(4, 3),
+            Room::Bytes(&mut []),
+            Room::Bytes(&mut last),
+        ];
+        assert_eq!(receive(&ours, rooms).expect("receives"), 7);
+        let mut placed = [0; 8];
+        memory.read(0, &mut placed).expect("in range");
+        assert_eq!(
+            (&first, &placed, &last[..3]),
+            (b"a", b"\0\0\0\0bcd\0", &b"-gh"[..])
+        );
+        let empty = receive(&ours, [range(0, 8)]).expect_err("nothing more");
+        assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
+        for outside in [range(8, 1), range(0, 9), range(usize::MAX, 2)] {
+            let refused = receive(&ours, [outside]).expect_err("outside");
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        }
+        drop(theirs);
+        assert_eq!(receive(&ours, [range(0, 8)]).expect("the end"), 0);
     }
 
     #[test]

@@ -275,6 +275,15 @@ impl Limits {
         yield_ns: 20_000,
     };
 
+    /// The same, polling for `longest_ns` at most; 0 sleeps at once.
+    #[must_use]
+    pub fn at_most(self, longest_ns: u32) -> Self {
+        Self {
+            pause_ns: self.pause_ns.min(longest_ns),
+            yield_ns: longest_ns,
+        }
+    }
+
     fn longest_ns(self) -> u32 {
         self.pause_ns.max(self.yield_ns)
     }

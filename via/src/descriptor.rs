@@ -73,7 +73,7 @@ pub struct Descriptor<'r> {
 }
 
 impl<'r> Descriptor<'r> {
-    #[inline]
+    #[inline(always)]
     fn new(op: Op, remote: Option<RemoteSegment>) -> Self {
         Self {
             op,
@@ -88,28 +88,28 @@ impl<'r> Descriptor<'r> {
 
     /// A message for the peer's next receive descriptor.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn send() -> Self {
         Self::new(Op::SendRecv, None)
     }
 
     /// Room for one message.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn recv() -> Self {
         Self::new(Op::SendRecv, None)
     }
 
     /// Puts the segments, one after the other, at `remote`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn rdma_write(remote: RemoteSegment) -> Self {
         Self::new(Op::RdmaWrite, Some(remote))
     }
 
     /// Fills the segments, one after the other, from `remote`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn rdma_read(remote: RemoteSegment) -> Self {
         Self::new(Op::RdmaRead, Some(remote))
     }
@@ -117,7 +117,7 @@ impl<'r> Descriptor<'r> {
     /// Adds `range` (bytes from the start) of `region`. A range beyond the region's end is not
     /// refused here: the NIC checks it, byte by byte, when it processes the descriptor.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn segment(self, region: &'r Region, range: std::ops::Range<u32>) -> Self {
         self.raw_segment(Segment {
             addr: region.addr() + u64::from(range.start),
@@ -128,7 +128,7 @@ impl<'r> Descriptor<'r> {
 
     /// Adds a piece given by address and handle.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn raw_segment(mut self, segment: Segment) -> Self {
         self.len = self.len.saturating_add(segment.len);
         self.segments.push(segment);
@@ -137,7 +137,7 @@ impl<'r> Descriptor<'r> {
 
     /// Sends 32 bits along, which the receiver finds in its completion.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn immediate(mut self, value: u32) -> Self {
         self.immediate = Some(value);
         self
@@ -145,7 +145,7 @@ impl<'r> Descriptor<'r> {
 
     /// Holds this descriptor back until all earlier RDMA reads of the queue have finished.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn fence(mut self) -> Self {
         self.fence = true;
         self
@@ -161,7 +161,7 @@ pub(crate) struct Segments {
 }
 
 impl Default for Segments {
-    #[inline]
+    #[inline(always)]
     fn default() -> Self {
         let none = Segment {
             addr: 0,
@@ -177,14 +177,14 @@ impl Default for Segments {
 }
 
 impl Segments {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, segment: Segment) {
-        match self.near.get_mut(usize::from(self.near_len)) {
-            Some(place) => {
-                *place = segment;
-                self.near_len += 1;
-            }
-            None => self.far.push(segment),
+        // Places known at compile time, and no borrow of the rest: so a descriptor under construction stays in registers.
+        let [first, second] = &mut self.near;
+        match self.near_len {
+            0 => (*first, self.near_len) = (segment, 1),
+            1 => (*second, self.near_len) = (segment, 2),
+            _ => self.far = lengthened(std::mem::take(&mut self.far), segment),
         }
     }
 
@@ -207,6 +207,13 @@ impl Segments {
             Some(index) => self.far.get(index).copied(),
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn lengthened(mut far: Vec<Segment>, segment: Segment) -> Vec<Segment> {
+    far.push(segment);
+    far
 }
 
 /// Where a descriptor that lies in registered memory is (VIPL's own form).

@@ -4,12 +4,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use sockets::host::Host;
+use sockets::rules::Kept;
 use sys::errno::Errno;
 use via::window::Windows;
 
 use crate::outcome::{checked, keeping_errno};
 use crate::poll::timespec_of;
-use crate::real;
+use crate::{real, rules};
 
 /// The program.
 struct Program;
@@ -67,6 +68,10 @@ impl Host for Program {
     fn upgraded(&self, fd: BorrowedFd<'_>) {
         keeping_errno(|| trace(fd));
     }
+
+    fn kept_on_tcp(&self, kept: &Kept<'_>) {
+        keeping_errno(|| rules::tell(kept));
+    }
 }
 
 /// Read at the start: some programs clear their environment.
@@ -91,6 +96,7 @@ extern "C" fn start() {
     keeping_errno(|| {
         TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
         sockets::host::install(&Program);
+        rules::install();
         crate::via_socket::install();
     });
 }

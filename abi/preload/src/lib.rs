@@ -40,6 +40,7 @@ mod process;
 mod raw;
 mod real;
 mod receive;
+mod rules;
 mod send;
 mod stdio;
 mod via_socket;

@@ -1,36 +1,60 @@
-//! The gains: a bar a line and way.
+//! What there is to see: gains as bars, and curves by size.
 
 use std::path::Path;
 
-use super::place::Ends;
 use super::report::{Measured, Report};
+use super::way::Way;
 use crate::error::Result;
 use crate::output::unwritable;
-use crate::report::{Bar, Bars, Group, Plot};
+use crate::report::{Bar, Bars, Curve, Curves, Group, Plot, Scale};
 
 pub(super) fn draw(report: &Report, path: &Path) -> Result<()> {
-    std::fs::write(path, Plot::Bars(bars(&report.lines)).svg()?).map_err(unwritable(path))
+    let bars = bars(&report.lines.iter().collect::<Vec<_>>());
+    std::fs::write(path, Plot::Bars(bars).svg()?).map_err(unwritable(path))
 }
 
-pub(super) fn bars(lines: &[Measured]) -> Bars {
+pub(super) fn bars(lines: &[&Measured]) -> Bars {
     Bars {
-        title: "Unmodified programs: how many times as good as kernel TCP".to_owned(),
-        groups: lines.iter().map(group).collect(),
+        title: "How many times as good as kernel TCP".to_owned(),
+        groups: lines.iter().map(|line| group(line)).collect(),
+    }
+}
+
+/// The medians of all sizes, a curve a way.
+pub(super) fn curves(lines: &[&Measured]) -> Curves {
+    let unit = lines.first().map_or("", |line| line.unit.name());
+    let ways = Way::ALL.into_iter();
+    let curves = ways.filter(|way| lines.iter().any(|line| line.way(*way).is_some()));
+    let curves = curves.map(|way| {
+        let points = lines.iter().filter_map(|line| {
+            let median = line.way(way)?.spread?.median;
+            Some((line.size? as f64, median))
+        });
+        Curve {
+            name: way.title().to_owned(),
+            points: points.collect(),
+        }
+    });
+    Curves {
+        x: ("message size".to_owned(), Scale::Bytes),
+        y: (unit.to_owned(), Scale::Logarithmic),
+        curves: curves.collect(),
     }
 }
 
 fn group(line: &Measured) -> Group {
     let looks = [
-        (Ends::Both, "both ends"),
-        (Ends::Server, "server only"),
-        (Ends::Client, "client only"),
+        (Way::Sovia, "both ends"),
+        (Way::ServerOnly, "server only"),
+        (Way::ClientOnly, "client only"),
     ];
     let bars = looks.into_iter().enumerate();
-    let bars = bars.filter_map(|(hue, (ends, name))| {
+    let bars = bars.filter_map(|(hue, (way, name))| {
+        let gains = line.way(way)?.gains?;
         Some(Bar {
             name: name.to_owned(),
-            value: line.gain(ends)?,
-            spread: None,
+            value: gains.median,
+            spread: (gains.low < gains.high).then_some([gains.low, gains.high]),
             hue,
         })
     });

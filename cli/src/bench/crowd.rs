@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::line::PINGPONG;
 use super::pair::{Method, Pair, ended};
-use super::place::{Cpus, Ends, Place};
+use super::place::{Cpus, Place};
 use super::session::Contestant;
+use super::way::Way;
 use crate::error::Result;
 use crate::plain::Order;
 
@@ -11,8 +12,8 @@ use crate::plain::Order;
 pub(super) struct Crowd(Vec<Pair>);
 
 impl Crowd {
-    pub(super) fn start(place: &Place, pairs: usize, ends: Ends) -> Result<Self> {
-        let start = |_| Pair::start(place, PINGPONG, ends, Cpus::Both, Method::Whole);
+    pub(super) fn start(place: &Place, pairs: usize, way: Way) -> Result<Self> {
+        let start = |_| Pair::start(place, PINGPONG, way, Cpus::Both, Method::Whole);
         (0..pairs).map(start).collect::<Result<_>>().map(Self)
     }
 

@@ -4,79 +4,87 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
-
+use super::aim::Aim;
 use super::line::{EPOLL, Line};
+use super::many::KILOBYTES_MAX;
 use super::pair::{Method, Pair, Service};
 use super::place::{Cpus, Place};
 use super::report::{Figures, Measured};
-use super::session::{Budget, Contestant, in_turn};
+use super::session::{Budget, Clock, Contestant, in_turn};
 use super::unit::Unit;
 use crate::error::{Error, Result};
 
-/// A pair without and a pair with idle connections, each for each of the line's ends.
+/// For each way a pair without idle connections, and one with them.
 pub(super) fn measure(
     place: &Place,
     line: &Line,
     connections: usize,
     budget: Budget,
-    progress: &ProgressBar,
+    clock: &Clock<'_>,
 ) -> Result<Vec<Measured>> {
     let mut pairs = Vec::new();
-    for &ends in &line.ends {
+    for &way in &line.ways {
         for idle in [0, connections] {
             let service = Service { idle, ..EPOLL };
-            let mut pair = Pair::start(place, service, ends, Cpus::Own, Method::Median)
-                .map_err(ends.blamed())?;
-            pair.fit(budget).map_err(ends.blamed())?;
+            let mut pair = Pair::start(place, service, way, Cpus::Own, Method::Median)
+                .map_err(way.blamed())?;
+            pair.fit(budget).map_err(way.blamed())?;
+            clock.started();
             pairs.push(pair);
         }
     }
-    let runs = in_turn(&mut pairs, progress, |pair| pair.run())?;
+    let runs = in_turn(&mut pairs, clock, |pair, _| pair.run())?;
     let micros = |at: usize| -> Vec<f64> { runs[at].iter().map(|ns| ns / 1e3).collect() };
 
     let mut lines = [(); 4].map(|()| Vec::new());
-    for (way, (&ends, pairs)) in line.ends.iter().zip(pairs.chunks(2)).enumerate() {
+    for (at, (&way, pairs)) in line.ways.iter().zip(pairs.chunks(2)).enumerate() {
         let [without, with] = pairs else { continue };
         let upgraded = with.upgrades() > connections;
         let memory_kb = (memory_kb(with)? - memory_kb(without)?) / connections as f64;
         let series = [
-            micros(2 * way),
-            micros(2 * way + 1),
+            micros(2 * at),
+            micros(2 * at + 1),
             vec![memory_kb],
             vec![busy_percent(with)?],
         ];
         for (figures, runs) in lines.iter_mut().zip(series) {
             figures.push(Figures {
-                ends,
+                way,
                 runs,
                 upgraded,
             });
         }
     }
     let titles = [
-        ("64 B there and back, epoll, alone".to_owned(), line.unit),
+        (
+            "64 B there and back, epoll, alone".to_owned(),
+            line.unit,
+            line.aim,
+        ),
         (
             format!("the same beside {connections} idle connections"),
             line.unit,
+            line.aim,
         ),
         (
             "memory of an idle connection, both ends".to_owned(),
             Unit::Kilobytes,
+            Aim::Beyond(KILOBYTES_MAX),
         ),
         (
             format!("CPU time of {connections} idle connections"),
             Unit::Percent,
+            Aim::Beyond(PERCENT_MAX),
         ),
     ];
     let measured = titles.into_iter().zip(lines);
     Ok(measured
-        .map(|((title, unit), figures)| Measured::new(line, &title, unit, figures))
+        .map(|((title, unit, aim), figures)| Measured::new(line, &title, unit, aim, figures))
         .collect())
 }
 
 /// Of both processes; what they share counts once.
-fn memory_kb(pair: &Pair) -> Result<f64> {
+pub(super) fn memory_kb(pair: &Pair) -> Result<f64> {
     let mut kilobytes = 0.0;
     for id in pair.ids() {
         let text = read(format!("/proc/{id}/smaps_rollup"))?;
@@ -124,3 +132,5 @@ fn unreadable(path: String) -> impl FnOnce(std::io::Error) -> Error {
 }
 
 const IDLE: Duration = Duration::from_secs(1);
+/// What is printed as nothing.
+const PERCENT_MAX: f64 = 0.05;

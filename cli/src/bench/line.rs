@@ -1,60 +1,43 @@
-use serde::Serialize;
-
+use super::aim::Aim;
 use super::pair::{Method, Service};
-use super::place::Ends;
+use super::peer::Peer;
+use super::program::App;
 use super::redis::Load;
+use super::registry::{Need, Row};
 use super::unit::Unit;
-
-/// A row of the table of aims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Row {
-    /// 64 bytes there and back, blocking send and recv
-    Pingpong,
-    /// the same through epoll, level-triggered
-    Epoll,
-    /// 64 kB writes one way
-    Stream,
-    /// 64 B writes one way, TCP_NODELAY
-    Small,
-    /// redis-benchmark GET: 1 client; 50 clients; 50 clients, 16 requests in a pipeline
-    Redis,
-    /// only one of the two programs under sovia
-    OneEnd,
-    /// a process on each CPU that computes for ever
-    Hog,
-    /// four and eight pairs of programs on two CPUs
-    Pairs,
-    /// short connections, one after the other
-    Connects,
-    /// 1,000 idle connections beside the one that is used
-    Idle,
-}
+use super::way::Way;
 
 /// One measurement: a line of the report, or for some kinds several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(super) row: Row,
     pub(super) title: String,
+    /// Bytes a message, where lines differ by nothing else.
+    pub(super) size: Option<usize>,
     pub(super) unit: Unit,
-    pub(super) ends: Vec<Ends>,
+    pub(super) ways: Vec<Way>,
     pub(super) kind: Kind,
+    pub(super) aim: Aim,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// So many pairs at once, on all CPUs.
-    Crowd {
-        pairs: usize,
-    },
+    Crowd { pairs: usize },
     /// Connections that are not used, beside one that is.
-    Idle {
-        connections: usize,
-    },
+    Idle { connections: usize },
+    /// As many connections, used in turn, as many more.
+    Many { few: usize, many: usize },
+    /// Two of the plain programs; the peers' own programs where they do the same.
     Plain(Service, Method),
+    /// redis and its benchmark.
     Redis(Load),
+    /// A real server and a client that measures.
+    Program(App),
     /// Something computes on each CPU meanwhile.
     Beside(Hogged),
+    /// Somebody looks at the connection meanwhile.
+    Watched,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +51,7 @@ impl Kind {
     pub(super) fn bytes(self) -> usize {
         match self {
             Self::Plain(service, _) => service.size,
+            Self::Program(App::Ftp) => 1,
             _ => 0,
         }
     }
@@ -78,144 +62,76 @@ impl Kind {
     }
 }
 
-/// The lines of `sovia demo`.
-pub(crate) fn demo() -> Vec<Line> {
-    [
-        Row::Pingpong,
-        Row::Epoll,
-        Row::Stream,
-        Row::Small,
-        Row::Connects,
-        Row::Redis,
-    ]
-    .into_iter()
-    .flat_map(lines_of)
-    .map(|line| Line {
-        ends: ALL.to_vec(),
-        ..line
-    })
-    .collect()
-}
-
-/// What is measured for `row`.
-pub(crate) fn lines_of(row: Row) -> Vec<Line> {
-    let line = |title: &str, unit, kind| Line {
-        row,
-        title: title.to_owned(),
-        unit,
-        ends: vec![Ends::Neither, Ends::Both],
-        kind,
-    };
-    let plain = |title, unit, service| line(title, unit, Kind::Plain(service, Method::Median));
-    let redis = |title, clients, pipeline| {
-        let load = Load { clients, pipeline };
-        line(title, Unit::PerSecond, Kind::Redis(load))
-    };
-    match row {
-        Row::Pingpong => vec![plain(PINGPONG_TITLE, Unit::Microseconds, PINGPONG)],
-        Row::Epoll => vec![plain(EPOLL_TITLE, Unit::Microseconds, EPOLL)],
-        Row::Stream => vec![plain(
-            "64 kB writes, one way",
-            Unit::GigabytesPerSecond,
-            stream(64 << 10),
-        )],
-        Row::Small => vec![plain("64 B writes, one way", Unit::PerSecond, stream(64))],
-        Row::Connects => vec![plain(
-            "connect, 64 B there and back, close",
-            Unit::PerSecond,
-            SHORT,
-        )],
-        Row::Redis => vec![
-            redis("redis GET, 1 client", 1, 1),
-            redis("redis GET, 50 clients", 50, 1),
-            redis("redis GET, 50 clients × 16", 50, 16),
-        ],
-        Row::OneEnd => one_end(),
-        Row::Hog => {
-            let beside = |title: &str, unit, hogged| {
-                let title = format!("beside CPU hogs: {title}");
-                line(&title, unit, Kind::Beside(hogged))
-            };
-            vec![
-                beside(PINGPONG_TITLE, Unit::Microseconds, Hogged::Plain(PINGPONG)),
-                beside(EPOLL_TITLE, Unit::Microseconds, Hogged::Plain(EPOLL)),
-                beside(
-                    "redis GET, 1 client",
-                    Unit::PerSecond,
-                    Hogged::Redis(ONE_CLIENT),
-                ),
-            ]
+impl Line {
+    pub(super) fn new(row: Row, title: impl Into<String>, unit: Unit, kind: Kind) -> Self {
+        Self {
+            row,
+            title: title.into(),
+            size: None,
+            unit,
+            ways: vec![Way::Tcp, Way::Sovia],
+            kind,
+            aim: Aim::Gain(NEVER_SLOWER),
         }
-        Row::Pairs => [4, 8]
-            .into_iter()
-            .map(|pairs| {
-                let title = format!("{pairs} pairs, 64 B there and back");
-                line(&title, Unit::PerSecond, Kind::Crowd { pairs })
-            })
-            .collect(),
-        Row::Idle => vec![line(
-            "1,000 idle connections",
-            Unit::Microseconds,
-            Kind::Idle { connections: 1_000 },
-        )],
+    }
+
+    /// Two of the plain programs, and the median of short blocks.
+    pub(super) fn plain(row: Row, title: &str, unit: Unit, service: Service) -> Self {
+        Self::new(row, title, unit, Kind::Plain(service, Method::Median))
+    }
+
+    pub(super) fn by(mut self, ways: &[Way]) -> Self {
+        self.ways = ways.to_vec();
+        self
+    }
+
+    pub(super) fn aiming(mut self, aim: Aim) -> Self {
+        self.aim = aim;
+        self
+    }
+
+    /// A Unix socket beside TCP, where the programs can use one.
+    pub(super) fn beside_unix(mut self) -> Self {
+        let plain = matches!(self.kind, Kind::Plain(..));
+        if plain && self.ways.first() == Some(&Way::Tcp) && !self.ways.contains(&Way::Unix) {
+            self.ways.insert(1, Way::Unix);
+        }
+        self
+    }
+
+    /// What must be installed.
+    pub(super) fn needs(&self) -> &'static [Need] {
+        match self.kind {
+            Kind::Redis(_) | Kind::Beside(Hogged::Redis(_)) => REDIS,
+            Kind::Program(app) => app.needs(),
+            _ => &[],
+        }
+    }
+
+    /// What a peer's program does that is the same.
+    pub(super) fn of_peer(&self, way: Way) -> Option<Peer> {
+        Peer::of(way, self.unit, self.size?)
     }
 }
 
-fn one_end() -> Vec<Line> {
-    [
-        Row::Pingpong,
-        Row::Epoll,
-        Row::Stream,
-        Row::Small,
-        Row::Connects,
-        Row::Redis,
-    ]
-    .into_iter()
-    .filter_map(|row| lines_of(row).into_iter().next())
-    .map(|line| Line {
-        row: Row::OneEnd,
-        ends: vec![Ends::Neither, Ends::Server, Ends::Client],
-        ..line
-    })
-    .collect()
+pub(super) const PINGPONG: Service = Service::of("echo-server", "echo-client", 64);
+pub(super) const EPOLL: Service = Service::of("echo-epoll-server", "echo-epoll-client", 64);
+pub(super) const SHORT: Service = Service::of("echo-server", "short-client", 64);
+
+pub(super) const fn stream(size: usize) -> Service {
+    Service::of("sink-server", "stream-client", size)
 }
 
-const ALL: [Ends; 4] = [Ends::Neither, Ends::Both, Ends::Server, Ends::Client];
+/// The share of kernel TCP's speed that nothing is allowed to stay under.
+const NEVER_SLOWER: f64 = 0.98;
 
-const PINGPONG_TITLE: &str = "64 B there and back, send/recv";
-const EPOLL_TITLE: &str = "64 B there and back, epoll";
-
-pub(super) const PINGPONG: Service = Service {
-    server: "echo-server",
-    client: "echo-client",
-    size: 64,
-    idle: 0,
-};
-
-pub(super) const EPOLL: Service = Service {
-    server: "echo-epoll-server",
-    client: "echo-epoll-client",
-    size: 64,
-    idle: 0,
-};
-
-const SHORT: Service = Service {
-    server: "echo-server",
-    client: "short-client",
-    size: 64,
-    idle: 0,
-};
-
-const ONE_CLIENT: Load = Load {
-    clients: 1,
-    pipeline: 1,
-};
-
-fn stream(size: usize) -> Service {
-    Service {
-        server: "sink-server",
-        client: "stream-client",
-        size,
-        idle: 0,
-    }
-}
+const REDIS: &[Need] = &[
+    Need {
+        program: "redis-server",
+        package: "redis-server",
+    },
+    Need {
+        program: "redis-benchmark",
+        package: "redis-tools",
+    },
+];

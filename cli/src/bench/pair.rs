@@ -2,8 +2,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
-use super::place::{Cpus, End, Ends, Place, Trace};
+use super::place::{Cpus, Place, Trace};
 use super::session::{Budget, Contestant};
+use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
 use crate::plain::{self, Order};
 use crate::process::{self, Process, Said};
@@ -15,8 +16,19 @@ pub(crate) struct Service {
     pub(super) client: &'static str,
     /// Bytes a message.
     pub(super) size: usize,
-    /// Connections besides.
+    /// Connections besides, or, where all are used, instead.
     pub(super) idle: usize,
+}
+
+impl Service {
+    pub(super) const fn of(server: &'static str, client: &'static str, size: usize) -> Self {
+        Self {
+            server,
+            client,
+            size,
+            idle: 0,
+        }
+    }
 }
 
 /// How the rounds of a run become one figure.
@@ -45,7 +57,7 @@ impl Pair {
     pub(super) fn start(
         place: &Place,
         service: Service,
-        ends: Ends,
+        way: Way,
         cpus: Cpus,
         method: Method,
     ) -> Result<Self> {
@@ -53,9 +65,11 @@ impl Pair {
         let mut command = process::myself();
         command
             .args([plain::COMMAND, service.server])
+            .arg(service.size.to_string())
+            .args((way == Way::Unix).then_some("--unix"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
-        let mut server = place.start(&mut command, End::Server, ends, cpus, &trace)?;
+        let mut server = place.start(&mut command, End::Server, way, cpus, &trace)?;
         let address = match server.stdout() {
             Some(stdout) => first_line(stdout)?,
             None => return Err(ended()),
@@ -69,7 +83,7 @@ impl Pair {
         if service.idle > 0 {
             command.arg(service.idle.to_string());
         }
-        let mut client = place.start(&mut command, End::Client, ends, cpus, &trace)?;
+        let mut client = place.start(&mut command, End::Client, way, cpus, &trace)?;
         let (orders, answers) = client.pipes().ok_or_else(ended)?;
         Ok(Self {
             client,
@@ -206,5 +220,5 @@ const BLOCKS_MIN: u32 = 5;
 const ROUNDS_MAX: f64 = 1e7;
 const FITTINGS_MAX: u32 = 10;
 
-/// Whoever says nothing for so long hangs; no order takes a second.
-pub(super) const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Whoever says nothing for so long hangs; no order takes more than seconds, but connections by the thousands are made first.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(60);

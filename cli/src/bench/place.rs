@@ -1,64 +1,20 @@
+use std::cell::Cell;
 use std::env;
-use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use crate::error::{Context, Error, Result};
+use super::pair::SILENCE_MAX;
+use super::way::{End, Way};
+use crate::error::{Error, Result};
 use crate::machine::{self, Affinity};
 use crate::netpipe::plan::Placement;
 use crate::process::Process;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
-
-/// Which of the two ends run under sovia.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Ends {
-    /// Kernel TCP, which the others are compared with.
-    Neither,
-    Both,
-    Server,
-    Client,
-}
-
-impl Ends {
-    pub(super) fn has(self, end: End) -> bool {
-        match self {
-            Self::Neither => false,
-            Self::Both => true,
-            Self::Server => end == End::Server,
-            Self::Client => end == End::Client,
-        }
-    }
-
-    /// Adds to an error which way it happened.
-    pub(super) fn blamed(self) -> impl FnOnce(Error) -> Error {
-        move |error| Error::Under {
-            ends: self,
-            source: Box::new(error),
-        }
-    }
-}
-
-impl fmt::Display for Ends {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Neither => "neither end",
-            Self::Both => "both ends",
-            Self::Server => "the server",
-            Self::Client => "the client",
-        })
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Server,
-    Client,
-}
 
 /// Where a process may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +32,9 @@ pub(crate) struct Place {
     everywhere: Affinity,
     library: Library,
     folder: PathBuf,
+    /// The same in memory, where there is room.
+    memory: PathBuf,
+    traces: Cell<usize>,
 }
 
 impl Place {
@@ -88,11 +47,18 @@ impl Place {
             path: folder.display().to_string(),
             source,
         })?;
+        let memory = if has_room(SHARED_MEMORY) {
+            Path::new(SHARED_MEMORY).join(folder.file_name().unwrap_or_default())
+        } else {
+            folder.clone()
+        };
         Ok(Self {
             cpus,
             everywhere,
             library,
             folder,
+            memory,
+            traces: Cell::new(0),
         })
     }
 
@@ -100,17 +66,28 @@ impl Place {
         &self.folder
     }
 
-    /// Starts one end, under sovia if `ends` says so; `trace` is where its upgrades are noted.
+    /// A folder in memory that nobody else has, or on disk where there is no memory for files.
+    pub(super) fn memory(&self, trace: &Trace) -> Result<PathBuf> {
+        let name = trace.0.file_name().unwrap_or_default();
+        let folder = self.memory.join(name).with_extension("memory");
+        fs::create_dir_all(&folder).map_err(|source| Error::File {
+            path: folder.display().to_string(),
+            source,
+        })?;
+        Ok(folder)
+    }
+
+    /// Starts one end, under sovia if `way` says so; `trace` is where its upgrades are noted.
     pub(super) fn start(
         &self,
         command: &mut Command,
         end: End,
-        ends: Ends,
+        way: Way,
         cpus: Cpus,
         trace: &Trace,
     ) -> Result<Process> {
         // Figures for kernel TCP are without any library, and a program under sovia has ours and what the caller wants.
-        if ends.has(end) {
+        if way.has(end) {
             let others = env::var_os(PRELOAD);
             command
                 .env(PRELOAD, self.library.before(others.as_deref()))
@@ -144,9 +121,30 @@ impl Place {
         Ok(hogs)
     }
 
+    /// Waits until somebody listens on this port of TCP's; nothing is sent there, since some servers serve one client only.
+    ///
+    /// # Errors
+    /// `server` has ended, or takes too long.
+    pub(super) fn wait_for_port(&self, server: &mut Process, port: u16) -> Result<()> {
+        let start = Instant::now();
+        while !listens(port) {
+            let ended = server.ended()?;
+            if ended || start.elapsed() > SILENCE_MAX {
+                let what = if ended { "ended" } else { "does not listen" };
+                return Err(Error::Protocol {
+                    from: "a server",
+                    what: format!("it {what}"),
+                });
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
     /// A place to note upgrades, not in use yet.
     pub(super) fn trace(&self) -> Result<Trace> {
-        let count = fs::read_dir(&self.folder).context("read_dir")?.count();
+        let count = self.traces.get();
+        self.traces.set(count + 1);
         let path = self.folder.join(format!("upgrades-{count}"));
         fs::write(&path, "").map_err(|source| Error::File {
             path: path.display().to_string(),
@@ -158,8 +156,13 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            eprintln!("sovia: {}: {error}", self.folder.display());
+        for folder in [&self.folder, &self.memory] {
+            match fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    eprintln!("sovia: {}: {error}", folder.display());
+                }
+                _ => {}
+            }
         }
     }
 }
@@ -171,6 +174,46 @@ impl Trace {
     pub(super) fn upgrades(&self) -> usize {
         fs::read_to_string(&self.0).map_or(0, |text| text.lines().count())
     }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A file or folder that nobody else has.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.0.with_extension(name)
+    }
 }
+
+/// Whether files by the hundred megabytes fit there.
+fn has_room(folder: &str) -> bool {
+    rustix::fs::statvfs(folder)
+        .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM)
+}
+
+const SHARED_MEMORY: &str = "/dev/shm";
+const ROOM: u64 = 1 << 30;
+
+/// Whether there is a socket that listens on this port, of whatever address.
+fn listens(port: u16) -> bool {
+    let wanted = format!(":{port:04X}");
+    for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        // A kernel without IPv6 has but one.
+        let Ok(text) = fs::read_to_string(path) else {
+            continue;
+        };
+        let mut lines = text.lines().map(str::split_whitespace);
+        if lines.any(|mut line| {
+            line.nth(1).is_some_and(|local| local.ends_with(&wanted)) && line.nth(1) == Some(LISTEN)
+        }) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The kernel's number for the state.
+const LISTEN: &str = "0A";
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 const TRACE: &str = "SOVIA_TRACE_UPGRADE";

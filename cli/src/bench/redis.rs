@@ -1,16 +1,18 @@
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::pair::{SILENCE_MAX, ended};
-use super::place::{Cpus, End, Ends, Place, Trace};
+use super::place::{Cpus, Place, Trace};
+use super::program::free_port;
 use super::session::{Budget, Contestant};
+use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
-use crate::process::{Process, Said};
-use crate::run::program::Program;
+use crate::process::{Process, Said, until_our_end};
 
 /// What redis-benchmark is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +22,10 @@ pub(crate) struct Load {
     pub(super) pipeline: u32,
 }
 
-/// Whether both programs are installed.
-pub(super) fn is_installed() -> bool {
-    ["redis-server", "redis-benchmark"]
-        .iter()
-        .all(|name| Program::find(OsStr::new(name)).is_ok())
-}
-
 /// A redis-server; each run is a redis-benchmark of its own.
 pub(super) struct Redis<'a> {
     place: &'a Place,
-    ends: Ends,
+    way: Way,
     load: Load,
     _server: Process,
     port: u16,
@@ -40,13 +35,13 @@ pub(super) struct Redis<'a> {
 }
 
 impl<'a> Redis<'a> {
-    pub(super) fn start(place: &'a Place, load: Load, ends: Ends) -> Result<Self> {
+    pub(super) fn start(place: &'a Place, load: Load, way: Way) -> Result<Self> {
         let trace = place.trace()?;
         let mut attempts = 0;
         let (server, port) = loop {
             attempts += 1;
             let port = free_port()?;
-            match serve(place, ends, &trace, port) {
+            match serve(place, way, &trace, port) {
                 Ok(server) => break (server, port),
                 // Somebody else may have taken the port meanwhile.
                 Err(error) if attempts == ATTEMPTS => return Err(error),
@@ -55,7 +50,7 @@ impl<'a> Redis<'a> {
         };
         Ok(Self {
             place,
-            ends,
+            way,
             load,
             _server: server,
             port,
@@ -78,7 +73,7 @@ impl<'a> Redis<'a> {
             .stdout(Stdio::piped());
         let mut client =
             self.place
-                .start(&mut command, End::Client, self.ends, Cpus::Own, &self.trace)?;
+                .start(&mut command, End::Client, self.way, Cpus::Own, &self.trace)?;
         let mut text = String::new();
         if let Some(stdout) = client.stdout() {
             Said::new(stdout, SILENCE_MAX)?
@@ -120,17 +115,17 @@ impl Contestant for Redis<'_> {
     }
 }
 
-fn serve(place: &Place, ends: Ends, trace: &Trace, port: u16) -> Result<Process> {
+fn serve(place: &Place, way: Way, trace: &Trace, port: u16) -> Result<Process> {
     let folder = place.folder().join("redis");
     fs::create_dir_all(&folder).context("a folder for redis-server")?;
-    let mut command = Command::new("redis-server");
+    let mut command = until_our_end(Path::new("redis-server"), Signal::TERM);
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--appendonly", "no", "--dir"])
         .arg(&folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    let mut server = place.start(&mut command, End::Server, ends, Cpus::Own, trace)?;
+    let mut server = place.start(&mut command, End::Server, way, Cpus::Own, trace)?;
     let stdout = server.stdout().ok_or_else(ended)?;
     let mut said = BufReader::new(Said::new(stdout, SILENCE_MAX)?);
     let mut line = String::new();
@@ -144,11 +139,6 @@ fn serve(place: &Place, ends: Ends, trace: &Trace, port: u16) -> Result<Process>
         from: "redis-server",
         what: "it ended".into(),
     })
-}
-
-fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
-    Ok(listener.local_addr().context("getsockname")?.port())
 }
 
 /// From a line such as `"GET","18123.45","0.044",…`. Infinite if it took less than a millisecond.

@@ -4,14 +4,18 @@ use std::io::{self, Write};
 use comfy_table::Cell;
 use serde::Serialize;
 
-use super::line::{Line, Row};
-use super::place::Ends;
+use super::aim::{Aim, Verdict};
+use super::line::Line;
+use super::registry::Row;
+use super::spread::Spread;
 use super::unit::Unit;
+use super::way::Way;
 use super::{Output, chart};
 use crate::error::{Context, Result};
 use crate::machine::{Conditions, near_or_far};
 use crate::netpipe::table::{new_table, right, significant};
 use crate::output::{STDOUT, check_writable, unwritable};
+use crate::report::Page;
 
 /// Everything that one invocation measured.
 #[derive(Debug, Serialize)]
@@ -30,77 +34,114 @@ pub(crate) struct Report {
 pub(crate) struct Measured {
     pub(crate) row: Row,
     pub(crate) title: String,
+    /// Bytes a message, where lines differ by nothing else.
+    pub(crate) size: Option<usize>,
     pub(crate) unit: Unit,
+    pub(crate) aim: Aim,
     /// Whether connections live long enough to be upgraded.
     pub(crate) lasts: bool,
     /// One-way hand-off of a cache line before and after; `None` with a single CPU.
     pub(crate) cores_ns: Option<[f64; 2]>,
-    pub(crate) ways: Vec<Way>,
+    /// The first is what the others are compared with.
+    pub(crate) ways: Vec<Outcome>,
 }
 
 /// A cell of the table.
 #[derive(Debug, Serialize)]
-pub(crate) struct Way {
+pub(crate) struct Outcome {
     #[serde(flatten)]
     figures: Figures,
     best: f64,
-    /// How many times better than kernel TCP, where that can be said.
+    /// How many times better than kernel TCP the best runs are, where that can be said.
     gain: Option<f64>,
+    /// Of the runs.
+    pub(super) spread: Option<Spread>,
+    /// Of the gains, each of one round.
+    pub(super) gains: Option<Spread>,
+    /// Whether the target is met; `None` where there is none for this way.
+    pub(super) verdict: Option<Verdict>,
 }
 
 /// What was measured for one way.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figures {
-    pub(crate) ends: Ends,
+    pub(crate) way: Way,
     pub(crate) runs: Vec<f64>,
     /// Whether any connection left TCP.
     pub(crate) upgraded: bool,
 }
 
 impl Measured {
-    pub(super) fn new(line: &Line, title: &str, unit: Unit, figures: Vec<Figures>) -> Self {
-        let base = figures
-            .iter()
-            .find(|figures| figures.ends == Ends::Neither)
-            .map_or(f64::NAN, |figures| unit.best(&figures.runs));
+    pub(super) fn new(
+        line: &Line,
+        title: &str,
+        unit: Unit,
+        aim: Aim,
+        figures: Vec<Figures>,
+    ) -> Self {
+        let base = figures.first().map_or(&[][..], |figures| &figures.runs);
+        let base = base.to_vec();
         let ways = figures.into_iter().map(|figures| {
             let best = unit.best(&figures.runs);
-            Way {
-                gain: unit.gain(base, best),
+            Outcome {
+                gain: unit.gain(unit.best(&base), best),
                 best,
+                spread: Spread::of(figures.runs.iter().copied()),
+                gains: unit.gains(&base, &figures.runs),
+                verdict: None,
                 figures,
             }
         });
-        Self {
+        let mut measured = Self {
             row: line.row,
             title: title.to_owned(),
+            size: line.size,
             unit,
+            aim,
             lasts: line.kind.lasts(),
             cores_ns: None,
             ways: ways.collect(),
+        };
+        measured.place(None);
+        measured
+    }
+
+    /// Says where the two CPUs were, before and after; some targets depend on it.
+    pub(super) fn place(&mut self, cores_ns: Option<[f64; 2]>) {
+        self.cores_ns = cores_ns;
+        let near = cores_ns.is_none_or(|cores| cores.iter().all(|&ns| near_or_far(ns) == "near"));
+        let Some((base, others)) = self.ways.split_first_mut() else {
+            return;
+        };
+        for other in others
+            .iter_mut()
+            .filter(|other| other.figures.way.is_ours())
+        {
+            let [base, runs] = [&base.figures.runs, &other.figures.runs];
+            other.verdict = self.aim.judge(self.unit, near, base, runs);
         }
     }
 
-    fn way(&self, ends: Ends) -> Option<&Way> {
-        self.ways.iter().find(|way| way.figures.ends == ends)
+    pub(super) fn way(&self, way: Way) -> Option<&Outcome> {
+        self.ways.iter().find(|outcome| outcome.figures.way == way)
     }
 
-    pub(super) fn gain(&self, ends: Ends) -> Option<f64> {
-        self.way(ends)?.gain
+    pub(super) fn gain(&self, way: Way) -> Option<f64> {
+        self.way(way)?.gain
     }
 
-    fn figure(&self, ends: Ends) -> String {
-        self.way(ends)
-            .map_or_else(|| "-".to_owned(), |way| self.unit.text(way.best))
+    fn figure(&self, way: Way) -> String {
+        self.way(way)
+            .map_or_else(|| "-".to_owned(), |outcome| self.unit.text(outcome.best))
     }
 
-    fn ratio(&self, ends: Ends) -> String {
-        self.gain(ends)
+    fn ratio(&self, way: Way) -> String {
+        self.gain(way)
             .map_or_else(|| "-".to_owned(), |gain| format!("{} ×", significant(gain)))
     }
 
     /// Where the CPUs were, as far as that is known.
-    fn cores(&self) -> String {
+    pub(super) fn cores(&self) -> String {
         match self.cores_ns.map(|ends| ends.map(near_or_far)) {
             None => "one".to_owned(),
             Some([before, after]) if before == after => before.to_owned(),
@@ -109,19 +150,19 @@ impl Measured {
     }
 
     /// Both ends were under sovia, and yet all bytes went over TCP.
-    fn stayed(&self) -> bool {
+    pub(super) fn stayed(&self) -> bool {
         self.lasts
             && self
-                .way(Ends::Both)
-                .is_some_and(|way| !way.figures.upgraded)
+                .way(Way::Sovia)
+                .is_some_and(|outcome| !outcome.figures.upgraded)
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let measured = |ends| self.lines.iter().any(|line| line.way(ends).is_some());
-        let both = measured(Ends::Both);
-        let one = measured(Ends::Server) || measured(Ends::Client);
+        let measured = |way| self.lines.iter().any(|line| line.way(way).is_some());
+        let both = measured(Way::Sovia);
+        let one = measured(Way::ServerOnly) || measured(Way::ClientOnly);
         let mut header = vec!["", "TCP"];
         header.extend(
             both.then_some(["both under sovia", "gain"])
@@ -140,15 +181,15 @@ impl fmt::Display for Report {
             let mark = if line.stayed() { STAYED_MARK } else { "" };
             let mut cells = vec![
                 Cell::new(format!("{}{mark}", line.title)),
-                right(line.figure(Ends::Neither)),
+                right(line.figure(Way::Tcp)),
             ];
             if both {
-                cells.push(right(line.figure(Ends::Both)));
-                cells.push(right(line.ratio(Ends::Both)));
+                cells.push(right(line.figure(Way::Sovia)));
+                cells.push(right(line.ratio(Way::Sovia)));
             }
             if one {
-                cells.push(right(line.ratio(Ends::Server)));
-                cells.push(right(line.ratio(Ends::Client)));
+                cells.push(right(line.ratio(Way::ServerOnly)));
+                cells.push(right(line.ratio(Way::ClientOnly)));
             }
             cells.push(right(line.cores()));
             table.add_row(cells);
@@ -169,15 +210,20 @@ impl fmt::Display for Report {
 impl Output {
     /// Whether the files can be written, before anything is measured.
     pub(super) fn check(&self) -> Result<()> {
-        for path in [&self.json, &self.svg].into_iter().flatten() {
+        let files = [&self.json, &self.svg, &self.html];
+        for path in files.into_iter().flatten() {
             check_writable(path)?;
         }
         Ok(())
     }
 
-    pub(super) fn write(&self, report: &Report) -> Result<()> {
+    /// The files that were asked for, and what `shown` says on standard output.
+    pub(super) fn write(&self, report: &Report, page: &Page, shown: Shown) -> Result<()> {
         if let Some(path) = &self.svg {
             chart::draw(report, path)?;
+        }
+        if let Some(path) = &self.html {
+            std::fs::write(path, page.html()?).map_err(unwritable(path))?;
         }
         let mut stdout = io::stdout().lock();
         if let Some(path) = &self.json {
@@ -187,28 +233,41 @@ impl Output {
             }
             std::fs::write(path, json).map_err(unwritable(path))?;
         }
-        write!(stdout, "{report}").context("standard output")
+        match shown {
+            Shown::Table => write!(stdout, "{report}"),
+            Shown::Page => write!(stdout, "{page}"),
+        }
+        .context("standard output")
     }
 }
 
-const STAYED_MARK: &str = " ¹";
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// One table of the best runs.
+    Table,
+    /// All sections, with medians and what they allow to say.
+    Page,
+}
+
+pub(super) const STAYED_MARK: &str = " ¹";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::bench::line::lines_of;
+    use crate::bench::registry::Extent;
 
-    fn measured(row: Row, figures: &[(Ends, &[f64], bool)]) -> Measured {
-        let line = &lines_of(row)[0];
-        let figures = figures.iter().map(|&(ends, runs, upgraded)| Figures {
-            ends,
+    fn measured(row: Row, figures: &[(Way, &[f64], bool)]) -> Measured {
+        let line = &row.lines(Extent::Whole)[0];
+        let figures = figures.iter().map(|&(way, runs, upgraded)| Figures {
+            way,
             runs: runs.to_vec(),
             upgraded,
         });
-        Measured::new(line, &line.title, line.unit, figures.collect())
+        Measured::new(line, &line.title, line.unit, line.aim, figures.collect())
     }
 
-    fn report(lines: Vec<Measured>) -> Report {
+    pub(in crate::bench) fn report(lines: Vec<Measured>) -> Report {
         Report {
             quick: false,
             conditions: Conditions {
@@ -231,18 +290,15 @@ mod tests {
         let mut pingpong = measured(
             Row::Pingpong,
             &[
-                (Ends::Neither, &[54.0, 55.0], false),
-                (Ends::Both, &[0.5, 0.25], true),
-                (Ends::Server, &[27.0], false),
+                (Way::Tcp, &[54.0, 55.0], false),
+                (Way::Sovia, &[0.5, 0.25], true),
+                (Way::ServerOnly, &[27.0], false),
             ],
         );
         pingpong.cores_ns = Some([44.0, 170.0]);
         let stream = measured(
             Row::Stream,
-            &[
-                (Ends::Neither, &[3.0, 4.0], false),
-                (Ends::Both, &[4.0], false),
-            ],
+            &[(Way::Tcp, &[3.0, 4.0], false), (Way::Sovia, &[4.0], false)],
         );
         insta::assert_snapshot!(report(vec![pingpong, stream]));
     }
@@ -252,8 +308,8 @@ mod tests {
         let one_end = measured(
             Row::OneEnd,
             &[
-                (Ends::Neither, &[54.0], false),
-                (Ends::Client, &[27.0], false),
+                (Way::Tcp, &[54.0], false),
+                (Way::ClientOnly, &[27.0], false),
             ],
         );
         let text = report(vec![one_end]).to_string();
@@ -266,8 +322,8 @@ mod tests {
         let connects = measured(
             Row::Connects,
             &[
-                (Ends::Neither, &[18_000.0], false),
-                (Ends::Both, &[18_000.0], false),
+                (Way::Tcp, &[18_000.0], false),
+                (Way::Sovia, &[18_000.0], false),
             ],
         );
         assert!(!report(vec![connects]).to_string().contains(STAYED_MARK));

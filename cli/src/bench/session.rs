@@ -3,14 +3,19 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use sys::host::{self, Machine};
 
+use super::aim::Aim;
 use super::crowd::Crowd;
-use super::idle;
 use super::line::{Hogged, Kind, Line};
 use super::pair::{Method, Pair};
-use super::place::{Cpus, Ends, Place};
-use super::redis::{self, Redis};
+use super::peer::{self, Peer};
+use super::place::{Cpus, Place};
+use super::program::{self, Real};
+use super::redis::Redis;
+use super::registry::Extent;
 use super::report::{Figures, Measured, Report};
 use super::unit::Unit;
+use super::way::Way;
+use super::{idle, many, watched};
 use crate::error::{Context, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
@@ -38,51 +43,48 @@ pub(super) struct Budget {
 pub(crate) struct Session {
     place: Place,
     before: Machine,
-    quick: bool,
+    extent: Extent,
 }
 
 impl Session {
-    pub(crate) fn new(quick: bool) -> Result<Self> {
+    pub(super) fn new(extent: Extent) -> Result<Self> {
         Ok(Self {
             before: machine::measure()?,
             place: Place::new()?,
-            quick,
+            extent,
         })
     }
 
-    pub(crate) fn measure(self, mut lines: Vec<Line>) -> Result<Report> {
-        let mut notes = Vec::new();
-        let of_redis = |kind| matches!(kind, Kind::Redis(_) | Kind::Beside(Hogged::Redis(_)));
-        if !redis::is_installed() && lines.iter().any(|line| of_redis(line.kind)) {
-            lines.retain(|line| !of_redis(line.kind));
-            notes.push("redis-server and redis-benchmark are not installed".to_owned());
-        }
-        let ways: usize = lines.iter().map(|line| line.ends.len()).sum();
-        let progress = netpipe::progress(ways * RUNS);
+    pub(crate) fn measure(self, lines: Vec<Line>) -> Result<Report> {
+        let (lines, mut notes) = installed(lines);
+        let total: Duration = lines.iter().map(|line| self.cost(line)).sum();
+        let progress = netpipe::progress(total.as_millis() as usize);
         let mut measured = Vec::new();
         let mut failures = Vec::new();
+        let mut expected = Duration::ZERO;
         for line in &lines {
             progress.set_message(format!("{} · ", line.title));
             let before = cores()?;
-            let mut figures = match self.measure_line(line, &progress) {
-                Ok(figures) => figures,
-                // The others may still be of use.
-                Err(error) => {
-                    failures.push(format!("{}: {error}", line.title));
-                    continue;
+            match self.measure_line(line, &progress, &mut notes) {
+                Ok(mut figures) => {
+                    let cores = before.zip(cores()?).map(|(before, after)| [before, after]);
+                    for figure in &mut figures {
+                        figure.place(cores);
+                    }
+                    measured.extend(figures);
                 }
-            };
-            let cores = before.zip(cores()?);
-            for figure in &mut figures {
-                figure.cores_ns = cores.map(|(before, after)| [before, after]);
+                // The others may still be of use.
+                Err(error) => failures.push(format!("{}: {error}", line.title)),
             }
-            measured.extend(figures);
+            expected += self.cost(line);
+            progress.set_position(expected.as_millis() as u64);
         }
         progress.finish_and_clear();
+        let quick = self.extent == Extent::Quick;
         let Self { before, place, .. } = self;
         drop(place);
         Ok(Report {
-            quick: self.quick,
+            quick,
             conditions: Conditions::since(before)?,
             lines: measured,
             notes,
@@ -90,92 +92,133 @@ impl Session {
         })
     }
 
-    fn measure_line(&self, line: &Line, progress: &ProgressBar) -> Result<Vec<Measured>> {
+    fn measure_line(
+        &self,
+        line: &Line,
+        progress: &ProgressBar,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Measured>> {
+        let budget = self.budget(line);
+        let clock = Clock {
+            progress,
+            run: budget.run,
+            rounds: self.rounds(line),
+        };
         match line.kind {
-            Kind::Plain(service, method) => self.contest(line, progress, |ends| {
-                Ok(Box::new(Pair::start(
-                    &self.place,
-                    service,
-                    ends,
-                    Cpus::Own,
-                    method,
-                )?))
+            Kind::Plain(service, method) => self.contest(line, &clock, notes, |way| {
+                Ok(match line.of_peer(way) {
+                    Some(peer) => Box::new(peer::Contest::new(&self.place, peer)),
+                    None => Box::new(Pair::start(&self.place, service, way, Cpus::Own, method)?),
+                })
             }),
-            Kind::Redis(load) => self.contest(line, progress, |ends| {
-                Ok(Box::new(Redis::start(&self.place, load, ends)?))
+            Kind::Redis(load) => self.contest(line, &clock, notes, |way| {
+                Ok(Box::new(Redis::start(&self.place, load, way)?))
+            }),
+            Kind::Program(app) => self.contest(line, &clock, notes, |way| {
+                Ok(Box::new(Real::start(&self.place, app, way)?))
             }),
             Kind::Beside(hogged) => {
                 let _hogs = self.place.start_hogs()?;
-                self.contest(line, progress, |ends| {
+                self.contest(line, &clock, notes, |way| {
                     Ok(match hogged {
-                        Hogged::Redis(load) => Box::new(Redis::start(&self.place, load, ends)?),
+                        Hogged::Redis(load) => Box::new(Redis::start(&self.place, load, way)?),
                         Hogged::Plain(service) => Box::new(Pair::start(
                             &self.place,
                             service,
-                            ends,
+                            way,
                             Cpus::Own,
                             Method::Whole,
                         )?),
                     })
                 })
             }
-            Kind::Crowd { pairs } => self.crowds(line, pairs, progress),
+            Kind::Crowd { pairs } => self.crowds(line, pairs, &clock),
             Kind::Idle { connections } => {
-                idle::measure(&self.place, line, connections, self.budget(line), progress)
+                idle::measure(&self.place, line, connections, budget, &clock)
             }
+            Kind::Many { few, many } => {
+                many::measure(&self.place, line, [few, many], budget, &clock)
+            }
+            Kind::Watched => watched::measure(&self.place, line, budget, &clock),
         }
     }
 
     fn contest<'a>(
         &self,
         line: &Line,
-        progress: &ProgressBar,
-        start: impl Fn(Ends) -> Result<Box<dyn Contestant + 'a>>,
+        clock: &Clock<'_>,
+        notes: &mut Vec<String>,
+        start: impl Fn(Way) -> Result<Box<dyn Contestant + 'a>>,
     ) -> Result<Vec<Measured>> {
         let mut contestants = Vec::new();
-        for &ends in &line.ends {
-            let mut contestant = start(ends).map_err(ends.blamed())?;
-            let fitted = contestant.fit(self.budget(line));
-            fitted.map_err(ends.blamed())?;
-            contestants.push((ends, contestant));
+        for &way in &line.ways {
+            let started = start(way).and_then(|mut contestant| {
+                contestant.fit(self.budget(line))?;
+                Ok(contestant)
+            });
+            clock.started();
+            match started {
+                Ok(contestant) => contestants.push((way, contestant)),
+                // Another project's program that cannot run here takes nothing from our figures.
+                Err(error) if way.is_peer() => {
+                    notes.push(format!("{}: {}", line.title, way.blamed()(error)));
+                }
+                Err(error) => return Err(way.blamed()(error)),
+            }
         }
-        let runs = in_turn(&mut contestants, progress, |(ends, contestant)| {
-            contestant.run().map_err(ends.blamed())
+        let runs = in_turn(&mut contestants, clock, |(way, contestant), round| {
+            // Starting them takes longer than what they measure.
+            if way.is_peer() && round >= self.peer_rounds() {
+                return Ok(None);
+            }
+            contestant.run().map(Some).map_err(way.blamed())
         })?;
         let figures = contestants.iter().zip(runs);
-        let figures = figures.map(|((ends, contestant), runs)| Figures {
-            ends: *ends,
-            runs: runs.into_iter().map(|ns| convert(line, ns)).collect(),
+        let figures = figures.map(|((way, contestant), runs)| Figures {
+            way: *way,
+            runs: runs
+                .into_iter()
+                .flatten()
+                .map(|ns| convert(line, ns))
+                .collect(),
             upgraded: contestant.upgrades() > 0,
         });
+        let figures = figures.collect();
         Ok(vec![Measured::new(
             line,
             &line.title,
             line.unit,
-            figures.collect(),
+            line.aim,
+            figures,
         )])
     }
 
-    fn crowds(&self, line: &Line, pairs: usize, progress: &ProgressBar) -> Result<Vec<Measured>> {
+    fn crowds(&self, line: &Line, pairs: usize, clock: &Clock<'_>) -> Result<Vec<Measured>> {
         let time = self.budget(line).run;
         let mut crowds = Vec::new();
-        for &ends in &line.ends {
-            let mut crowd = Crowd::start(&self.place, pairs, ends).map_err(ends.blamed())?;
-            crowd.run(time).map_err(ends.blamed())?;
-            crowds.push((ends, crowd));
+        for &way in &line.ways {
+            let mut crowd = Crowd::start(&self.place, pairs, way).map_err(way.blamed())?;
+            crowd.run(time).map_err(way.blamed())?;
+            clock.started();
+            crowds.push((way, crowd));
         }
-        let runs = in_turn(&mut crowds, progress, |(ends, crowd)| {
-            crowd.run(time).map_err(ends.blamed())
+        let runs = in_turn(&mut crowds, clock, |(way, crowd), _| {
+            crowd.run(time).map_err(way.blamed())
         })?;
-        let measured = [(0, "all together"), (1, "the slowest")].map(|(at, which)| {
+        let parts = [
+            (0, "all together", line.aim),
+            // Nobody is to pay for the others' gain.
+            (1, "the slowest", Aim::Gain(1.0)),
+        ];
+        let measured = parts.map(|(at, which, aim)| {
             let figures = crowds.iter().zip(&runs);
-            let figures = figures.map(|((ends, crowd), runs)| Figures {
-                ends: *ends,
+            let figures = figures.map(|((way, crowd), runs)| Figures {
+                way: *way,
                 runs: runs.iter().map(|rates| rates[at]).collect(),
                 upgraded: crowd.upgrades() > 0,
             });
             let title = format!("{}: {which}", line.title);
-            Measured::new(line, &title, line.unit, figures.collect())
+            Measured::new(line, &title, line.unit, aim, figures.collect())
         });
         Ok(measured.into())
     }
@@ -183,39 +226,117 @@ impl Session {
     fn budget(&self, line: &Line) -> Budget {
         let [run_ms, block_us] = match line.kind {
             // One lost slice is some milliseconds, and none may be left out.
-            Kind::Beside(_) | Kind::Crowd { .. } => [240, 0],
+            Kind::Beside(_) | Kind::Crowd { .. } | Kind::Many { .. } => [240, 0],
             Kind::Redis(_) => [160, 0],
+            Kind::Program(_) => [2_000, 0],
+            // Somebody looks once in a second.
+            Kind::Watched => [1_000, 10_000],
             Kind::Plain(..) | Kind::Idle { .. } => [40, 1_000],
         };
-        let part = if self.quick { 4 } else { 1 };
+        let part = if self.extent == Extent::Quick { 4 } else { 1 };
         Budget {
             run: Duration::from_millis(run_ms / part),
             block: Duration::from_micros(block_us / part),
         }
+    }
+
+    fn rounds(&self, line: &Line) -> usize {
+        match (self.extent, line.kind) {
+            (Extent::Quick, Kind::Program(_)) => 3,
+            (Extent::Quick, _) => 5,
+            (Extent::Whole, _) => 9,
+        }
+    }
+
+    fn peer_rounds(&self) -> usize {
+        match self.extent {
+            Extent::Quick => 1,
+            Extent::Whole => 3,
+        }
+    }
+
+    /// About how long it will take; only what is left of the time is made of it.
+    fn cost(&self, line: &Line) -> Duration {
+        let (times, start_ms) = match line.kind {
+            Kind::Program(_) => (1, 4_000),
+            Kind::Many { many, .. } => (2, many as u64),
+            Kind::Idle { .. } => (2, 1_500),
+            Kind::Watched => (2, 100),
+            Kind::Plain(..) | Kind::Redis(_) | Kind::Beside(_) | Kind::Crowd { .. } => (1, 150),
+        };
+        let run = match line.kind {
+            // In whole seconds.
+            Kind::Program(_) => self.budget(line).run.max(Duration::from_secs(1)),
+            _ => self.budget(line).run,
+        };
+        let rounds = self.rounds(line) as u32;
+        let ways = line.ways.len() as u32;
+        (run * rounds + Duration::from_millis(start_ms)) * ways * times
+    }
+}
+
+/// What there is left to do, as somebody who waits sees it.
+pub(super) struct Clock<'a> {
+    progress: &'a ProgressBar,
+    run: Duration,
+    rounds: usize,
+}
+
+impl Clock<'_> {
+    /// Something has been started and warmed up.
+    pub(super) fn started(&self) {
+        self.progress.inc(START.as_millis() as u64);
+    }
+
+    fn ran(&self) {
+        self.progress.inc(self.run.as_millis() as u64);
     }
 }
 
 /// Each once, then each once more, and so on: a machine that changes its mind for some seconds does so for all alike.
 pub(super) fn in_turn<C, T>(
     contestants: &mut [C],
-    progress: &ProgressBar,
-    mut run: impl FnMut(&mut C) -> Result<T>,
+    clock: &Clock<'_>,
+    mut run: impl FnMut(&mut C, usize) -> Result<T>,
 ) -> Result<Vec<Vec<T>>> {
     let mut runs: Vec<Vec<T>> = contestants.iter().map(|_| Vec::new()).collect();
-    for _ in 0..RUNS {
+    for round in 0..clock.rounds {
         for (contestant, runs) in contestants.iter_mut().zip(&mut runs) {
-            runs.push(run(contestant)?);
-            progress.inc(1);
+            runs.push(run(contestant, round)?);
+            clock.ran();
         }
     }
     Ok(runs)
+}
+
+/// What can be measured here, and what is missing for the rest.
+fn installed(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
+    let mut notes = Vec::new();
+    let mut note = |what: &str, missing: String| {
+        let note = format!("{what}: left out, {missing}");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    let mut kept = Vec::new();
+    for mut line in lines {
+        line.ways.retain(|&way| {
+            let missing = Peer::need(way).and_then(|need| program::missing(&[need]));
+            missing.map(|missing| note(way.title(), missing)).is_none()
+        });
+        match program::missing(line.needs()) {
+            Some(missing) => note(&line.title, missing),
+            None => kept.push(line),
+        }
+    }
+    (kept, notes)
 }
 
 fn convert(line: &Line, ns: f64) -> f64 {
     match line.unit {
         Unit::GigabytesPerSecond => line.kind.bytes() as f64 / ns,
         Unit::PerSecond => 1e9 / ns,
-        Unit::Kilobytes | Unit::Microseconds | Unit::Percent => ns / 1e3,
+        Unit::Kilobytes | Unit::Microseconds | Unit::Percent | Unit::Share => ns / 1e3,
     }
 }
 
@@ -225,4 +346,4 @@ fn cores() -> Result<Option<f64>> {
     Ok(handoff.map(|handoff| handoff.median_ns))
 }
 
-const RUNS: usize = 9;
+const START: Duration = Duration::from_millis(100);

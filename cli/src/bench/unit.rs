@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::spread::Spread;
 use crate::netpipe::table::significant;
 
 /// What a figure counts.
@@ -14,12 +15,29 @@ pub(crate) enum Unit {
     /// Of one CPU.
     Percent,
     PerSecond,
+    /// Of one.
+    Share,
 }
 
 impl Unit {
+    /// As it stands on an axis.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::GigabytesPerSecond => "GB/s",
+            Self::Kilobytes => "kB",
+            Self::Microseconds => "µs",
+            Self::Percent => "% of a CPU",
+            Self::PerSecond => "a second",
+            Self::Share => "of one",
+        }
+    }
+
     /// Whether more of it is better.
-    fn grows(self) -> bool {
-        matches!(self, Self::GigabytesPerSecond | Self::PerSecond)
+    pub(super) fn grows(self) -> bool {
+        matches!(
+            self,
+            Self::GigabytesPerSecond | Self::PerSecond | Self::Share
+        )
     }
 
     /// The better end of `runs`; not a number if there are none.
@@ -33,9 +51,27 @@ impl Unit {
         let gain = match self {
             Self::GigabytesPerSecond | Self::PerSecond => figure / base,
             Self::Microseconds => base / figure,
-            Self::Kilobytes | Self::Percent => return None,
+            Self::Kilobytes | Self::Percent | Self::Share => return None,
         };
         gain.is_finite().then_some(gain)
+    }
+
+    /// The same for each of the rounds, which were taken in turn.
+    pub(super) fn gains(self, base: &[f64], runs: &[f64]) -> Option<Spread> {
+        let gains = base.iter().zip(runs);
+        Spread::of(gains.filter_map(|(base, run)| self.gain(*base, *run)))
+    }
+
+    /// A round number, without zeros that say nothing.
+    pub(super) fn short(self, figure: f64) -> String {
+        match self {
+            Self::GigabytesPerSecond => format!("{figure} GB/s"),
+            Self::Kilobytes => format!("{figure} kB"),
+            Self::Microseconds => format!("{figure} µs"),
+            Self::Percent => format!("{figure} %"),
+            Self::PerSecond => format!("{figure} /s"),
+            Self::Share => format!("{} %", 100.0 * figure),
+        }
     }
 
     pub(crate) fn text(self, figure: f64) -> String {
@@ -47,6 +83,7 @@ impl Unit {
             Self::Kilobytes => format!("{figure:.1} kB"),
             Self::Microseconds => format!("{} µs", significant(figure)),
             Self::Percent => format!("{figure:.1} %"),
+            Self::Share => format!("{:.1} %", 100.0 * figure),
             Self::PerSecond if figure >= 1e6 => format!("{} M/s", significant(figure / 1e6)),
             Self::PerSecond if figure >= 1e3 => format!("{} k/s", significant(figure / 1e3)),
             Self::PerSecond => format!("{} /s", significant(figure)),

@@ -1,26 +1,33 @@
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use super::orders;
+use super::socket::Listener;
 use crate::error::{Context, Result};
 
-/// Echoes with blocking calls, one connection after the other.
-pub(super) fn serve(listener: &TcpListener) -> Result<()> {
-    let mut buffer = vec![0; super::BUFFER];
+/// Echoes with blocking calls, one connection after the other: messages of `size` bytes when they are complete, or, with 0,
+/// whatever there is.
+pub(super) fn serve(listener: &Listener, size: usize) -> Result<()> {
+    let mut buffer = vec![0; if size == 0 { super::BUFFER } else { size }];
     loop {
-        match echo(super::accept(listener)?, &mut buffer) {
+        let stream = listener.accept().context("accept")?;
+        match echo(stream, &mut buffer, size) {
             Err(error) if !super::is_gone(&error) => return Err(error).context("echo"),
             _ => {}
         }
     }
 }
 
-fn echo(mut stream: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+fn echo(mut stream: TcpStream, buffer: &mut [u8], size: usize) -> io::Result<()> {
     loop {
-        match stream.read(buffer)? {
-            0 => return Ok(()),
-            length => stream.write_all(&buffer[..length])?,
+        let mut taken = 0;
+        while taken == 0 || taken < size {
+            match stream.read(&mut buffer[taken..])? {
+                0 => return Ok(()),
+                length => taken += length,
+            }
         }
+        stream.write_all(&buffer[..taken])?;
     }
 }
 

@@ -1,14 +1,16 @@
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use super::orders;
+use super::socket::Listener;
 use crate::error::{Context, Result};
 
 /// Takes blocks: a length of 8 bytes, so many bytes more, and then it answers with one.
-pub(super) fn serve(listener: &TcpListener) -> Result<()> {
+pub(super) fn serve(listener: &Listener) -> Result<()> {
     let mut buffer = vec![0; super::BUFFER];
     loop {
-        match take(super::accept(listener)?, &mut buffer) {
+        let stream = listener.accept().context("accept")?;
+        match take(stream, &mut buffer) {
             Err(error) if !super::is_gone(&error) => return Err(error).context("sink"),
             _ => {}
         }

@@ -25,6 +25,25 @@ impl Table {
         cells.resize(self.header.len(), String::new());
         self.rows.push(cells);
     }
+
+    /// The same without the columns in which no row says anything.
+    pub(crate) fn without_empty_columns(self) -> Self {
+        let used: Vec<bool> = (0..self.header.len())
+            .map(|at| at == 0 || self.rows.iter().any(|row| !is_blank(&row[at])))
+            .collect();
+        let keep = |cells: Vec<String>| {
+            let cells = cells.into_iter().zip(&used);
+            cells.filter_map(|(cell, used)| used.then_some(cell))
+        };
+        Self {
+            header: keep(self.header).collect(),
+            rows: self
+                .rows
+                .into_iter()
+                .map(|row| keep(row).collect())
+                .collect(),
+        }
+    }
 }
 
 impl fmt::Display for Table {
@@ -47,5 +66,25 @@ impl fmt::Display for Table {
             table.add_row(aligned(row));
         }
         table.fmt(f)
+    }
+}
+
+fn is_blank(cell: &str) -> bool {
+    matches!(cell, "" | "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_say_nothing_can_go() {
+        let mut table = Table::new(["", "TCP", "Unix", "sovia"]);
+        table.row(["a", "1", "-", "2"]);
+        table.row(["b", "3"]);
+        let mut expected = Table::new(["", "TCP", "sovia"]);
+        expected.row(["a", "1", "2"]);
+        expected.row(["b", "3"]);
+        assert_eq!(table.without_empty_columns(), expected);
     }
 }

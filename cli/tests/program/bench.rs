@@ -28,7 +28,16 @@ fn each_client_carries_out_each_order_with_its_server() {
         ("echo-epoll-server", "echo-epoll-client {} 64"),
         ("echo-epoll-server", "echo-epoll-client {} 64 20"),
         ("echo-server", "short-client {} 64"),
+        ("echo-epoll-server", "crowd-client {} 64 20"),
         ("sink-server", "stream-client {} 65536"),
+        ("sink-epoll-server", "stream-epoll-client {} 65536"),
+        // Messages that no socket takes at once.
+        ("echo-server 8000000", "echo-client {} 8000000"),
+        ("echo-epoll-server 8000000", "echo-epoll-client {} 8000000"),
+        ("echo-server 64 --unix", "echo-client {} 64"),
+        ("echo-epoll-server --unix", "echo-epoll-client {} 64"),
+        ("sink-epoll-server --unix", "stream-epoll-client {} 65536"),
+        ("echo-server --unix", "short-client {} 64"),
     ] {
         let mut process = command(&format!("plain {server}"))
             .stdout(Stdio::piped())
@@ -77,18 +86,35 @@ fn a_row_has_figures_for_each_way() {
             .map(|way| {
                 assert!(way["runs"].as_array().map(Vec::len) >= Some(5), "{way}");
                 assert!(way["best"].as_f64().is_some_and(|best| best > 0.0), "{way}");
-                way["ends"].as_str().expect("a name").to_owned()
+                way["way"].as_str().expect("a name").to_owned()
             })
             .collect()
     };
-    assert_eq!(ends(&lines[0]), ["neither", "both"]);
-    assert_eq!(ends(&lines[1]), ["neither", "server", "client"]);
+    assert_eq!(ends(&lines[0]), ["tcp", "sovia"]);
+    assert_eq!(ends(&lines[1]), ["tcp", "server-only", "client-only"]);
+}
+
+#[test]
+fn the_report_has_medians_and_verdicts_and_plots() {
+    let path = std::env::temp_dir().join(format!("sovia-bench-{}.html", std::process::id()));
+    let stdout = stdout_of(&format!(
+        "bench --quick --only epoll,connects --html {}",
+        path.display()
+    ));
+    let html = std::fs::read_to_string(&path).expect("a report");
+    std::fs::remove_file(&path).expect("it is ours");
+    for expected in ["Unix", "between", "target", "machine: "] {
+        assert!(stdout.contains(expected), "no {expected:?} in\n{stdout}");
+        assert!(html.contains(expected), "no {expected:?} in\n{html}");
+    }
+    assert!(html.matches("<svg").count() == 2 && !html.contains("<script"));
 }
 
 #[test]
 fn misuse_is_refused_with_status_2() {
     for arguments in [
-        "bench",
+        "bench --only marathon",
+        "bench --only stat sockets",
         "bench sockets --row marathon",
         "bench sockets --json",
         "demo --rows 7",

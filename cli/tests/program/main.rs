@@ -7,7 +7,9 @@ mod check;
 mod folder;
 mod netpipe;
 mod rping;
+mod rules;
 mod run;
+mod talk;
 mod vi;
 
 fn command(arguments: &str) -> Command {

@@ -27,6 +27,18 @@ impl Crc {
     }
 }
 
+impl AsMut<Digest> for Crc {
+    /// For whoever digests octets where they lie.
+    fn as_mut(&mut self) -> &mut Digest {
+        &mut self.0
+    }
+}
+
+/// Of these octets, as on the wire; in half the time of a [`Crc`] if they are few.
+pub(super) fn crc_of(octets: &[u8]) -> [u8; 4] {
+    crc_fast::crc32_iscsi(octets).to_le_bytes()
+}
+
 impl Default for Crc {
     fn default() -> Self {
         Self::new()
@@ -52,5 +64,6 @@ mod tests {
         assert_eq!(of(&[0xff; 32]), [0x43, 0xab, 0xa8, 0x62]);
         assert_eq!(of(&rising), [0x4e, 0x79, 0xdd, 0x46]);
         assert_eq!(of(&falling), [0x5c, 0xdb, 0x3f, 0x11]);
+        assert_eq!(crc_of(b"123456789"), of(b"123456789"));
     }
 }

@@ -1,6 +1,6 @@
 //! From octets to ULPDUs, which stay where they were read.
 
-use super::crc::Crc;
+use super::crc::{Crc, crc_of};
 use super::error::MpaError;
 use super::fpdu::{CRC_LEN, FPDU_LEN_MAX, LENGTH_LEN, MARKER_INTERVAL, MARKER_LEN, pad_len, span};
 use super::ring::Ring;
@@ -131,6 +131,22 @@ impl Deframer {
         self.ring.len()
     }
 
+    /// How many octets of the FPDU that is on its way have not come, as far as its length is known; 0 between FPDUs.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        match &self.current {
+            Current::Unknown => {
+                let total = self.extent().map_or(0, Extent::total);
+                total.saturating_sub(self.ring.len())
+            }
+            Current::Whole(_) => 0,
+            Current::Diverted(diverted) => {
+                let total = diverted.left + diverted.pad + CRC_LEN;
+                total.saturating_sub(self.ring.len())
+            }
+        }
+    }
+
     /// Whether an FPDU has begun and is not whole: a connection must not end here.
     #[must_use]
     pub fn is_inside_fpdu(&self) -> bool {
@@ -195,11 +211,15 @@ impl Deframer {
     }
 
     fn is_crc_right(&self, extent: Extent) -> bool {
-        let mut crc = Crc::new();
-        for octets in self.ring.range(0, extent.covered) {
-            crc.update(octets);
-        }
-        self.ring.peek(extent.covered) == Some(crc.octets())
+        let octets = match self.ring.range(0, extent.covered) {
+            [octets, []] => crc_of(octets),
+            octets => {
+                let mut crc = Crc::new();
+                octets.into_iter().for_each(|octets| crc.update(octets));
+                crc.octets()
+            }
+        };
+        self.ring.peek(extent.covered) == Some(octets)
     }
 
     fn are_markers_right(&self, extent: Extent) -> bool {
@@ -315,11 +335,12 @@ impl Deframer {
         }
     }
 
-    /// The next octets of a diverted ULPDU, for the checksum: once they are in their place, and
-    /// before [`handle_diverted`](Self::handle_diverted).
-    pub fn digest_diverted(&mut self, octets: &[u8]) {
-        if let Current::Diverted(Diverted { crc: Some(crc), .. }) = &mut self.current {
-            crc.update(octets);
+    /// The checksum of a diverted ULPDU, if there is one: the next octets belong to it once they are in their place,
+    /// and before [`handle_diverted`](Self::handle_diverted).
+    pub fn diverted_crc(&mut self) -> Option<&mut Crc> {
+        match &mut self.current {
+            Current::Diverted(Diverted { crc, .. }) => crc.as_mut(),
+            Current::Unknown | Current::Whole(_) => None,
         }
     }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::crc::Crc;
-use super::fpdu::{CRC_LEN, MARKER_INTERVAL, MARKER_LEN, pad_len};
+use super::crc::{Crc, crc_of};
+use super::fpdu::{CRC_LEN, MARKER_INTERVAL, pad_len};
 
 /// Where in the driver's memory something lies.
 ///
@@ -47,6 +47,34 @@ pub trait Source {
     /// # Errors
     /// [`SourceLost`] when that is no memory to send from any more.
     fn show(&self, place: Place, len: u32, see: impl FnMut(&[u8])) -> Result<(), SourceLost>;
+
+    /// Copies octets from `place` on.
+    ///
+    /// # Errors
+    /// As [`show`](Self::show).
+    fn copy(&self, place: Place, into: &mut [u8]) -> Result<(), SourceLost> {
+        let len = u32::try_from(into.len()).map_err(|_| SourceLost)?;
+        let mut room = into;
+        self.show(place, len, |octets| {
+            let n = octets.len().min(room.len());
+            let (now, later) = std::mem::take(&mut room).split_at_mut(n);
+            now.copy_from_slice(octets.get(..n).unwrap_or_default());
+            room = later;
+        })?;
+        if room.is_empty() {
+            Ok(())
+        } else {
+            Err(SourceLost)
+        }
+    }
+
+    /// Adds `len` octets from `place` on to a checksum.
+    ///
+    /// # Errors
+    /// As [`show`](Self::show).
+    fn digest(&self, place: Place, len: u32, crc: &mut Crc) -> Result<(), SourceLost> {
+        self.show(place, len, |octets| crc.update(octets))
+    }
 }
 
 /// The memory that payload was to be sent from has gone.
@@ -70,7 +98,7 @@ pub enum Piece<'a> {
 
 /// The sending direction: takes ULPDUs, hands out the stream as [`Piece`]s.
 ///
-/// Its few octets of its own lie in one buffer; payload is only named. A driver maps
+/// Its few octets of its own lie in one buffer; payload is only named, unless there are markers in it. A driver maps
 /// [`pieces`](Self::pieces) to `iovec`s, writes what the socket takes, and says how much
 /// [that was](Self::handle_written).
 #[derive(Debug)]
@@ -193,71 +221,95 @@ impl Framer {
         let ulpdu_len = head.len() + payload_len as usize;
         let length = u16::try_from(ulpdu_len).map_err(|_| SourceLost)?;
         let before = self.queued;
-        let mut open = Open {
-            crc: self.crc.then(Crc::new),
-            start: None,
-        };
-        self.own_octets(&mut open, &length.to_be_bytes());
-        self.own_octets(&mut open, head);
+        let begin = self.own.len();
+        let mut start = None;
+        self.own_octets(&mut start, &length.to_be_bytes());
+        self.own_octets(&mut start, head);
+        let mut crc = None;
         let appended = match payload {
             None => Ok(()),
-            Some((place, len)) if copied => self.copied_payload(&mut open, place, len, memory),
-            Some((place, len)) => self.payload(&mut open, place, len, memory),
+            Some((place, len)) if self.markers => {
+                self.marked_payload(&mut start, place, len, memory)
+            }
+            Some((place, len)) if copied => self.copied_payload(place, len, memory),
+            Some((place, len)) => self.payload(&mut crc, begin, place, len, memory),
         };
         if appended.is_err() {
             self.truncate(before);
             return appended;
         }
+        let pad = self.own.len();
         let zeros = [0; 3];
-        self.own_octets(&mut open, zeros.get(..pad_len(ulpdu_len)).unwrap_or(&zeros));
-        self.marker_if_due(&mut open);
-        let crc = open.crc.map_or([0; CRC_LEN], |crc| crc.octets());
-        self.append_own(&crc);
+        let zeros = zeros.get(..pad_len(ulpdu_len)).unwrap_or(&zeros);
+        self.own_octets(&mut start, zeros);
+        self.marker_if_due(&mut start);
+        let word = match crc {
+            _ if !self.crc => [0; CRC_LEN],
+            // All of it lies in one run.
+            None => crc_of(self.own.get(begin..).unwrap_or_default()),
+            Some(mut crc) => {
+                crc.update(self.own.get(pad..).unwrap_or_default());
+                crc.octets()
+            }
+        };
+        self.append_own(&word);
         self.ends.push_back(self.queued);
         Ok(())
     }
 
-    fn own_octets(&mut self, open: &mut Open, mut octets: &[u8]) {
+    fn own_octets(&mut self, start: &mut Option<u64>, mut octets: &[u8]) {
         while !octets.is_empty() {
-            self.marker_if_due(open);
+            self.marker_if_due(start);
             let room = self.until_marker(octets.len() as u64) as usize;
             let (run, rest) = octets.split_at_checked(room).unwrap_or((octets, &[]));
             self.append_own(run);
-            // Of the copy, since what it was copied from may change.
-            let copy = self.own.len().checked_sub(run.len());
-            open.digest(copy.and_then(|at| self.own.get(at..)).unwrap_or(run));
             octets = rest;
         }
     }
 
     fn payload(
         &mut self,
-        open: &mut Open,
+        crc: &mut Option<Crc>,
+        begin: usize,
+        place: Place,
+        len: u32,
+        memory: &impl Source,
+    ) -> Result<(), SourceLost> {
+        if self.crc {
+            let crc = crc.insert(Crc::new());
+            crc.update(self.own.get(begin..).unwrap_or_default());
+            memory.digest(place, len, crc)?;
+        }
+        let len = u64::from(len);
+        self.runs.push_back(Run::Payload { place, len });
+        self.queued += len;
+        Ok(())
+    }
+
+    fn copied_payload(
+        &mut self,
         place: Place,
         len: u32,
         memory: &impl Source,
     ) -> Result<(), SourceLost> {
         let mut done = 0;
         while done < len {
-            self.marker_if_due(open);
-            let run = self.until_marker(u64::from(len - done)) as u32;
-            let place = place.advanced(u64::from(done));
-            if open.crc.is_some() {
-                memory.show(place, run, |octets| open.digest(octets))?;
-            }
-            self.runs.push_back(Run::Payload {
-                place,
-                len: u64::from(run),
-            });
-            self.queued += u64::from(run);
+            // A page that has just been zeroed is still in the cache when it is filled.
+            let run = (len - done).min(PAGE);
+            let at = self.own.len();
+            self.own.resize(at + run as usize, 0);
+            self.extend_last(at, run.into());
+            let room = self.own.get_mut(at..).unwrap_or_default();
+            memory.copy(place.advanced(done.into()), room)?;
             done += run;
         }
         Ok(())
     }
 
-    fn copied_payload(
+    /// Payload is copied between its markers: a system call that gathers pieces of 508 octets takes longer than that.
+    fn marked_payload(
         &mut self,
-        open: &mut Open,
+        start: &mut Option<u64>,
         place: Place,
         len: u32,
         memory: &impl Source,
@@ -266,7 +318,7 @@ impl Framer {
         memory.show(place, len, |octets| {
             let octets = octets.get(..left).unwrap_or(octets);
             left -= octets.len();
-            self.own_octets(open, octets);
+            self.own_octets(start, octets);
         })?;
         if left > 0 {
             return Err(SourceLost);
@@ -274,15 +326,13 @@ impl Framer {
         Ok(())
     }
 
-    fn marker_if_due(&mut self, open: &mut Open) {
+    fn marker_if_due(&mut self, start: &mut Option<u64>) {
         if self.markers && self.queued.is_multiple_of(MARKER_INTERVAL) {
-            let back = open.start.map_or(0, |start| self.queued - start);
+            let back = start.map_or(0, |start| self.queued - start);
             // An FPDU that spans more than 16 bits is refused by its length, before.
-            let marker = (back as u32).to_be_bytes();
-            open.digest(&marker);
-            self.append_own(&marker);
+            self.append_own(&(back as u32).to_be_bytes());
         }
-        open.start.get_or_insert(self.queued);
+        start.get_or_insert(self.queued);
     }
 
     fn until_marker(&self, most: u64) -> u64 {
@@ -297,14 +347,19 @@ impl Framer {
         if octets.is_empty() {
             return;
         }
-        let len = octets.len() as u64;
+        let at = self.own.len();
+        self.own.extend_from_slice(octets);
+        self.extend_last(at, octets.len() as u64);
+    }
+
+    /// `len` octets of ours were appended at `at`.
+    fn extend_last(&mut self, at: usize, len: u64) {
         if let Some(Run::Own { len: last, .. }) = self.runs.back_mut() {
             *last += len;
         } else {
-            let start = self.own_start + self.own.len() as u64;
+            let start = self.own_start + at as u64;
             self.runs.push_back(Run::Own { start, len });
         }
-        self.own.extend_from_slice(octets);
         self.queued += len;
     }
 
@@ -407,28 +462,11 @@ impl Framer {
         self.runs.len()
     }
 
-    /// How many pieces an FPDU with this much payload takes at most.
+    /// How many pieces an FPDU takes at most.
     #[must_use]
-    pub fn pieces_of(&self, payload_len: u32) -> usize {
-        if self.markers {
-            2 * (payload_len as usize / (MARKER_INTERVAL - MARKER_LEN) as usize + 2) + 2
-        } else {
-            3
-        }
+    pub fn pieces_of_fpdu(&self) -> usize {
+        if self.markers { 1 } else { 3 }
     }
 }
 
-/// An FPDU that is being made.
-struct Open {
-    crc: Option<Crc>,
-    /// Stream position of its ULPDU_Length, once known.
-    start: Option<u64>,
-}
-
-impl Open {
-    fn digest(&mut self, octets: &[u8]) {
-        if let Some(crc) = &mut self.crc {
-            crc.update(octets);
-        }
-    }
-}
+const PAGE: u32 = 4096;

@@ -48,8 +48,8 @@ impl<'a> Ulpdu<'a> {
                 break;
             };
             let n = piece.len().min(room.len());
-            for (to, from) in room.iter_mut().zip(piece) {
-                *to = *from;
+            if let (Some(to), Some(from)) = (room.get_mut(..n), piece.get(..n)) {
+                to.copy_from_slice(from);
             }
             copied += n;
         }

@@ -10,6 +10,10 @@ pub struct Config {
     /// Longest ULPDU to send: [`mulpdu`](crate::mpa::mulpdu) towards hardware, the format's limit
     /// towards software.
     pub mulpdu: u16,
+    /// Messages are cut into segments of one length, instead of the longest and a rest.
+    pub even_segments: bool,
+    /// A segment with this much payload is written by itself, so that the peer can take it while the next is made.
+    pub alone_min: u32,
     /// Octets of the buffer for the socket; at least the longest FPDU.
     pub receive_buffer: usize,
     /// No more FPDUs are made while this many octets wait to be written.
@@ -39,6 +43,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mulpdu: ULPDU_LEN_MAX,
+            even_segments: false,
+            alone_min: u32::MAX,
             receive_buffer: 128 << 10,
             send_window: 256 << 10,
             marker_check: MarkerCheck::On,
@@ -82,6 +88,9 @@ pub enum PlaceAhead {
     Never,
     /// When there is no checksum that could be wrong.
     WithoutCrc,
+    /// Where nobody sees it before its message is complete: what is sent, and what this end reads. What the peer
+    /// writes is placed when it has been verified, for it may overwrite what somebody reads.
+    Unseen,
     /// Always. RFC 5044 section 6 does not allow it; a wrong checksum still ends the connection
     /// before anything is delivered, but what was placed stays.
     Always,

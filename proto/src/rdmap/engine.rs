@@ -19,7 +19,7 @@ use crate::ddp::{DdpError, HeaderOctets, Memory, Stag, TAGGED_LEN, Tagged};
 use crate::mpa::{Deframer, MpaError, Piece, Ready, Role, Terms, ULPDU_LEN_MAX};
 
 pub use self::ahead::Ahead;
-use self::ahead::Diversion;
+use self::ahead::{Diversion, GLANCE};
 
 /// One end of an RDMA stream over a TCP connection in full operation.
 ///
@@ -35,6 +35,8 @@ pub struct Engine {
     actions: VecDeque<Action>,
     deadline: Option<Duration>,
     diversion: Option<Diversion>,
+    /// How far the socket is read where nothing is known of what comes.
+    glance: usize,
     /// The peer has sent FIN.
     fin: bool,
     /// A message waits for a receive.
@@ -67,6 +69,7 @@ impl Engine {
             actions: VecDeque::new(),
             deadline: None,
             diversion: None,
+            glance: GLANCE,
             fin: false,
             blocked: false,
             failed: false,
@@ -91,6 +94,11 @@ impl Engine {
     /// The longest ULPDU to send from now on, when TCP has found another segment size.
     pub fn set_mulpdu(&mut self, mulpdu: u16) {
         self.outbound.set_mulpdu(mulpdu.clamp(128, ULPDU_LEN_MAX));
+    }
+
+    /// From now on a segment with this much payload is written by itself, [as configured](Config::alone_min) until then.
+    pub fn set_alone_min(&mut self, octets: u32) {
+        self.outbound.set_alone_min(octets);
     }
 
     /// A buffer for the next message of the peer's.
@@ -156,15 +164,24 @@ impl Engine {
     }
 
     /// Room for what the socket has, in this order; without an octet while a message
-    /// [waits](Self::is_blocked) and everything behind it does.
+    /// [waits](Self::is_blocked) and everything behind it does. Less than there is where what comes may go to its
+    /// place directly.
     pub fn space(&mut self) -> [&mut [u8]; 2] {
-        self.deframer.space()
+        let most = self.glance();
+        let [first, second] = self.deframer.space();
+        let of_first = first.len().min(most);
+        let of_second = second.len().min(most - of_first);
+        [
+            first.get_mut(..of_first).unwrap_or_default(),
+            second.get_mut(..of_second).unwrap_or_default(),
+        ]
     }
 
     /// `n` octets of the space have been filled; [`handle_arrivals`](Self::handle_arrivals) is
     /// next.
     pub fn handle_filled(&mut self, n: usize) {
         self.deframer.handle_filled(n);
+        self.learn(n);
     }
 
     /// Copies octets in that were read elsewhere, as many as there is room for; returns how many.

@@ -27,6 +27,8 @@ pub(super) struct Outbound {
     ord: u16,
     mulpdu: u16,
     inline_max: u32,
+    even_segments: bool,
+    alone_min: u32,
     copies_reads: bool,
     send_msn: Msn,
     request_msn: Msn,
@@ -74,6 +76,8 @@ impl Outbound {
             ord: terms.depths.ord,
             mulpdu: config.mulpdu,
             inline_max: config.inline_max,
+            even_segments: config.even_segments,
+            alone_min: config.alone_min,
             copies_reads: terms.crc && config.read_copy == ReadCopy::WithCrc,
             send_msn: Msn::FIRST,
             request_msn: Msn::FIRST,
@@ -89,6 +93,10 @@ impl Outbound {
 
     pub(super) fn set_mulpdu(&mut self, mulpdu: u16) {
         self.mulpdu = mulpdu;
+    }
+
+    pub(super) fn set_alone_min(&mut self, octets: u32) {
+        self.alone_min = octets;
     }
 
     pub(super) fn post(&mut self, work: Work) {
@@ -133,7 +141,9 @@ impl Outbound {
         memory: &impl Memory,
         window: u64,
     ) -> Result<(), Violation> {
-        while self.has_room(window) {
+        let alone = u64::from(self.alone_min);
+        let mut longest = 0;
+        while self.has_room(window) && longest < alone {
             let both = self.current.is_none() && self.has_work() && !responses.is_empty();
             let turn = match self.current {
                 Some(turn) => turn,
@@ -142,10 +152,12 @@ impl Outbound {
                 None if !responses.is_empty() => Turn::Response,
                 None => break,
             };
+            let before = self.framer.waiting();
             let ended = match turn {
                 Turn::Work => self.frame_work(memory)?,
                 Turn::Response => self.frame_response(responses, memory)?,
             };
+            longest = self.framer.waiting() - before;
             self.current = (!ended).then_some(turn);
             self.turn = match turn {
                 Turn::Work => Turn::Response,
@@ -157,7 +169,7 @@ impl Outbound {
 
     fn has_room(&self, window: u64) -> bool {
         let waiting = self.framer.waiting();
-        let pieces = self.framer.pieces_len() + self.framer.pieces_of(self.mulpdu.into());
+        let pieces = self.framer.pieces_len() + self.framer.pieces_of_fpdu();
         waiting == 0 || (waiting < window && pieces <= PIECES_MAX)
     }
 

@@ -5,7 +5,7 @@ use proto::mpa::{
     Crc, Deframer, Framer, MarkerCheck, MpaError, Place, Ready, Role, Terms, ULPDU_LEN_MAX,
     fpdu_len, mulpdu,
 };
-use proto::rdmap::{Config, Remote};
+use proto::rdmap::{Config, PlaceAhead, Remote};
 
 use crate::rig::{Plain, Sut, counting, drained, fpdu, framed, hex, taken, terms, ulpdus};
 
@@ -539,7 +539,7 @@ fn the_receive_buffer_wraps_without_moving_anything() {
 #[test]
 fn long_payload_can_go_straight_to_its_place() {
     let config = Config {
-        place_ahead: proto::rdmap::PlaceAhead::Always,
+        place_ahead: PlaceAhead::Always,
         ..Config::default()
     };
     let octets = fpdu(&send(1, 5000));
@@ -575,9 +575,69 @@ fn long_payload_can_go_straight_to_its_place() {
 }
 
 #[test]
+fn c71_what_others_may_read_is_verified_before_it_is_written() {
+    let config = Config {
+        place_ahead: PlaceAhead::Unseen,
+        ..Config::default()
+    };
+    let mut sut = Sut::with(config);
+    sut.memory.region(9, 0, vec![0; 5000]);
+    let mut octets = fpdu(&write(9, 5000));
+    octets[3000] ^= 1;
+    sut.feed(&octets[..100]);
+    assert_eq!(sut.engine.ahead(&mut sut.memory, sut.now), None);
+    // All of it is to be read at once instead.
+    let space: usize = sut.engine.space().iter().map(|space| space.len()).sum();
+    assert!(space >= octets.len() - 100, "{space}");
+    sut.feed(&octets[100..]);
+    sut.expect_terminate("20 02 00 00");
+    assert_eq!(sut.memory.placed, 0);
+    // A message is its receiver's only when it is whole.
+    let octets = fpdu(&send(1, 5000));
+    let mut sut = Sut::with(config);
+    sut.receive(1, 5000);
+    sut.feed(&octets[..100]);
+    let ahead = sut.engine.ahead(&mut sut.memory, sut.now).unwrap();
+    sut.engine
+        .handle_ahead_octets(&octets[100..5020], &mut sut.memory, sut.now);
+    assert_eq!(ahead.len, 4920);
+    sut.feed(&octets[5020..]);
+    assert_eq!(sut.received(), [(1, 5000)]);
+}
+
+#[test]
+fn segments_of_one_length_and_long_ones_alone() {
+    let config = Config {
+        mulpdu: 1018,
+        even_segments: true,
+        alone_min: 600,
+        ..Config::default()
+    };
+    let mut sut = Sut::with(config);
+    sut.send(1, vec![1; 2501]);
+    let mut lens = Vec::new();
+    loop {
+        sut.engine.fill(&sut.memory, sut.now);
+        let waiting = sut.engine.waiting();
+        if waiting == 0 {
+            break;
+        }
+        lens.push(waiting);
+        sut.engine.handle_written(waiting, sut.now);
+    }
+    // 834, 834 and 833 octets, a header of 18, 6 of frame, pad.
+    assert_eq!(lens, [860, 860, 860]);
+    // In a stream all go at once.
+    sut.engine.set_alone_min(u32::MAX);
+    sut.send(2, vec![1; 2501]);
+    sut.engine.fill(&sut.memory, sut.now);
+    assert_eq!(sut.engine.waiting(), 3 * 860);
+}
+
+#[test]
 fn a_region_that_goes_while_a_write_comes_ahead() {
     let config = Config {
-        place_ahead: proto::rdmap::PlaceAhead::Always,
+        place_ahead: PlaceAhead::Always,
         ..Config::default()
     };
     let mut sut = Sut::with(config);

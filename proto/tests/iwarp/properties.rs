@@ -75,8 +75,13 @@ fn feed_ahead(sut: &mut Sut, mut octets: &[u8], most: usize) {
         if let Some(ahead) = sut.engine.ahead(&mut sut.memory, sut.now) {
             let n = octets.len().min(ahead.len as usize).min(most);
             let (now, later) = octets.split_at(n);
-            proto::ddp::Memory::place(&mut sut.memory, ahead.place, now).unwrap();
-            sut.engine.handle_ahead(n as u32, &mut sut.memory, sut.now);
+            if n.is_multiple_of(2) {
+                proto::ddp::Memory::place(&mut sut.memory, ahead.place, now).unwrap();
+                sut.engine.handle_ahead(n as u32, &mut sut.memory, sut.now);
+            } else {
+                sut.engine
+                    .handle_ahead_octets(now, &mut sut.memory, sut.now);
+            }
             octets = later;
         } else {
             let taken = sut.engine.handle_octets(&octets[..octets.len().min(most)]);
@@ -97,15 +102,19 @@ proptest! {
         crc: bool,
         mulpdu in prop_oneof![128u16..2000, Just(64768)],
         steps in proptest::collection::vec(prop_oneof![1usize..40, 400usize..1500, 50_000usize..200_000], 1..20),
-        ahead: bool,
+        place_ahead in prop_oneof![Just(PlaceAhead::Never), Just(PlaceAhead::Unseen), Just(PlaceAhead::Always)],
         inline_max in prop_oneof![Just(0u32), Just(600)],
+        even_segments: bool,
+        alone_min in prop_oneof![Just(u32::MAX), Just(1000)],
     ) {
         let config = Config {
             mulpdu,
             extensions: true,
             ahead_min: 1,
             inline_max,
-            place_ahead: if ahead { PlaceAhead::Always } else { PlaceAhead::Never },
+            even_segments,
+            alone_min,
+            place_ahead,
             ..Config::default()
         };
         let one = Terms { crc, send_markers: markers.0, receive_markers: markers.1, ..terms(Role::Initiator) };
@@ -134,7 +143,7 @@ proptest! {
                 let step = *steps.next().unwrap();
                 let octets = ends[side].output_some(step);
                 quiet = if octets.is_empty() { quiet + 1 } else { 0 };
-                if ahead {
+                if place_ahead != PlaceAhead::Never {
                     feed_ahead(&mut ends[1 - side], &octets, step);
                 } else {
                     ends[1 - side].feed(&octets);
@@ -277,7 +286,9 @@ proptest! {
         let left = deframer.divert();
         prop_assert_eq!(left, len + 2 - come);
         for octets in stream[come..len + 2].chunks(999) {
-            deframer.digest_diverted(octets);
+            if let Some(crc) = deframer.diverted_crc() {
+                crc.update(octets);
+            }
             deframer.handle_diverted(octets.len());
             prop_assert!(deframer.poll().is_ok());
         }

@@ -48,12 +48,18 @@ impl Device for IwarpDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
+        let writes = if self.config.markers {
+            2
+        } else {
+            u8::from(self.config.crc)
+        };
         Capabilities {
             engine: via::Engine::Software,
-            // From the buffer that the socket is read into to the place where it belongs; the kernel's own are not counted.
-            send_copies: 1,
-            rdma_write_copies: 1,
-            rdma_write_copies_foreign: (1, 1),
+            // The kernel's own are not counted. Markers are put in and taken out by copying; a peer's writes are verified in a
+            // buffer before they are placed.
+            send_copies: 2 * u8::from(self.config.markers),
+            rdma_write_copies: writes,
+            rdma_write_copies_foreign: (writes, writes),
             registration_pays: false,
             buffers_sends: true,
             buffer_bytes: RECEIVE_BUFFER,

@@ -4,8 +4,8 @@
 //!   and the VI's attributes travel in MPA's private data. A peer that has none of this is accepted too.
 //! - [`over()`] makes a VI of a TCP connection that is there already, in place.
 //! - A connection is a [`proto::rdmap::Engine`] over a non-blocking socket. What is sent goes from the
-//!   user's memory to the kernel, without a copy here; what comes is read into one buffer and
-//!   copied from there to its place.
+//!   user's memory to the kernel, and what comes from there to its place, without a copy here but for
+//!   short messages, markers, and what a peer writes under a checksum.
 //! - Whoever calls moves the octets, and waits by polling a little before it sleeps. An agent thread for
 //!   each NIC handle answers peers whose request finds nobody calling: it sleeps until a socket wakes it.
 //!

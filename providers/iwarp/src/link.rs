@@ -1,14 +1,16 @@
 //! A connection as the engine of VIs sees it: an RDMA stream over a socket.
 
-use std::io::{ErrorKind, IoSliceMut};
+use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::fd::AsFd;
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use proto::ddp::Stag;
 use proto::mpa::{Piece, Terms, ULPDU_LEN_MAX, mulpdu};
-use proto::rdmap::{Action, Code, Config, Engine, NoBuffer, PostError, Receive, Work};
-use rustix::io::Errno;
+use proto::rdmap::{
+    Action, Ahead, Code, Config, Engine, NoBuffer, PlaceAhead, PostError, Receive, Work,
+};
+use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
 use via::soft::{Goodbye, Ground, Link, Sleeper};
 use via::{Reliability, ViAttributes};
@@ -26,6 +28,8 @@ pub(crate) struct IwarpLink {
     is_ended: bool,
     /// The last read emptied the socket: the next would only be told so.
     is_drained: bool,
+    /// Something has come since something long was sent: the peer answers, or is answered.
+    is_dialogue: bool,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
     agent: Arc<AgentShared>,
@@ -64,6 +68,9 @@ impl IwarpLink {
                 NoBuffer::Terminate
             },
             inline_max: INLINE_MAX,
+            even_segments: stream.is_ours,
+            alone_min: u32::MAX,
+            place_ahead: PlaceAhead::Unseen,
             ..Config::default()
         };
         Self {
@@ -72,6 +79,7 @@ impl IwarpLink {
             is_ours: stream.is_ours,
             is_ended: false,
             is_drained: false,
+            is_dialogue: true,
             is_torn: false,
             agent: Arc::clone(agent),
         }
@@ -81,36 +89,31 @@ impl IwarpLink {
         &self.wire
     }
 
-    /// Reads the socket once, into the engine; how many octets came.
+    /// Reads the socket once: the payload of a long message to its place, what else comes into the engine's space.
+    /// How many octets came.
     fn read(&mut self, ground: &mut Ground<'_>) -> usize {
         // Once only: whoever polls comes again, and whoever sleeps is woken by what came meanwhile.
         if self.is_ended || std::mem::take(&mut self.is_drained) {
             return 0;
         }
-        let [first, second] = self.engine.space();
-        if first.is_empty() && second.is_empty() {
-            return 0;
-        }
-        let room = first.len() + second.len();
-        let mut space = [IoSliceMut::new(first), IoSliceMut::new(second)];
-        let read = loop {
-            match rustix::io::readv(self.wire.tcp(), &mut space) {
-                Err(Errno::INTR) => {}
-                read => break read,
-            }
+        let ahead = self.engine.ahead(ground, now());
+        let read = match ahead {
+            None => self.read_space(),
+            Some(ahead) => self.read_ahead(ahead, ground),
         };
         match read {
-            Ok(0) => {
+            Ok(None) => 0,
+            Ok(Some(0)) => {
                 self.is_ended = true;
                 self.engine.handle_fin(ground, now());
                 0
             }
-            Ok(n) => {
-                self.is_drained = n < room;
-                self.engine.handle_filled(n);
-                n
+            Ok(Some(n)) => n,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                0
             }
-            Err(Errno::AGAIN) => 0,
             Err(_) => {
                 self.is_ended = true;
                 self.engine.handle_reset(now());
@@ -119,15 +122,80 @@ impl IwarpLink {
         }
     }
 
-    /// Writes once; whether the socket may take more.
-    fn write(&mut self, ground: &Ground<'_>) -> bool {
+    /// `None` when there is no room.
+    fn read_space(&mut self) -> io::Result<Option<usize>> {
+        let [first, second] = self.engine.space();
+        let room = first.len() + second.len();
+        let read = match (first.is_empty(), second.is_empty()) {
+            (true, true) => return Ok(None),
+            (false, true) => {
+                let (read, _) = rustix::net::recv(self.wire.tcp(), first, RecvFlags::DONTWAIT)?;
+                read
+            }
+            _ => {
+                let mut space = [IoSliceMut::new(first), IoSliceMut::new(second)];
+                rustix::io::readv(self.wire.tcp(), &mut space)?
+            }
+        };
+        self.is_drained = read < room;
+        self.engine.handle_filled(read);
+        Ok(Some(read))
+    }
+
+    fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
+        let (read, room) = {
+            let mut scatter = Scatter {
+                ground,
+                ahead,
+                space: self.engine.space().into_iter(),
+                room: 0,
+            };
+            let read = vectored::receive(self.wire.tcp(), &mut scatter);
+            (read, scatter.room)
+        };
+        let read = match read {
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                return self.read_aside(ahead, ground);
+            }
+            read => read?,
+        };
+        self.is_drained = read < room;
+        let placed = read.min(ahead.len as usize);
+        self.engine.handle_ahead(placed as u32, ground, now());
+        self.engine.handle_filled(read - placed);
+        Ok(Some(read))
+    }
+
+    /// Reads payload whose place is no memory, or none any more: the engine knows what follows from that.
+    fn read_aside(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
+        let mut aside = [0; ASIDE];
+        let aside = aside
+            .get_mut(..ASIDE.min(ahead.len as usize))
+            .unwrap_or_default();
+        let (read, _) = rustix::net::recv(self.wire.tcp(), &mut *aside, RecvFlags::DONTWAIT)?;
+        let octets = aside.get(..read).unwrap_or_default();
+        self.engine.handle_ahead_octets(octets, ground, now());
+        Ok(Some(read))
+    }
+
+    fn send(&self, ground: &Ground<'_>) -> io::Result<usize> {
+        let mut pieces = self.engine.pieces();
+        if let (Some(Piece::Own(octets)), None) = (pieces.next(), pieces.next()) {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            return Ok(rustix::net::send(self.wire.tcp(), octets, flags)?);
+        }
         let pieces = Vectors {
             pieces: self.engine.pieces(),
             ground,
             rest: None,
         };
+        vectored::send(self.wire.tcp(), pieces)
+    }
+
+    /// Writes once; whether the socket may take more.
+    fn write(&mut self, ground: &Ground<'_>) -> bool {
         let waiting = self.engine.waiting();
-        match vectored::send(self.wire.tcp(), pieces) {
+        match self.send(ground) {
             // Memory that was being sent has gone, and the stream cannot go on without it.
             Ok(0) => {
                 self.is_torn = true;
@@ -137,6 +205,7 @@ impl IwarpLink {
             }
             Ok(n) => {
                 self.engine.handle_written(n as u64, now());
+                self.is_dialogue &= n < ALONE_MIN as usize;
                 // A socket that took less is full, unless there were more pieces than one call takes.
                 n as u64 >= waiting || n >= SHORT_WRITE
             }
@@ -163,6 +232,14 @@ impl Link for IwarpLink {
     }
 
     fn push(&mut self, ground: &mut Ground<'_>) {
+        // Who waits for the whole of a message gets it sooner if it takes the first part while the next is on its way; a stream
+        // does better with fewer calls.
+        let alone = if self.is_dialogue {
+            ALONE_MIN
+        } else {
+            u32::MAX
+        };
+        self.engine.set_alone_min(alone);
         loop {
             self.engine.fill(ground, now());
             if self.engine.waiting() == 0 || !self.write(ground) {
@@ -175,6 +252,7 @@ impl Link for IwarpLink {
     fn turn(&mut self, ground: &mut Ground<'_>) -> bool {
         let was_blocked = self.engine.is_blocked();
         let came = self.read(ground);
+        self.is_dialogue |= came > 0;
         if came > 0 || was_blocked {
             self.engine.handle_arrivals(ground, now());
         }
@@ -272,6 +350,40 @@ impl<'p, P: Iterator<Item = Piece<'p>>> Iterator for Vectors<'_, '_, P> {
     }
 }
 
+/// Places of payload, and the space behind it, as a receive scatters to them.
+struct Scatter<'g, 'a, S> {
+    ground: &'g Ground<'a>,
+    /// What is left of it.
+    ahead: Ahead,
+    space: S,
+    /// Octets that there is room for so far.
+    room: usize,
+}
+
+impl<'s, S: Iterator<Item = &'s mut [u8]>> Iterator for Scatter<'_, '_, S> {
+    type Item = vectored::Room<'s>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Ahead { place, len } = self.ahead;
+        if len == 0 {
+            let octets = self.space.next()?;
+            self.room += octets.len();
+            return Some(vectored::Room::Bytes(octets));
+        }
+        let run = self.ground.target(place, len)?;
+        self.ahead = Ahead {
+            place: place.advanced(run.len.into()),
+            len: len - run.len,
+        };
+        self.room += run.len as usize;
+        Some(vectored::Room::Range {
+            memory: run.memory,
+            offset: run.offset,
+            len: run.len as usize,
+        })
+    }
+}
+
 /// Sovia takes whatever the format allows. An adapter wants one segment of TCP's for each record,
 /// and who a stranger is we do not know.
 fn longest_ulpdu(wire: &Wire, stream: &Stream) -> u16 {
@@ -282,14 +394,17 @@ fn longest_ulpdu(wire: &Wire, stream: &Stream) -> u16 {
     mulpdu(mss, stream.terms.send_markers)
 }
 
-/// Time as the engines measure it.
+/// Time as the engines measure it: they count in seconds, so a tick more or less is nothing.
 pub(crate) fn now() -> Duration {
-    static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-    EPOCH.elapsed()
+    sys::time::coarse()
 }
 
 /// Segments of so few octets are copied among their headers.
 const INLINE_MAX: u32 = 512;
+/// A segment of so many octets is a system call of its own.
+const ALONE_MIN: u32 = 24 << 10;
+/// Octets that are read at once where they belong nowhere.
+const ASIDE: usize = 4 << 10;
 /// A write of so many octets may have been cut short by its number of pieces.
 const SHORT_WRITE: usize = 32 << 10;
 /// What every path carries (RFC 9293 section 3.7.1).

@@ -119,6 +119,60 @@ fn messages_of_all_sizes_with_and_without_checksums_and_markers() {
 }
 
 #[test]
+fn a_flow_of_long_and_short_messages_into_scattered_receives() {
+    for (crc, markers) in [(true, false), (false, false), (true, true)] {
+        let driver = driver(crc, markers);
+        let (a, b) = (Site::open(&driver), Site::open(&driver));
+        let level = Reliability::ReliableDelivery;
+        let (va, vb) = (a.vi(level), b.vi(level));
+        connect((&a, &va), (&b, &vb));
+        let lens = [
+            200_000, 5, 5_000, 70_000, 1, 0, 4_096, 65_536, 9, 131_072, 33_000, 2,
+        ];
+        let sources: Vec<_> = lens.iter().map(|&len| a.region(len.max(1))).collect();
+        let targets: Vec<_> = lens.iter().map(|&len| b.region(len + 64)).collect();
+        for round in 0..8 {
+            for (at, (&len, target)) in lens.iter().zip(&targets).enumerate() {
+                let (third, len) = (len as u32 / 3, len as u32);
+                let room = Descriptor::recv()
+                    .segment(target, 7..7 + third)
+                    .segment(target, 20 + third..20 + third)
+                    .segment(target, 30 + third..30 + len);
+                vb.post_recv(&room, at as u64).expect("posts");
+            }
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for (at, (&len, source)) in lens.iter().zip(&sources).enumerate() {
+                        fill(source, &pattern(len, round + at));
+                        let message = Descriptor::send().segment(source, 0..len as u32);
+                        va.post_send(&message, at as u64).expect("posts");
+                    }
+                    for _ in lens {
+                        va.send_wait(SOON).expect("sent").ok().expect("arrives");
+                    }
+                });
+                for (at, (&len, target)) in lens.iter().zip(&targets).enumerate() {
+                    let got = vb.recv_wait(SOON).expect("received").ok().expect("whole");
+                    assert_eq!((got.token, got.length as usize), (at as u64, len));
+                    let (octets, third) = (held(target, len + 64), len / 3);
+                    let (first, second) = (&octets[7..7 + third], &octets[30 + third..30 + len]);
+                    assert!(
+                        [first, second].concat() == pattern(len, round + at),
+                        "{len} octets"
+                    );
+                    // What lies between was nobody's.
+                    assert!(
+                        octets[7 + third..30 + third]
+                            .iter()
+                            .all(|&octet| octet == 0)
+                    );
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn writes_reads_and_immediate_data() {
     for level in [
         Reliability::ReliableDelivery,

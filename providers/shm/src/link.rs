@@ -158,7 +158,8 @@ impl Link for ShmLink {
         from.read(offset, into.ok_or(OutOfRange)?)
     }
 
-    #[inline]
+    // The head is made where it is sent: passed in memory it would be read back before its parts have been written.
+    #[inline(always)]
     fn commit(&mut self, head: &Head) {
         let [first, a, b, c, d, e, f, g, h, i] = head.encode();
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

@@ -10,7 +10,7 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::{Conn, Origin, YOUNG};
-use crate::{share, stat};
+use crate::{rules, share, stat};
 
 impl Conn {
     /// For the place `index`, which is also that of its record in the ledger.
@@ -42,6 +42,7 @@ impl Conn {
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
+            rule: AtomicU32::new(0),
             record: ledger::record(index),
             low_water: AtomicU32::new(1),
             meeting: Lock::new(None),
@@ -52,8 +53,8 @@ impl Conn {
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),
             flow: Turns::new(),
-            memory: Spinner::with_clock(Limits::MEMORY, cpus, Monotonic),
-            socket: Spinner::with_clock(Limits::SOCKET, cpus, Monotonic),
+            memory: Spinner::with_clock(rules::limited(Limits::MEMORY), cpus, Monotonic),
+            socket: Spinner::with_clock(rules::limited(Limits::SOCKET), cpus, Monotonic),
         }
     }
 
@@ -91,12 +92,24 @@ impl Conn {
         for count in [&self.turnarounds, &self.last, &self.fruitless] {
             count.store(0, Ordering::Relaxed);
         }
-        for count in [&self.at_fork, &self.looks, &self.entered, &self.reason] {
+        for count in [
+            &self.at_fork,
+            &self.looks,
+            &self.entered,
+            &self.reason,
+            &self.rule,
+        ] {
             count.store(0, Ordering::Relaxed);
         }
         stat::begin(self.record, fd, origin);
         self.low_water.store(1, Ordering::Relaxed);
         self.set_path(YOUNG);
+        // What was there before may have rings.
+        if origin != Origin::Inherited
+            && let Some(reason) = self.forbidden(fd)
+        {
+            self.stay_on_tcp(reason);
+        }
     }
 
     /// Which socket it is.

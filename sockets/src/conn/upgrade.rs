@@ -10,7 +10,8 @@ use crate::flow::Flow;
 use crate::host::host;
 use crate::meet::{Meeting, Step};
 use crate::reason::Reason;
-use crate::{handover, ready, share, table};
+use crate::rules::text::Settings;
+use crate::{handover, ready, rules, share, table};
 
 impl Conn {
     /// Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted.
@@ -50,8 +51,16 @@ impl Conn {
             .sum();
         // Eight times as much each time that others were found to have the socket.
         let patience = 3 * self.looks.load(Ordering::Relaxed);
-        if turns < TURNS << patience && bytes < BYTES << patience {
+        let Settings {
+            turns: enough,
+            bytes: many,
+            ..
+        } = rules::settings();
+        if turns < enough << patience && bytes < many << patience {
             return;
+        }
+        if let Some(reason) = self.forbidden(fd) {
+            return self.stay_on_tcp(reason);
         }
         let Some(windows) = host().and_then(|host| host.windows()) else {
             return self.stay_on_tcp(Reason::NoNic);
@@ -138,10 +147,6 @@ impl Conn {
     }
 }
 
-/// After so many changes between sending and receiving a connection is not a short one.
-const TURNS: u32 = 8;
-/// Or after so many bytes.
-const BYTES: u64 = 128 << 10;
 /// From one step to the next, by and by.
 const STEP_NS: u64 = 200;
 /// Each step disturbs a stream beside it: with one end under sovia and a step every 5 ms, writes of 64 B were a third slower until it gave up.

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proto::ddp::{Access, Fault, InvalidateFault, Memory as DdpMemory, Stag, Window};
-use proto::mpa::{Place, Source, SourceLost};
+use proto::mpa::{Crc, Place, Source, SourceLost};
 use sys::mem::Memory;
 use sys::sync::Ordering;
 
@@ -204,6 +204,23 @@ impl Source for Ground<'_> {
             Some(())
         });
         shown.ok_or(SourceLost)
+    }
+
+    fn copy(&self, place: Place, into: &mut [u8]) -> Result<(), SourceLost> {
+        let len = u32::try_from(into.len()).map_err(|_| SourceLost)?;
+        let copied = self.each_run(place, len, false, |run, at| {
+            let piece = into.get_mut(at..at + run.len as usize)?;
+            run.memory.read(run.offset, piece).ok()
+        });
+        copied.ok_or(SourceLost)
+    }
+
+    fn digest(&self, place: Place, len: u32, crc: &mut Crc) -> Result<(), SourceLost> {
+        let digested = self.each_run(place, len, false, |run, _| {
+            let digest = crc.as_mut();
+            run.memory.digest(run.offset, run.len as usize, digest).ok()
+        });
+        digested.ok_or(SourceLost)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::config::PlaceAhead;
 use super::super::inbound::Way;
-use super::super::incoming::Incoming;
+use super::super::incoming::{Incoming, Kind};
 use super::super::state::State;
 use super::Engine;
 use crate::ddp::{HeaderOctets, Memory, UNTAGGED_LEN};
@@ -59,15 +59,19 @@ impl Engine {
         }
     }
 
-    fn divert(&mut self, memory: &mut impl Memory, now: Duration) {
+    fn may_place_ahead(&self) -> bool {
         let allowed = match self.config.place_ahead {
             PlaceAhead::Never => false,
             PlaceAhead::WithoutCrc => !self.crc,
-            PlaceAhead::Always => true,
+            PlaceAhead::Unseen | PlaceAhead::Always => true,
         };
         // What a responder gets first must be verified before anything follows from it.
         let verified = !matches!(self.state, State::Silent | State::SilentClosing);
-        let allowed = allowed && verified && self.state.receives();
+        allowed && verified && self.state.receives()
+    }
+
+    fn divert(&mut self, memory: &mut impl Memory, now: Duration) {
+        let allowed = self.may_place_ahead();
         let Some(ulpdu) = self.deframer.arriving(UNTAGGED_LEN).filter(|_| allowed) else {
             return;
         };
@@ -86,6 +90,10 @@ impl Engine {
         let Some(incoming) = parsed.ok().filter(Incoming::has_payload) else {
             return;
         };
+        let is_seen = matches!(incoming.kind, Kind::Write(_));
+        if is_seen && self.crc && self.config.place_ahead == PlaceAhead::Unseen {
+            return;
+        }
         let Ok(Way::To(place)) = self.inbound.way(&incoming, &self.outbound, memory) else {
             return;
         };
@@ -98,6 +106,7 @@ impl Engine {
             placed += octets.len() as u64;
         }
         self.deframer.divert();
+        self.glance = GLANCE;
         self.diversion = Some(Diversion {
             placed: incoming.payload_len - self.deframer.diverted_left() as u32,
             incoming,
@@ -106,32 +115,90 @@ impl Engine {
 
     /// `n` octets have been read to where [`ahead`](Self::ahead) said.
     pub fn handle_ahead(&mut self, n: u32, memory: &mut impl Memory, now: Duration) {
-        let Some(mut diversion) = self.diversion else {
+        let Some(diversion) = self.diversion else {
             return;
         };
-        let n = n.min(diversion.incoming.payload_len - diversion.placed);
-        if self.crc {
-            let digested = match self
+        let n = n.min(diversion.left());
+        if let Some(crc) = self.deframer.diverted_crc() {
+            let way = self
                 .inbound
-                .way(&diversion.incoming, &self.outbound, memory)
-            {
-                Ok(Way::To(place)) => {
-                    let place = place.advanced(diversion.placed.into());
-                    let deframer = &mut self.deframer;
-                    memory
-                        .show(place, n, |octets| deframer.digest_diverted(octets))
-                        .map_err(|_| diversion.incoming.local_failure())
-                }
+                .way(&diversion.incoming, &self.outbound, memory);
+            let digested = match way {
+                Ok(Way::To(place)) => memory
+                    .digest(place.advanced(diversion.placed.into()), n, crc)
+                    .map_err(|_| diversion.incoming.local_failure()),
                 Ok(Way::Nowhere | Way::Blocked) => Ok(()),
                 Err(violation) => Err(violation),
             };
             if let Err(violation) = digested {
-                self.violate(violation, now);
-                return;
+                return self.violate(violation, now);
             }
         }
+        self.advance(n);
+    }
+
+    /// These octets are the next of where [`ahead`](Self::ahead) said, which could not be read there.
+    pub fn handle_ahead_octets(&mut self, octets: &[u8], memory: &mut impl Memory, now: Duration) {
+        let Some(diversion) = self.diversion else {
+            return;
+        };
+        let octets = octets.get(..diversion.left() as usize).unwrap_or(octets);
+        if let Some(crc) = self.deframer.diverted_crc() {
+            crc.update(octets);
+        }
+        let way = self
+            .inbound
+            .way(&diversion.incoming, &self.outbound, memory);
+        let placed = match way {
+            Ok(Way::To(place)) => memory
+                .place(place.advanced(diversion.placed.into()), octets)
+                .map_err(|_| diversion.incoming.local_failure()),
+            Ok(Way::Nowhere | Way::Blocked) => Ok(()),
+            Err(violation) => Err(violation),
+        };
+        match placed {
+            Ok(()) => self.advance(octets.len() as u32),
+            Err(violation) => self.violate(violation, now),
+        }
+    }
+
+    fn advance(&mut self, n: u32) {
         self.deframer.handle_diverted(n as usize);
-        diversion.placed += n;
-        self.diversion = Some(diversion);
+        if let Some(diversion) = &mut self.diversion {
+            diversion.placed += n;
+        }
+    }
+
+    /// How many octets to read into the space at once: the more there are, the fewer reads a flow of short messages
+    /// takes, and the more octets of a long one are copied from there.
+    pub(super) fn glance(&self) -> usize {
+        match (&self.diversion, self.may_place_ahead()) {
+            // The end of this segment, and the header of the next.
+            (Some(_), _) if self.deframer.diverted_left() > 0 => TAIL,
+            (_, false) => usize::MAX,
+            (_, true) => {
+                let missing = self.deframer.missing();
+                self.glance.max(missing.saturating_add(TAIL))
+            }
+        }
+    }
+
+    /// `n` octets went into the space.
+    pub(super) fn learn(&mut self, n: usize) {
+        if self.diversion.is_none() && n >= self.glance {
+            self.glance = (2 * self.glance).min(GLANCE_MAX);
+        }
     }
 }
+
+impl Diversion {
+    fn left(&self) -> u32 {
+        self.incoming.payload_len - self.placed
+    }
+}
+
+/// What is read into the space where nothing is known of what comes.
+pub(super) const GLANCE: usize = 4 << 10;
+const GLANCE_MAX: usize = 128 << 10;
+/// Pad, checksum, length and header, and a little of what is behind them.
+const TAIL: usize = 64;

@@ -82,7 +82,14 @@ impl Outbound {
     }
 
     pub(super) fn cut(&self, len: u64, header_len: usize, sent: u32) -> Segment {
-        let mut cut = Cut::new(len_of(len), self.mulpdu, header_len).starting_at(sent);
+        let len = len_of(len);
+        let mut mulpdu = self.mulpdu;
+        if self.even_segments {
+            let room = u32::from(mulpdu).saturating_sub(header_len as u32).max(1);
+            let even = len.div_ceil(len.div_ceil(room).max(1));
+            mulpdu = even.min(room) as u16 + header_len as u16;
+        }
+        let mut cut = Cut::new(len, mulpdu, header_len).starting_at(sent);
         cut.next().unwrap_or(Segment {
             offset: sent,
             len: 0,

@@ -1,0 +1,95 @@
+//! Connections by the thousands, all of them used.
+
+use super::aim::Aim;
+use super::idle::memory_kb;
+use super::line::Line;
+use super::pair::{Method, Pair, Service};
+use super::place::{Cpus, Place};
+use super::report::{Figures, Measured};
+use super::session::{Budget, Clock, Contestant, in_turn};
+use super::unit::Unit;
+use crate::error::{Error, Result};
+
+/// For each way a pair with few connections and one with many.
+pub(super) fn measure(
+    place: &Place,
+    line: &Line,
+    [few, many]: [usize; 2],
+    budget: Budget,
+    clock: &Clock<'_>,
+) -> Result<Vec<Measured>> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let needed = (many + SPARE) as u64;
+    if limit.is_some_and(|limit| limit < needed) {
+        return Err(Error::Misuse(format!(
+            "{many} connections need a hard limit on open files of {needed} (ulimit -Hn)"
+        )));
+    }
+    let mut pairs = Vec::new();
+    for &way in &line.ways {
+        for connections in [few, many] {
+            let service = Service {
+                idle: connections,
+                ..CROWD
+            };
+            let mut pair =
+                Pair::start(place, service, way, Cpus::Own, Method::Whole).map_err(way.blamed())?;
+            pair.fit(budget).map_err(way.blamed())?;
+            clock.started();
+            pairs.push(pair);
+        }
+    }
+    let runs = in_turn(&mut pairs, clock, |pair, _| pair.run())?;
+
+    let mut rates = [Vec::new(), Vec::new()];
+    let mut parts = Vec::new();
+    let mut memory = Vec::new();
+    for ((&way, pairs), runs) in line.ways.iter().zip(pairs.chunks(2)).zip(runs.chunks(2)) {
+        let ([of_few, of_many], [few_ns, many_ns]) = (pairs, runs) else {
+            continue;
+        };
+        let upgraded = of_many.upgrades() > many;
+        let figures = |runs| Figures {
+            way,
+            runs,
+            upgraded,
+        };
+        for (rates, ns) in rates.iter_mut().zip([few_ns, many_ns]) {
+            rates.push(figures(ns.iter().map(|ns| 1e9 / ns).collect()));
+        }
+        let quotients = few_ns.iter().zip(many_ns);
+        parts.push(figures(quotients.map(|(few, many)| few / many).collect()));
+        let more = memory_kb(of_many)? - memory_kb(of_few)?;
+        memory.push(figures(vec![more / (many - few) as f64]));
+    }
+    let [of_few, of_many] = rates;
+    let title = |connections| format!("64 B there and back, {connections} connections in turn");
+    Ok(vec![
+        Measured::new(line, &title(few), line.unit, line.aim, of_few),
+        Measured::new(line, &title(many), line.unit, line.aim, of_many),
+        Measured::new(
+            line,
+            &format!("the speed with {many}, of that with {few}"),
+            Unit::Share,
+            Aim::Figure {
+                near: AS_FAST,
+                far: AS_FAST,
+            },
+            parts,
+        ),
+        Measured::new(
+            line,
+            &format!("memory of each of {many} connections, both ends"),
+            Unit::Kilobytes,
+            Aim::Beyond(KILOBYTES_MAX),
+            memory,
+        ),
+    ])
+}
+
+const CROWD: Service = Service::of("echo-epoll-server", "crowd-client", 64);
+/// Descriptors that a process has besides.
+const SPARE: usize = 64;
+/// "Throughput as with 100", within what two runs of the same differ by.
+const AS_FAST: f64 = 0.95;
+pub(super) const KILOBYTES_MAX: f64 = 16.0;

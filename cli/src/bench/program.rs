@@ -1,0 +1,331 @@
+//! Real servers, and clients that measure them.
+
+use std::env;
+use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::pair::SILENCE_MAX;
+use super::place::{Cpus, Place, Trace};
+use super::registry::Need;
+use super::session::{Budget, Contestant};
+use super::way::{End, Way};
+use crate::error::{Context, Error, Result};
+use crate::process::{Process, Said, until_our_end};
+
+mod ftp;
+mod memcached;
+mod nginx;
+mod pgbench;
+
+/// A server that can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum App {
+    Nginx,
+    /// With memcaslap: one thread that has 50 connections.
+    Memcached,
+    /// With memcslap: 50 threads that have one each.
+    MemcachedThreads,
+    Pgbench,
+    Ftp,
+}
+
+/// How.
+struct Recipe {
+    needs: &'static [Need],
+    /// As whom it runs if we are root, because it refuses root.
+    user: Option<&'static str>,
+    /// What ends the server, with its children.
+    stop: Signal,
+    /// Once, before the server starts.
+    prepare: fn(&Stage) -> Result<()>,
+    server: fn(&Stage) -> Command,
+    /// Once, when the server listens.
+    fill: fn(&Stage) -> Option<Command>,
+    /// For so many seconds.
+    client: fn(&Stage, u32) -> Command,
+    /// From what the client said: how many a second.
+    rate: fn(&str) -> Option<f64>,
+}
+
+impl App {
+    #[cfg(test)]
+    const ALL: [Self; 5] = [
+        Self::Nginx,
+        Self::Memcached,
+        Self::MemcachedThreads,
+        Self::Pgbench,
+        Self::Ftp,
+    ];
+
+    const fn recipe(self) -> &'static Recipe {
+        match self {
+            Self::Nginx => &nginx::RECIPE,
+            Self::Memcached => &memcached::EVENTS,
+            Self::MemcachedThreads => &memcached::THREADS,
+            Self::Pgbench => &pgbench::RECIPE,
+            Self::Ftp => &ftp::RECIPE,
+        }
+    }
+
+    /// What must be installed.
+    pub(super) const fn needs(self) -> &'static [Need] {
+        self.recipe().needs
+    }
+}
+
+/// What a recipe has to work with.
+struct Stage {
+    folder: PathBuf,
+    /// In memory, where the system has such a place.
+    memory: PathBuf,
+    port: u16,
+    user: Option<User>,
+    /// What ends the server.
+    stop: Signal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl Stage {
+    /// A program, as the user that the recipe asks for.
+    fn command(&self, program: &str) -> Command {
+        let path = find(program).unwrap_or_else(|| PathBuf::from(program));
+        let mut command = until_our_end(&path, self.stop);
+        if let Some(user) = self.user {
+            command.uid(user.uid).gid(user.gid);
+        }
+        // Some look for files in their home, which may be somebody else's or nobody's.
+        command.env("HOME", &self.folder);
+        command.current_dir(&self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    fn run(mut command: Command) -> Result<()> {
+        let output = command.output().context("starting a process")?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        Err(Error::Protocol {
+            from: "a program",
+            what: format!("{}: {}", output.status, String::from_utf8_lossy(&said)),
+        })
+    }
+}
+
+/// A server; each run is a client of its own.
+pub(super) struct Real<'a> {
+    place: &'a Place,
+    way: Way,
+    recipe: &'static Recipe,
+    stage: Stage,
+    server: Process,
+    trace: Trace,
+    seconds: u32,
+}
+
+impl<'a> Real<'a> {
+    pub(super) fn start(place: &'a Place, app: App, way: Way) -> Result<Self> {
+        let recipe = app.recipe();
+        let trace = place.trace()?;
+        let user = match recipe.user {
+            Some(name) if rustix::process::geteuid().is_root() => {
+                Some(user(name).ok_or_else(|| Error::Misuse(format!("there is no user {name}")))?)
+            }
+            _ => None,
+        };
+        let stage = Stage {
+            folder: trace.beside("files"),
+            memory: place.memory(&trace)?,
+            port: free_port()?,
+            user,
+            stop: recipe.stop,
+        };
+        fs::create_dir_all(&stage.folder).context("a folder for a server")?;
+        if let Some(User { uid, gid }) = user {
+            chown(&stage.folder, Some(uid), Some(gid)).context("chown")?;
+            chown(trace.path(), Some(uid), Some(gid)).context("chown")?;
+        }
+        (recipe.prepare)(&stage)?;
+        let mut command = (recipe.server)(&stage);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = place.start(&mut command, End::Server, way, Cpus::Own, &trace)?;
+        place.wait_for_port(&mut server, stage.port)?;
+        if let Some(command) = (recipe.fill)(&stage) {
+            Stage::run(command)?;
+        }
+        Ok(Self {
+            place,
+            way,
+            recipe,
+            stage,
+            server,
+            trace,
+            seconds: 1,
+        })
+    }
+
+    /// How many a second.
+    fn measure(&self) -> Result<f64> {
+        let mut command = (self.recipe.client)(&self.stage, self.seconds);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut client =
+            self.place
+                .start(&mut command, End::Client, self.way, Cpus::Own, &self.trace)?;
+        let mut said = String::new();
+        if let Some(stdout) = client.stdout() {
+            Said::new(stdout, SILENCE_MAX)?
+                .read_to_string(&mut said)
+                .context("a client's output")?;
+        }
+        let status = client.wait()?;
+        match (self.recipe.rate)(&said) {
+            Some(rate) if status.success() && rate > 0.0 => Ok(rate),
+            _ => Err(Error::Protocol {
+                from: "a client",
+                what: format!("{status}, {said:?}"),
+            }),
+        }
+    }
+}
+
+impl Contestant for Real<'_> {
+    fn fit(&mut self, budget: Budget) -> Result<()> {
+        // They count in whole seconds.
+        self.seconds = (budget.run.as_secs_f64().round() as u32).max(1);
+        self.measure().map(drop)
+    }
+
+    fn run(&mut self) -> Result<f64> {
+        Ok(1e9 / self.measure()?)
+    }
+
+    fn upgrades(&self) -> usize {
+        self.trace.upgrades()
+    }
+}
+
+impl Drop for Real<'_> {
+    fn drop(&mut self) {
+        self.server.stop(self.recipe.stop, STOP_MAX);
+    }
+}
+
+/// What is missing, and the packages that have it.
+pub(super) fn missing(needs: &[Need]) -> Option<String> {
+    let missing: Vec<_> = needs
+        .iter()
+        .filter(|need| find(need.program).is_none())
+        .collect();
+    let list = |name: fn(&Need) -> &str| {
+        let mut names: Vec<_> = missing.iter().map(|need| name(need)).collect();
+        names.dedup();
+        names.join(" and ")
+    };
+    let are = if missing.len() == 1 { "is" } else { "are" };
+    (!missing.is_empty()).then(|| {
+        let [programs, packages] = [list(|need| need.program), list(|need| need.package)];
+        format!("{programs} {are} not installed (Debian: {packages})")
+    })
+}
+
+/// Looks in `PATH`, and where Debian keeps what is not for everybody.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut postgres: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|version| version.path().join("bin"))
+        .collect();
+    postgres.sort();
+    env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .chain(postgres.into_iter().rev())
+        .map(|folder| folder.join(program))
+        .find(|file| is_program(file))
+}
+
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+fn user(name: &str) -> Option<User> {
+    let file = fs::read_to_string("/etc/passwd").ok()?;
+    let line = file
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let mut fields = line.split(':').skip(1);
+    Some(User {
+        uid: fields.next()?.parse().ok()?,
+        gid: fields.next()?.parse().ok()?,
+    })
+}
+
+/// A port of TCP's that nobody has now.
+pub(super) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
+    Ok(listener.local_addr().context("getsockname")?.port())
+}
+
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_its_packages() {
+        let need = |program, package| Need { program, package };
+        assert_eq!(missing(&[need("sh", "dash")]), None);
+        let said = missing(&[
+            need("sh", "dash"),
+            need("no-such-a", "a"),
+            need("no-such-b", "b"),
+        ]);
+        assert_eq!(
+            said.as_deref(),
+            Some("no-such-a and no-such-b are not installed (Debian: a and b)")
+        );
+    }
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        assert_eq!(user("root"), Some(User { uid: 0, gid: 0 }));
+        assert_eq!(user("roo"), None);
+    }
+
+    #[test]
+    fn rates_are_read_from_what_clients_say() {
+        let wrk = "Running 1s test\n  Latency 1ms\nRequests/sec:  51234.50\nTransfer/sec: 60MB\n";
+        assert_eq!((App::Nginx.recipe().rate)(wrk), Some(51_234.5));
+        let threads = "Time to set  200 keys:  0.025 seconds.\nTime to get  10000 keys by   50 threads:     0.125 seconds.\n";
+        assert_eq!(
+            (App::MemcachedThreads.recipe().rate)(threads),
+            Some(80_000.0)
+        );
+        assert_eq!((App::Ftp.recipe().rate)("2000000000"), Some(2e9));
+        let slap = "get_misses: 0\n\nRun time: 1.0s Ops: 145309 TPS: 145264 Net_rate: 162.5M/s\n";
+        assert_eq!((App::Memcached.recipe().rate)(slap), Some(145_264.0));
+        let pgbench =
+            "latency average = 0.05 ms\ntps = 18123.456789 (without initial connection time)\n";
+        assert_eq!((App::Pgbench.recipe().rate)(pgbench), Some(18_123.456_789));
+        for app in App::ALL {
+            assert_eq!((app.recipe().rate)("connection refused"), None);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+use std::fs::{self, File};
+use std::io::Write;
+
+use rustix::process::Signal;
+
+use super::super::registry::Need;
+use super::{Recipe, Stage};
+use crate::error::{Context, Result};
+
+/// vsftpd and curl: a file of 145 MB, from memory to memory.
+pub(super) const RECIPE: Recipe = Recipe {
+    needs: &[
+        Need {
+            program: "vsftpd",
+            package: "vsftpd",
+        },
+        Need {
+            program: "curl",
+            package: "curl",
+        },
+    ],
+    user: None,
+    stop: Signal::TERM,
+    prepare,
+    server: |stage| {
+        let mut command = stage.command("vsftpd");
+        command.arg(stage.folder.join(CONFIGURATION));
+        command
+    },
+    fill: |_| None,
+    client: |stage, _| {
+        let mut command = stage.command("curl");
+        command
+            .args(["--silent", "--write-out", "%{speed_download}", "--output"])
+            .arg(stage.memory.join("taken"))
+            .arg(format!("ftp://127.0.0.1:{}/file", stage.port));
+        command
+    },
+    rate: |said| said.trim().parse().ok(),
+};
+
+fn prepare(stage: &Stage) -> Result<()> {
+    let site = stage.memory.join("site");
+    let empty = stage.folder.join("empty");
+    fs::create_dir_all(&site).context("a folder for vsftpd")?;
+    fs::create_dir_all(&empty).context("a folder for vsftpd")?;
+    let mut file = File::create(site.join("file")).context("a file for vsftpd")?;
+    for megabyte in 0..MEGABYTES {
+        let bytes = vec![megabyte; 1_000_000];
+        file.write_all(&bytes).context("a file for vsftpd")?;
+    }
+    // Debian's default changes the user and forbids system calls, and then nothing can be done for it.
+    let lines = format!(
+        "listen=YES\nlisten_port={}\nlisten_address=127.0.0.1\nbackground=NO\n\
+         anonymous_enable=YES\nno_anon_password=YES\nanon_world_readable_only=NO\nanon_root={}\n\
+         local_enable=NO\nxferlog_enable=NO\nsecure_chroot_dir={}\n\
+         run_as_launching_user=YES\nseccomp_sandbox=NO\n",
+        stage.port,
+        site.display(),
+        empty.display()
+    );
+    fs::write(stage.folder.join(CONFIGURATION), lines).context("vsftpd's configuration")
+}
+
+const CONFIGURATION: &str = "vsftpd.conf";
+/// As in the SOVIA paper's Table I.
+const MEGABYTES: u8 = 145;

@@ -1,0 +1,92 @@
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::super::registry::Need;
+use super::{Recipe, Stage};
+use crate::error::Context;
+
+/// One thread, and libmemcached's `memcaslap`: one thread, too, with 50 connections; nine gets to one set, values of 1 kB.
+pub(super) const EVENTS: Recipe = Recipe {
+    needs: &[
+        MEMCACHED,
+        Need {
+            program: "memcaslap",
+            package: "libmemcached-tools",
+        },
+    ],
+    user: None,
+    stop: Signal::TERM,
+    // What it would write into our home otherwise.
+    prepare: |stage| fs::write(stage.folder.join(LOAD), LOAD_TEXT).context("memcaslap's load"),
+    server,
+    fill: |_| None,
+    client: |stage, seconds| {
+        let mut command = stage.command("memcaslap");
+        command
+            .arg("-s")
+            .arg(format!("127.0.0.1:{}", stage.port))
+            .args(["-T", "1", "-c", "50", "-t", &format!("{seconds}s")])
+            .args(["-F", LOAD]);
+        command
+    },
+    rate: |said| {
+        let (_, after) = said.rsplit_once("TPS: ")?;
+        after.split_whitespace().next()?.parse().ok()
+    },
+};
+
+/// The same server, and libmemcached's `memcslap`: 50 threads with a connection each, that get.
+pub(super) const THREADS: Recipe = Recipe {
+    needs: &[
+        MEMCACHED,
+        Need {
+            program: "memcslap",
+            package: "libmemcached-tools",
+        },
+    ],
+    user: None,
+    stop: Signal::TERM,
+    prepare: |_| Ok(()),
+    server,
+    fill: |_| None,
+    // It counts, and not in seconds.
+    client: |stage, seconds| {
+        let mut command = stage.command("memcslap");
+        command
+            .arg(format!("--servers=127.0.0.1:{}", stage.port))
+            .args(["--concurrency=50", "--test=get", "--initial-load=1000"])
+            .arg(format!("--execute-number={}", 1_500 * seconds));
+        command
+    },
+    rate: |said| {
+        let line = said
+            .lines()
+            .find_map(|line| line.strip_prefix("Time to get"))?;
+        let mut words = line.split_whitespace();
+        let keys: f64 = words.next()?.parse().ok()?;
+        let seconds: f64 = words.nth_back(1)?.parse().ok()?;
+        Some(keys / seconds)
+    },
+};
+
+const MEMCACHED: Need = Need {
+    program: "memcached",
+    package: "memcached",
+};
+
+fn server(stage: &Stage) -> Command {
+    let mut command = stage.command("memcached");
+    command.args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-p"]);
+    command.arg(stage.port.to_string());
+    // It refuses to be root unless told to.
+    if rustix::process::geteuid().is_root() {
+        command.args(["-u", "root"]);
+    }
+    command
+}
+
+const LOAD: &str = "load";
+/// Lengths and shares of keys and values; 0 is set, 1 is get.
+const LOAD_TEXT: &str = "key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n";

@@ -1,0 +1,434 @@
+//! Everything that can be measured: one table.
+
+use serde::Serialize;
+
+use super::aim::Aim;
+use super::line::{EPOLL, Hogged, Kind, Line, PINGPONG, SHORT, stream};
+use super::pair::Service;
+use super::peer::Peer;
+use super::program::App;
+use super::redis::Load;
+use super::unit::Unit;
+use super::way::Way;
+use crate::netpipe::table::bytes;
+
+/// What can be asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Row {
+    /// messages of 1 B to 1 MB there and back, blocking send and recv
+    Latency,
+    /// the same through epoll, level-triggered
+    LatencyEpoll,
+    /// writes of 1 B to 1 MB one way, blocking
+    Bandwidth,
+    /// the same through epoll
+    BandwidthEpoll,
+    /// 64 bytes there and back, blocking send and recv
+    Pingpong,
+    /// the same through epoll, level-triggered
+    Epoll,
+    /// 64 kB writes one way
+    Stream,
+    /// 64 B writes one way, TCP_NODELAY
+    Small,
+    /// redis-benchmark GET: 1 client; 50 clients; 50 clients, 16 requests in a pipeline
+    Redis,
+    /// nginx and wrk, keep-alive, 1 kB
+    Nginx,
+    /// memcached, with memcaslap's 50 clients in a thread, and with memcslap's in 50
+    Memcached,
+    /// PostgreSQL and pgbench, select-only, 1 client
+    Pgbench,
+    /// FTP: vsftpd and curl, a file of 145 MB
+    Ftp,
+    /// short connections, one after the other
+    Connects,
+    /// four and eight pairs of programs on two CPUs
+    Pairs,
+    /// 1,000 idle connections beside the one that is used
+    Idle,
+    /// 10,000 connections, all used
+    Many,
+    /// a process on each CPU that computes for ever
+    Hog,
+    /// only one of the two programs under sovia
+    OneEnd,
+    /// somebody runs `sovia stat` each second
+    Stat,
+}
+
+/// Where in the report a row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Latency,
+    LatencyEpoll,
+    Bandwidth,
+    BandwidthEpoll,
+    Basics,
+    Programs,
+    Connections,
+    Company,
+    OneEnd,
+    Stat,
+}
+
+impl Section {
+    /// As they follow each other.
+    pub(super) const ALL: [Self; 10] = [
+        Self::Latency,
+        Self::LatencyEpoll,
+        Self::Bandwidth,
+        Self::BandwidthEpoll,
+        Self::Basics,
+        Self::Programs,
+        Self::Connections,
+        Self::Company,
+        Self::OneEnd,
+        Self::Stat,
+    ];
+}
+
+/// A program, and the package of Debian's that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    pub(super) program: &'static str,
+    pub(super) package: &'static str,
+}
+
+/// One row.
+pub(super) struct Entry {
+    pub(super) row: Row,
+    pub(super) section: Section,
+    lines: fn(Row, Extent) -> Vec<Line>,
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Quick,
+    Whole,
+}
+
+const REGISTRY: [Entry; 20] = [
+    entry(Row::Latency, Section::Latency, |row, extent| {
+        by_size(
+            row,
+            extent,
+            Unit::Microseconds,
+            "echo-server",
+            "echo-client",
+        )
+    }),
+    entry(Row::LatencyEpoll, Section::LatencyEpoll, |row, extent| {
+        let [server, client] = ["echo-epoll-server", "echo-epoll-client"];
+        by_size(row, extent, Unit::Microseconds, server, client)
+    }),
+    entry(Row::Bandwidth, Section::Bandwidth, |row, extent| {
+        let unit = Unit::GigabytesPerSecond;
+        by_size(row, extent, unit, "sink-server", "stream-client")
+    }),
+    entry(
+        Row::BandwidthEpoll,
+        Section::BandwidthEpoll,
+        |row, extent| {
+            let [server, client] = ["sink-epoll-server", "stream-epoll-client"];
+            by_size(row, extent, Unit::GigabytesPerSecond, server, client)
+        },
+    ),
+    entry(Row::Pingpong, Section::Basics, |row, _| {
+        vec![
+            Line::plain(row, PINGPONG_TITLE, Unit::Microseconds, PINGPONG).aiming(Aim::Figure {
+                near: 0.3,
+                far: 1.0,
+            }),
+        ]
+    }),
+    entry(Row::Epoll, Section::Basics, |row, _| {
+        vec![
+            Line::plain(row, EPOLL_TITLE, Unit::Microseconds, EPOLL).aiming(Aim::Figure {
+                near: 0.35,
+                far: 1.1,
+            }),
+        ]
+    }),
+    entry(Row::Stream, Section::Basics, |row, _| {
+        let title = "64 kB writes, one way";
+        vec![
+            Line::plain(row, title, Unit::GigabytesPerSecond, stream(64 << 10)).aiming(
+                Aim::Figure {
+                    near: 13.0,
+                    far: 13.0,
+                },
+            ),
+        ]
+    }),
+    entry(Row::Small, Section::Basics, |row, _| {
+        let title = "64 B writes, one way";
+        vec![Line::plain(row, title, Unit::PerSecond, stream(64)).aiming(Aim::Gain(20.0))]
+    }),
+    entry(Row::Redis, Section::Programs, |row, _| {
+        let line = |title: &str, clients, pipeline, least| {
+            let kind = Kind::Redis(Load { clients, pipeline });
+            Line::new(row, title, Unit::PerSecond, kind).aiming(Aim::Gain(least))
+        };
+        vec![
+            line("redis GET, 1 client", 1, 1, 30.0),
+            line("redis GET, 50 clients", 50, 1, 20.0),
+            line("redis GET, 50 clients × 16", 50, 16, 2.2),
+        ]
+    }),
+    entry(Row::Nginx, Section::Programs, |row, _| {
+        program(row, "nginx, 1 kB, keep-alive", App::Nginx, 3.0)
+    }),
+    entry(Row::Memcached, Section::Programs, |row, _| {
+        [
+            ("memcached, memcaslap: 50 in a thread", App::Memcached),
+            ("memcached, memcslap: 50 threads", App::MemcachedThreads),
+        ]
+        .into_iter()
+        .flat_map(|(title, app)| program(row, title, app, 10.0))
+        .collect()
+    }),
+    entry(Row::Pgbench, Section::Programs, |row, _| {
+        program(row, "pgbench, select-only, 1 client", App::Pgbench, 1.5)
+    }),
+    entry(Row::Ftp, Section::Programs, |row, _| {
+        let kind = Kind::Program(App::Ftp);
+        let title = "vsftpd, 145 MB, memory to memory";
+        vec![Line::new(row, title, Unit::GigabytesPerSecond, kind).aiming(Aim::Gain(2.0))]
+    }),
+    entry(Row::Connects, Section::Connections, |row, _| {
+        let title = "connect, 64 B there and back, close";
+        vec![Line::plain(row, title, Unit::PerSecond, SHORT).aiming(Aim::Gain(0.95))]
+    }),
+    entry(Row::Pairs, Section::Company, |row, _| {
+        let pairs = [4, 8].into_iter().map(|pairs| {
+            let title = format!("{pairs} pairs, 64 B there and back");
+            Line::new(row, title, Unit::PerSecond, Kind::Crowd { pairs }).aiming(Aim::Gain(3.0))
+        });
+        pairs.collect()
+    }),
+    entry(Row::Idle, Section::Connections, |row, _| {
+        let kind = Kind::Idle { connections: 1_000 };
+        vec![Line::new(
+            row,
+            "1,000 idle connections",
+            Unit::Microseconds,
+            kind,
+        )]
+    }),
+    entry(Row::Many, Section::Connections, |row, extent| {
+        let many = match extent {
+            Extent::Quick => 1_000,
+            Extent::Whole => 10_000,
+        };
+        let kind = Kind::Many { few: 100, many };
+        vec![Line::new(
+            row,
+            "many connections, all used",
+            Unit::PerSecond,
+            kind,
+        )]
+    }),
+    entry(Row::Hog, Section::Company, |row, _| hogged(row)),
+    entry(Row::OneEnd, Section::OneEnd, |row, _| one_end(row)),
+    entry(Row::Stat, Section::Stat, |row, _| {
+        let title = "64 B there and back, send/recv";
+        let ways = [Way::Sovia, Way::Watched];
+        vec![
+            Line::new(row, title, Unit::Microseconds, Kind::Watched)
+                .by(&ways)
+                .aiming(Aim::Gain(0.99)),
+        ]
+    }),
+];
+
+impl Row {
+    /// What `sovia bench sockets` measures.
+    pub(super) const SOCKETS: [Self; 10] = [
+        Self::Pingpong,
+        Self::Epoll,
+        Self::Stream,
+        Self::Small,
+        Self::Redis,
+        Self::OneEnd,
+        Self::Hog,
+        Self::Pairs,
+        Self::Connects,
+        Self::Idle,
+    ];
+
+    /// What `sovia bench` measures.
+    pub(super) const BENCH: [Self; 14] = [
+        Self::Latency,
+        Self::LatencyEpoll,
+        Self::Bandwidth,
+        Self::BandwidthEpoll,
+        Self::Redis,
+        Self::Nginx,
+        Self::Memcached,
+        Self::Pgbench,
+        Self::Ftp,
+        Self::Connects,
+        Self::Idle,
+        Self::Many,
+        Self::Pairs,
+        Self::Stat,
+    ];
+
+    pub(super) fn entry(self) -> &'static Entry {
+        let found = REGISTRY.iter().find(|entry| entry.row == self);
+        found.expect("each row is in the table; a test sees to it")
+    }
+
+    pub(super) fn lines(self, extent: Extent) -> Vec<Line> {
+        (self.entry().lines)(self, extent)
+    }
+}
+
+/// The lines of `sovia demo`: with one end under sovia, too.
+pub(crate) fn demo() -> Vec<Line> {
+    BASIC
+        .into_iter()
+        .flat_map(|row| row.lines(Extent::Whole))
+        .map(|line| line.by(&[Way::Tcp, Way::Sovia, Way::ServerOnly, Way::ClientOnly]))
+        .collect()
+}
+
+const fn entry(row: Row, section: Section, lines: fn(Row, Extent) -> Vec<Line>) -> Entry {
+    Entry {
+        row,
+        section,
+        lines,
+    }
+}
+
+fn by_size(
+    row: Row,
+    extent: Extent,
+    unit: Unit,
+    server: &'static str,
+    client: &'static str,
+) -> Vec<Line> {
+    let sizes: &[usize] = match extent {
+        Extent::Quick => &[1, 64, 4 << 10, 64 << 10, 1 << 20],
+        Extent::Whole => &[
+            1,
+            4,
+            16,
+            64,
+            256,
+            1 << 10,
+            4 << 10,
+            16 << 10,
+            64 << 10,
+            256 << 10,
+            1 << 20,
+        ],
+    };
+    let epoll = matches!(row, Row::LatencyEpoll | Row::BandwidthEpoll);
+    let lines = sizes.iter().map(|&size| {
+        let how = if epoll { "epoll" } else { "send/recv" };
+        let whither = match unit {
+            Unit::Microseconds => "there and back",
+            _ => "one way",
+        };
+        let title = format!("{} {whither}, {how}", bytes(size));
+        let mut line = Line::plain(row, &title, unit, Service::of(server, client, size));
+        line.size = Some(size);
+        if !epoll {
+            let peers = [Way::Ucx, Way::Libfabric].into_iter();
+            line.ways
+                .extend(peers.filter(|peer| Peer::of(*peer, unit, size).is_some()));
+        }
+        match (unit, size) {
+            (Unit::Microseconds, 64) if epoll => line.aiming(Aim::Figure {
+                near: 0.35,
+                far: 1.1,
+            }),
+            (Unit::Microseconds, 64) => line.aiming(Aim::Figure {
+                near: 0.3,
+                far: 1.0,
+            }),
+            (Unit::GigabytesPerSecond, 64) if !epoll => line.aiming(Aim::Gain(20.0)),
+            (Unit::GigabytesPerSecond, 0x1_0000) => line.aiming(Aim::Figure {
+                near: 13.0,
+                far: 13.0,
+            }),
+            _ => line,
+        }
+    });
+    lines.collect()
+}
+
+fn program(row: Row, title: &str, app: App, least: f64) -> Vec<Line> {
+    vec![Line::new(row, title, Unit::PerSecond, Kind::Program(app)).aiming(Aim::Gain(least))]
+}
+
+fn hogged(row: Row) -> Vec<Line> {
+    let beside = |title: &str, unit, hogged| {
+        let title = format!("beside CPU hogs: {title}");
+        Line::new(row, title, unit, Kind::Beside(hogged)).aiming(Aim::Gain(0.9))
+    };
+    let redis = Load {
+        clients: 1,
+        pipeline: 1,
+    };
+    vec![
+        beside(PINGPONG_TITLE, Unit::Microseconds, Hogged::Plain(PINGPONG)),
+        beside(EPOLL_TITLE, Unit::Microseconds, Hogged::Plain(EPOLL)),
+        beside("redis GET, 1 client", Unit::PerSecond, Hogged::Redis(redis)),
+    ]
+}
+
+fn one_end(row: Row) -> Vec<Line> {
+    let first = |other: Row| other.lines(Extent::Whole).into_iter().next();
+    let lines = BASIC.into_iter().filter_map(first).map(|line| {
+        let least = if line.row == Row::Redis { 1.5 } else { 0.98 };
+        let ways = [Way::Tcp, Way::ServerOnly, Way::ClientOnly];
+        Line { row, ..line }.by(&ways).aiming(Aim::Gain(least))
+    });
+    lines.collect()
+}
+
+const BASIC: [Row; 6] = [
+    Row::Pingpong,
+    Row::Epoll,
+    Row::Stream,
+    Row::Small,
+    Row::Connects,
+    Row::Redis,
+];
+
+const PINGPONG_TITLE: &str = "64 B there and back, send/recv";
+const EPOLL_TITLE: &str = "64 B there and back, epoll";
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn each_row_is_in_the_table_once_and_has_lines() {
+        assert_eq!(REGISTRY.len(), Row::value_variants().len());
+        for &row in Row::value_variants() {
+            let entries = REGISTRY.iter().filter(|entry| entry.row == row);
+            assert_eq!(entries.count(), 1, "{row:?}");
+            for extent in [Extent::Quick, Extent::Whole] {
+                let lines = row.lines(extent);
+                assert!(!lines.is_empty(), "{row:?}");
+                assert!(lines.iter().all(|line| line.row == row), "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn peers_stand_only_where_they_do_the_same() {
+        let ways = |row: Row, at: usize| row.lines(Extent::Quick)[at].ways.clone();
+        assert!(ways(Row::Latency, 0).contains(&Way::Libfabric));
+        assert!(!ways(Row::LatencyEpoll, 0).iter().any(|way| way.is_peer()));
+        assert!(!ways(Row::Bandwidth, 0).contains(&Way::Libfabric));
+    }
+}

@@ -1,0 +1,176 @@
+//! The user's configuration: one file, found, read, checked, and handed to `libsovia.so` through the environment.
+
+use std::env;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sockets::rules::text;
+
+use file::{Contents, Rule};
+
+mod file;
+#[cfg(test)]
+mod tests;
+
+/// A configuration that has no mistake.
+#[derive(Debug)]
+pub(crate) struct Config {
+    path: PathBuf,
+    contents: Contents,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{}: {source}", path.display())]
+    Unread { path: PathBuf, source: io::Error },
+    /// Line and column are counted from 1, columns in bytes.
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Wrong {
+        path: PathBuf,
+        line: usize,
+        column: usize,
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads the file `named`, or that of `SOVIA_CONFIG`, or the first of the usual places that there is; `None` if there is none, or the name is empty.
+    ///
+    /// # Errors
+    /// A named file is not there, one cannot be read, or has a mistake.
+    pub(crate) fn find(named: Option<&Path>) -> Result<Option<Self>, Error> {
+        let variable = env::var_os(VARIABLE).map(PathBuf::from);
+        if let Some(named) = named.map(PathBuf::from).or(variable) {
+            return match named.as_os_str().is_empty() {
+                true => Ok(None),
+                false => Self::read(named).map(Some),
+            };
+        }
+        for path in usual_places() {
+            match Self::read(path) {
+                Err(Error::Unread { source, .. }) if is_absent(&source) => {}
+                result => return result.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(path: PathBuf) -> Result<Self, Error> {
+        let text = fs::read_to_string(&path).map_err(|source| Error::Unread {
+            path: path.clone(),
+            source,
+        })?;
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: PathBuf, text: &str) -> Result<Self, Error> {
+        match Contents::parse(text) {
+            Ok(contents) => Ok(Self { path, contents }),
+            Err(mistake) => {
+                let before = text.get(..mistake.at).unwrap_or(text);
+                let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+                Err(Error::Wrong {
+                    path,
+                    line: before.matches('\n').count() + 1,
+                    column: before.len() - line_start + 1,
+                    message: mistake.message,
+                })
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For a program that is run: what is set there already counts more, but for the rules, which are this file's.
+    pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let mut variables = vec![(RULES, self.text().into())];
+        let others = [
+            (PACKET, &self.contents.packet),
+            (IWARP, &self.contents.iwarp),
+        ];
+        for (name, value) in others {
+            if let Some(value) = value
+                && env::var_os(name).is_none()
+            {
+                variables.push((name, value.into()));
+            }
+        }
+        variables
+    }
+
+    /// The form of [`sockets::rules::text`].
+    pub(crate) fn text(&self) -> String {
+        let path = self.path.to_string_lossy().replace([' ', ';'], "?");
+        let mut text = format!("{} {path}", text::VERSION);
+        let Contents {
+            turns,
+            bytes,
+            spin_us,
+            ..
+        } = self.contents;
+        let mut say = |part: std::fmt::Arguments<'_>| {
+            // Writing to a string does not fail.
+            let _ = text.write_fmt(part);
+        };
+        if let Some(turns) = turns {
+            say(format_args!(" turns={turns}"));
+        }
+        if let Some(bytes) = bytes {
+            say(format_args!(" bytes={bytes}"));
+        }
+        if let Some(spin_us) = spin_us {
+            say(format_args!(" spin={}", spin_us * 1000));
+        }
+        for rule in &self.contents.rules {
+            let Rule {
+                line,
+                upgrade,
+                programs,
+                peers,
+                ports,
+            } = rule;
+            say(format_args!(";{line} {}", upgrade.name()));
+            for program in programs {
+                say(format_args!(" p={program}"));
+            }
+            for peer in peers {
+                say(format_args!(" a={peer}"));
+            }
+            for (first, last) in ports {
+                say(format_args!(" s={first}-{last}"));
+            }
+        }
+        text
+    }
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let folder = |name: &str| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute())
+    };
+    let own = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    let own = own.map(|folder| folder.join("sovia/sovia.toml"));
+    own.into_iter().chain([PathBuf::from(SYSTEM)]).collect()
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+const VARIABLE: &str = "SOVIA_CONFIG";
+const SYSTEM: &str = "/etc/sovia/sovia.toml";
+/// What `libsovia.so` reads at its start.
+pub(crate) const RULES: &str = "SOVIA_RULES";
+const PACKET: &str = "SOVIA_PACKET";
+const IWARP: &str = iwarp::VARIABLE;

@@ -1,0 +1,372 @@
+//! What may stand in the file.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::{Range, RangeInclusive};
+
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use sockets::packet::Variant;
+use sockets::rules::Upgrade;
+use sockets::rules::text::Network;
+use toml::Spanned;
+
+/// What the file says, checked.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub(super) rules: Vec<Rule>,
+    pub(super) turns: Option<u32>,
+    pub(super) bytes: Option<u64>,
+    pub(super) spin_us: Option<u32>,
+    pub(super) packet: Option<String>,
+    pub(super) iwarp: Option<String>,
+}
+
+/// One `[[rule]]`. An empty list is no condition.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) line: usize,
+    pub(super) upgrade: Upgrade,
+    pub(super) programs: Vec<String>,
+    pub(super) peers: Vec<String>,
+    pub(super) ports: Vec<(u16, u16)>,
+}
+
+/// What is wrong, and where: a byte of the text.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl Contents {
+    pub(super) fn parse(text: &str) -> Result<Self, Mistake> {
+        let tables: Tables = toml::from_str(text).map_err(|error| Mistake {
+            at: error.span().map_or(0, |span| span.start),
+            message: error.message().to_owned(),
+        })?;
+        let Tables {
+            rule,
+            connection,
+            packet,
+            iwarp,
+        } = tables;
+        let rules: Vec<_> = rule
+            .into_iter()
+            .map(|rule| Rule::checked(rule, text))
+            .collect::<Result<_, _>>()?;
+        let contents = Self {
+            turns: bounded(connection.after_turns, 1..=1_000_000)?,
+            bytes: bounded(connection.after_bytes, 1..=1 << 40)?,
+            spin_us: bounded(connection.spin_us, 0..=1000)?,
+            packet: said(packet.variant, |words| {
+                Variant::parse(words).map(drop).map_err(|_| {
+                    "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register"
+                })
+            })?,
+            iwarp: said(iwarp.address, |address| {
+                let whole = address.parse::<SocketAddrV4>().is_ok();
+                let host = address.parse::<Ipv4Addr>().is_ok();
+                let port = address
+                    .strip_prefix(':')
+                    .is_some_and(|port| port.parse::<u16>().is_ok());
+                (whole || host || port)
+                    .then_some(())
+                    .ok_or("no IPv4 address with or without a port, nor a port as :7471")
+            })?,
+            rules: Vec::new(),
+        };
+        Ok(Self {
+            rules: all_reachable(rules, text)?,
+            ..contents
+        })
+    }
+}
+
+/// A rule without conditions fits always, so it must be the last.
+fn all_reachable(rules: Vec<Rule>, text: &str) -> Result<Vec<Rule>, Mistake> {
+    let unreachable = rules
+        .iter()
+        .position(Rule::fits_always)
+        .and_then(|at| rules.get(at..))
+        .and_then(|rest| Some((rest.first()?, rest.get(1)?)));
+    if let Some((always, next)) = unreachable {
+        return Err(Mistake {
+            at: start_of_line(text, next.line),
+            message: format!(
+                "this rule is never asked, for the rule in line {} fits every connection",
+                always.line
+            ),
+        });
+    }
+    if let Some(rule) = rules.get(RULES_MAX) {
+        return Err(Mistake {
+            at: start_of_line(text, rule.line),
+            message: format!("more than {RULES_MAX} rules"),
+        });
+    }
+    Ok(rules)
+}
+
+impl Rule {
+    fn checked(table: Spanned<RuleTable>, text: &str) -> Result<Self, Mistake> {
+        let line = text
+            .get(..table.span().start)
+            .map_or(1, |before| before.matches('\n').count() + 1);
+        let RuleTable {
+            program,
+            peer,
+            port,
+            upgrade,
+        } = table.into_inner();
+        let peers = each(peer, |peer: String| match Network::parse(&peer) {
+            None => Err(format!(
+                "{peer}: no address, nor a network as 10.0.0.0/8 or fe80::/10"
+            )),
+            Some(network) if network.is_too_exact() => {
+                Err(format!("{peer}: the address has bits beyond the prefix"))
+            }
+            Some(_) => Ok(peer),
+        })?;
+        Ok(Self {
+            line,
+            upgrade: upgrade.into(),
+            programs: each(program, |name: String| {
+                let speakable = |byte: u8| byte.is_ascii_graphic() && byte != b';';
+                if name.is_empty() || name.len() > NAME_MAX {
+                    Err(format!("a name has 1 to {NAME_MAX} characters"))
+                } else if !name.bytes().all(speakable) {
+                    Err(format!(
+                        "{name}: spaces, semicolons and what is not ASCII cannot be named here; write ? for each byte of them"
+                    ))
+                } else {
+                    Ok(name)
+                }
+            })?,
+            peers,
+            ports: each(port, |port: Port| port.range())?,
+        })
+    }
+
+    fn fits_always(&self) -> bool {
+        self.programs.is_empty() && self.peers.is_empty() && self.ports.is_empty()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Tables {
+    rule: Vec<Spanned<RuleTable>>,
+    connection: ConnectionTable,
+    packet: PacketTable,
+    iwarp: IwarpTable,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    program: Option<Spanned<OneOrMore<String>>>,
+    peer: Option<Spanned<OneOrMore<String>>>,
+    port: Option<Spanned<OneOrMore<Port>>>,
+    upgrade: UpgradeWord,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct ConnectionTable {
+    after_turns: Option<Spanned<i64>>,
+    after_bytes: Option<Spanned<i64>>,
+    spin_us: Option<Spanned<i64>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PacketTable {
+    variant: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct IwarpTable {
+    address: Option<Spanned<String>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum UpgradeWord {
+    Never,
+    WhenPossible,
+    Always,
+}
+
+impl From<UpgradeWord> for Upgrade {
+    fn from(word: UpgradeWord) -> Self {
+        match word {
+            UpgradeWord::Never => Self::Never,
+            UpgradeWord::WhenPossible => Self::WhenPossible,
+            UpgradeWord::Always => Self::Always,
+        }
+    }
+}
+
+/// `6379` or `"8000-8999"`.
+#[derive(Debug)]
+enum Port {
+    Number(i64),
+    Text(String),
+}
+
+impl Port {
+    fn range(self) -> Result<(u16, u16), String> {
+        let no_port =
+            |text: &dyn fmt::Display| format!("{text}: a port is a number from 1 to 65535");
+        let one = |number: i64| u16::try_from(number).ok().filter(|&port| port > 0);
+        let (first, last) = match &self {
+            Self::Number(number) => {
+                let port = one(*number).ok_or_else(|| no_port(number))?;
+                (port, port)
+            }
+            Self::Text(text) => {
+                let (first, last) = text.split_once('-').unwrap_or((text, text));
+                let port = |text: &str| text.trim().parse().ok().and_then(one);
+                port(first)
+                    .zip(port(last))
+                    .ok_or_else(|| format!("{text}: neither a port nor a range as \"8000-8999\""))?
+            }
+        };
+        if first > last {
+            return Err(format!("{first}-{last}: the range ends before it begins"));
+        }
+        Ok((first, last))
+    }
+}
+
+impl<'de> Deserialize<'de> for Port {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Ports;
+        impl Visitor<'_> for Ports {
+            type Value = Port;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port, or a range of ports as \"8000-8999\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Port, E> {
+                Ok(Port::Number(number))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Port, E> {
+                Ok(Port::Text(text.to_owned()))
+            }
+        }
+        from.deserialize_any(Ports)
+    }
+}
+
+/// A value, or a list of them with the place of each. Where a single one stands is known by whoever has the whole.
+#[derive(Debug)]
+struct OneOrMore<T>(Vec<(Option<Range<usize>>, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMore<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Values<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Values<T> {
+            type Value = OneOrMore<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value, or a list of values")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<OneOrMore<T>, E> {
+                let value = T::deserialize(de::value::I64Deserializer::new(number))?;
+                Ok(OneOrMore(vec![(None, value)]))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OneOrMore<T>, E> {
+                let value = T::deserialize(de::value::StrDeserializer::new(text))?;
+                Ok(OneOrMore(vec![(None, value)]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<OneOrMore<T>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = seq.next_element::<Spanned<T>>()? {
+                    values.push((Some(value.span()), value.into_inner()));
+                }
+                if values.is_empty() {
+                    return Err(de::Error::custom("an empty list fits nothing"));
+                }
+                Ok(OneOrMore(values))
+            }
+        }
+        from.deserialize_any(Values(PhantomData))
+    }
+}
+
+/// Each value as `check` has it.
+fn each<T, U>(
+    values: Option<Spanned<OneOrMore<T>>>,
+    check: impl Fn(T) -> Result<U, String>,
+) -> Result<Vec<U>, Mistake> {
+    let Some(values) = values else {
+        return Ok(Vec::new());
+    };
+    let whole = values.span();
+    let OneOrMore(values) = values.into_inner();
+    values
+        .into_iter()
+        .map(|(span, value)| {
+            check(value).map_err(|message| mistake(span.as_ref().unwrap_or(&whole), message))
+        })
+        .collect()
+}
+
+fn bounded<T: TryFrom<i64>>(
+    value: Option<Spanned<i64>>,
+    bounds: RangeInclusive<i64>,
+) -> Result<Option<T>, Mistake> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let span = value.span();
+    let number = Some(value.into_inner())
+        .filter(|number| bounds.contains(number))
+        .and_then(|number| T::try_from(number).ok());
+    match number {
+        Some(number) => Ok(Some(number)),
+        None => Err(mistake(
+            &span,
+            format!("not from {} to {}", bounds.start(), bounds.end()),
+        )),
+    }
+}
+
+fn said(
+    value: Option<Spanned<String>>,
+    check: impl FnOnce(&str) -> Result<(), &'static str>,
+) -> Result<Option<String>, Mistake> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match check(value.get_ref()) {
+        Ok(()) => Ok(Some(value.into_inner())),
+        Err(message) => Err(mistake(&value.span(), message.to_owned())),
+    }
+}
+
+fn mistake(span: &Range<usize>, message: String) -> Mistake {
+    Mistake {
+        at: span.start,
+        message,
+    }
+}
+
+fn start_of_line(text: &str, line: usize) -> usize {
+    text.split_inclusive('\n')
+        .take(line - 1)
+        .map(str::len)
+        .sum()
+}
+
+const RULES_MAX: usize = 1000;
+const NAME_MAX: usize = 1000;

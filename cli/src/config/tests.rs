@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+use sockets::rules::Upgrade;
+use sockets::rules::text::{Program, Rules};
+
+use super::*;
+
+fn config(text: &str) -> Result<Config, Error> {
+    Config::parse("sovia.toml".into(), text)
+}
+
+fn mistake(text: &str) -> String {
+    config(text).expect_err(text).to_string()
+}
+
+#[test]
+fn an_example_of_everything() {
+    let config = config(EXAMPLE).unwrap_or_else(|error| panic!("{error}"));
+    insta::assert_snapshot!(config.text().replace(';', "\n;"));
+    let variables: Vec<_> = config.environment().iter().map(|(name, _)| *name).collect();
+    assert_eq!(variables, [RULES, PACKET, IWARP]);
+}
+
+/// What stands in docs/configuration.md.
+const EXAMPLE: &str = include_str!("example.toml");
+
+#[test]
+fn nothing_is_a_configuration() {
+    assert_eq!(config("").expect("empty").text(), "1 sovia.toml");
+}
+
+#[test]
+fn mistakes_are_told_with_their_place() {
+    let mistakes = [
+        "[[rule]]\nupgrade = \"nver\"",
+        "[[rule]]\nprogram = \"x\"",
+        "[[rule]]\nupgrade = \"never\"\nprot = 3",
+        "[[rules]]\nupgrade = \"never\"",
+        "[[rule]]\nupgrade = \"never\"\nport = 0",
+        "[[rule]]\nupgrade = \"never\"\nport = [1, 70000]",
+        "[[rule]]\nupgrade = \"never\"\nport = \"9-8\"",
+        "[[rule]]\nupgrade = \"never\"\nport = \"http\"",
+        "[[rule]]\nupgrade = \"never\"\nport = 1.5",
+        "[[rule]]\nupgrade = \"never\"\nport = []",
+        "[[rule]]\nupgrade = \"never\"\npeer = \"10.0.0.1/8\"",
+        "[[rule]]\nupgrade = \"never\"\npeer = [\"::1\", \"localhost\"]",
+        "[[rule]]\nupgrade = \"never\"\nprogram = \"a b\"",
+        "[[rule]]\nupgrade = \"never\"\nprogram = \"\"",
+        "[[rule]]\nupgrade = \"never\"\n\n[[rule]]\nport = 1\nupgrade = \"always\"",
+        "[connection]\nafter-turns = 0",
+        "[connection]\nspin-us = 5000",
+        "[connection]\nafter_bytes = 5",
+        "[packet]\nvariant = \"combine,fast\"",
+        "[iwarp]\naddress = \"::1\"",
+        "rule = 3",
+        "[[rule]\nupgrade",
+    ];
+    let said: Vec<_> = mistakes
+        .iter()
+        .map(|text| format!("{text}\n→ {}\n", mistake(text)))
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+/// As the documentation has it, without the text between.
+fn model(config: &Config, name: &str, peer: IpAddr, port: u16) -> u16 {
+    let fits = |rule: &Rule| {
+        let program = rule.programs.is_empty() || rule.programs.iter().any(|of| of == name);
+        let peers: Vec<IpAddr> = rule
+            .peers
+            .iter()
+            .map(|peer| peer.parse().expect("an address"))
+            .collect();
+        let ports =
+            rule.ports.is_empty() || rule.ports.iter().any(|&(a, b)| (a..=b).contains(&port));
+        program && (peers.is_empty() || peers.contains(&peer)) && ports
+    };
+    config
+        .contents
+        .rules
+        .iter()
+        .position(fits)
+        .map_or(0, |at| at as u16 + 1)
+}
+
+use std::net::IpAddr;
+
+fn one_rule() -> impl Strategy<Value = String> {
+    let list = |words: &'static [&'static str]| {
+        proptest::sample::subsequence(words, 0..=words.len())
+            .prop_map(|words| (!words.is_empty()).then(|| words.join(", ")))
+    };
+    (
+        list(&["\"a\"", "\"b\""]),
+        list(&["\"::1\"", "\"10.0.0.1\""]),
+        list(&["1", "\"2-3\""]),
+        proptest::sample::select(&Upgrade::ALL),
+    )
+        .prop_map(|(program, peer, port, upgrade)| {
+            let mut text = format!("[[rule]]\nupgrade = \"{}\"\n", upgrade.name());
+            for (key, list) in [("program", program), ("peer", peer), ("port", port)] {
+                if let Some(list) = list {
+                    text.push_str(&format!("{key} = [{list}]\n"));
+                }
+            }
+            text
+        })
+}
+
+proptest! {
+    #[test]
+    fn the_library_decides_as_the_file_says(
+        rules in proptest::collection::vec(one_rule(), 0..4),
+        name in "[abc]",
+        peer in proptest::sample::select(&["::1", "10.0.0.1", "127.0.0.1"]),
+        port in 1u16..5,
+    ) {
+        // Rules behind one that fits always are refused.
+        if let Ok(config) = config(&rules.concat()) {
+            let text = config.text();
+            let rules = Rules::parse(&text).expect("what we write");
+            let path = format!("/bin/{name}");
+            let program = Program { executable: path.as_bytes(), invoked: b"/" };
+            let peer = peer.parse().expect("an address");
+            prop_assert_eq!(rules.decide(&program, peer, port).number, model(&config, &name, peer, port));
+        }
+    }
+
+    #[test]
+    fn any_text_is_read(text in "(\\[\\[?rule\\]\\]?|\\[connection\\])?\n([a-z-]{1,8} = [0-9\"\\[\\]a-z/.]{0,9}\n){0,4}") {
+        let _ = config(&text);
+    }
+}

@@ -1,0 +1,229 @@
+//! `sovia explain`: which rule decides over a connection, and what would become of it.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sockets::reason::Reason;
+use sockets::rules::Upgrade;
+use sockets::rules::text::{self, Misfit, Rules};
+
+use crate::config::Config;
+use crate::error::{Context, Error, Result};
+use crate::run::program::Program;
+
+/// Say which rule of the configuration decides over a connection, and what would become of it
+///
+/// The address is the other end's, with the server's port: for a client where it connects to, for a server whom it serves and at which port.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+    /// Configuration in place of the one that would be found; an empty name is none
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// As `sovia run` would be told it
+    #[arg(value_name = "PROGRAM")]
+    program: OsString,
+    /// HOST:PORT, or :PORT for 127.0.0.1
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+}
+
+const HELP: &str = "\
+Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong.
+
+Examples:
+  sovia explain redis-cli 127.0.0.1:6379
+  sovia explain --config ./new.toml nginx [::1]:443 --json
+  sovia explain ./server :8080";
+
+#[derive(Debug, Serialize)]
+struct Explanation {
+    program: String,
+    address: SocketAddr,
+    /// The configuration, if there is one.
+    file: Option<String>,
+    /// The line of the rule that decides, if one does.
+    line: Option<u32>,
+    upgrade: &'static str,
+    /// Rules before it, and what of each did not fit.
+    passed_over: Vec<PassedOver>,
+    /// What keeps the connection on TCP, if that is known beforehand.
+    reason: Option<Number>,
+    outcome: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PassedOver {
+    line: u32,
+    because: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Number {
+    number: u16,
+    name: &'static str,
+}
+
+/// `sovia explain`.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    let address = resolve(&options.address)?;
+    let program = Program::find(&options.program).map_err(crate::run::Error::from)?;
+    let config = Config::find(options.config.as_deref())?;
+    let explanation = explain(&program, address, config.as_ref())?;
+    let text = if options.json {
+        serde_json::to_string_pretty(&explanation)
+            .map_err(io::Error::from)
+            .context("JSON")?
+            + "\n"
+    } else {
+        explanation.to_string()
+    };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .context("standard output")
+}
+
+fn resolve(address: &str) -> Result<SocketAddr> {
+    if let Some(port) = address.strip_prefix(':')
+        && let Ok(port) = port.parse()
+    {
+        return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    }
+    let found = address
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut all| all.next());
+    let found = found.filter(|address| address.port() > 0);
+    found.ok_or_else(|| Error::Misuse(format!("{address}: not HOST:PORT, or no such host")))
+}
+
+fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> Result<Explanation> {
+    let invoked = std::path::absolute(program.path()).context("the program's path")?;
+    let executable = program
+        .interpreter()
+        .unwrap_or_else(|| program.path().into());
+    let executable = executable.canonicalize().unwrap_or(executable);
+    let named = text::Program {
+        executable: executable.as_os_str().as_bytes(),
+        invoked: invoked.as_os_str().as_bytes(),
+    };
+    let text = config.map(Config::text).unwrap_or_default();
+    let rules = match config {
+        Some(_) => Some(
+            Rules::parse(&text)
+                .map_err(io::Error::other)
+                .context("the configuration")?,
+        ),
+        None => None,
+    };
+    let (peer, port) = (address.ip().to_canonical(), address.port());
+    let decision = rules
+        .map(|rules| rules.decide(&named, peer, port))
+        .unwrap_or_default();
+    let passed_over = rules
+        .iter()
+        .flat_map(Rules::iter)
+        .take_while(|(number, _)| *number != decision.number)
+        .filter_map(|(_, rule)| {
+            let because = match rule.misfit(&named, peer, port)? {
+                Misfit::Program => "another program",
+                Misfit::Peer => "another peer",
+                Misfit::Port => "another port",
+            };
+            Some(PassedOver {
+                line: rule.line,
+                because,
+            })
+        })
+        .collect();
+    let (reason, outcome) = outcome(program, peer, decision.upgrade);
+    Ok(Explanation {
+        program: shown(&invoked, &executable),
+        address,
+        file: config.map(|config| config.path().display().to_string()),
+        line: rules
+            .map(|rules| rules.line_of(decision.number))
+            .filter(|&line| line > 0),
+        upgrade: decision.upgrade.name(),
+        passed_over,
+        reason: reason.map(|reason| Number {
+            number: reason.number(),
+            name: reason.name(),
+        }),
+        outcome,
+    })
+}
+
+fn shown(invoked: &Path, executable: &Path) -> String {
+    match invoked.canonicalize() {
+        Ok(path) if path == executable => executable.display().to_string(),
+        _ => format!("{} (run by {})", invoked.display(), executable.display()),
+    }
+}
+
+/// As far as it can be known from here.
+fn outcome(program: &Program, peer: IpAddr, upgrade: Upgrade) -> (Option<Reason>, String) {
+    if upgrade == Upgrade::Never {
+        return (Some(Reason::RuleNever), "stays on TCP".to_owned());
+    }
+    let told = match upgrade {
+        Upgrade::Always => ", and standard error and sovia stat say so",
+        _ => "",
+    };
+    if let Some(obstacle) = program.obstacle() {
+        // Without the library nobody is there who could tell.
+        return (
+            Some(Reason::NobodyCame),
+            format!("stays on TCP: {obstacle}"),
+        );
+    }
+    if !is_here(peer) {
+        return (
+            Some(Reason::NotLocal),
+            format!("stays on TCP{told}: {peer} is no address of this host"),
+        );
+    }
+    let unless = match upgrade {
+        Upgrade::Always => "; else it stays on TCP, and standard error and sovia stat say so",
+        _ => "; else it stays on TCP",
+    };
+    (
+        None,
+        format!(
+            "moves to shared memory, once it is no short one, if the other end is under sovia in this network namespace{unless}"
+        ),
+    )
+}
+
+/// An address of this host is one that can be listened at.
+fn is_here(address: IpAddr) -> bool {
+    address.is_loopback() || TcpListener::bind((address, 0)).is_ok()
+}
+
+impl std::fmt::Display for Explanation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "program  {}", self.program)?;
+        writeln!(f, "address  {}", self.address)?;
+        let file = self.file.as_deref();
+        for PassedOver { line, because } in &self.passed_over {
+            writeln!(f, "not      {}:{line}: {because}", file.unwrap_or_default())?;
+        }
+        match (file, self.line) {
+            (Some(file), Some(line)) => writeln!(f, "decides  {file}:{line}: {}", self.upgrade)?,
+            (Some(file), None) => writeln!(f, "decides  no rule of {file} fits: {}", self.upgrade)?,
+            (None, _) => writeln!(f, "decides  there is no configuration: {}", self.upgrade)?,
+        }
+        write!(f, "then     {}", self.outcome)?;
+        match &self.reason {
+            Some(Number { number, name }) => writeln!(f, " (reason {number} {name})"),
+            None => writeln!(f),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::talk::{Talk, Talker};
+use crate::{command, stdout_of, text};
+
+/// More than it takes to upgrade a connection.
+const ENOUGH: u32 = 2000;
+
+fn config(talk: &Talk, text: &str) -> PathBuf {
+    let path = talk.folder.0.join("sovia.toml");
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+fn stat_of(talker: &Talker) -> String {
+    stdout_of(&format!("stat --json --pid {}", talker.pid()))
+}
+
+#[track_caller]
+fn holds(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+}
+
+#[test]
+fn never_keeps_a_connection_on_tcp() {
+    let talk = Talk::new("never");
+    let config = config(&talk, "[[rule]]\nprogram = \"talk\"\nupgrade = \"never\"\n");
+    let [server, client] = talk.both(&config, ENOUGH);
+    for talker in [&server, &client] {
+        let said = stat_of(talker);
+        holds(
+            &said,
+            &[
+                "\"path\": \"tcp\"",
+                "\"number\": 82",
+                "\"rule-never\"",
+                "\"upgrade\": \"never\"",
+            ],
+        );
+    }
+    assert_eq!(client.end(), "");
+    assert_eq!(server.end(), "");
+}
+
+#[test]
+fn rules_for_others_let_it_upgrade() {
+    let talk = Talk::new("possible");
+    let config = config(
+        &talk,
+        "[[rule]]\nprogram = \"talker\"\nupgrade = \"never\"\n\n[[rule]]\nport = 1\nupgrade = \"never\"\n
+         [[rule]]\npeer = \"10.0.0.0/8\"\nupgrade = \"never\"\n\n[[rule]]\npeer = \"127.0.0.1\"\nupgrade = \"when-possible\"\n",
+    );
+    let [server, client] = talk.both(&config, ENOUGH);
+    for talker in [&server, &client] {
+        let said = stat_of(talker);
+        holds(
+            &said,
+            &[
+                "\"path\": \"shm/ring\"",
+                "\"number\": 4",
+                "\"when-possible\"",
+            ],
+        );
+    }
+    assert_eq!(client.end(), "");
+    assert_eq!(server.end(), "");
+}
+
+#[test]
+fn always_is_told_when_it_is_not() {
+    let talk = Talk::new("always");
+    let config = config(&talk, "# this one\n[[rule]]\nupgrade = \"always\"\n");
+    let sovia = env!("CARGO_BIN_EXE_sovia");
+    let run = |word| {
+        let mut command = Command::new("sh");
+        // Memory files may not be as large as an upgrade needs.
+        command.arg("-c").arg("ulimit -f 100; exec \"$@\"");
+        command.args(["sh", sovia, "run", "--config"]).arg(&config);
+        command.arg(&talk.program).arg(word);
+        command
+    };
+    let [server, client] = talk.pair(&mut run("server"), &mut run("client"), ENOUGH);
+    let both = client.end() + &server.end();
+    let line = format!("though {}:2 says always", config.display());
+    assert_eq!(both.matches(&line).count(), 2, "{both}");
+    holds(&both, &["is on TCP (reason 61 memory)"]);
+}
+
+#[test]
+fn always_is_marked_in_stat_when_it_is_not() {
+    let talk = Talk::new("marked");
+    let config = config(&talk, "[[rule]]\nupgrade = \"always\"\n");
+    let mut server = command("run --config");
+    server.arg(&config).arg(&talk.program).arg("server");
+    let mut client = Command::new(&talk.program);
+    let [server, mut client] = talk.pair(&mut server, client.arg("client"), ENOUGH);
+    let table = format!("stat --pid {}", server.pid());
+    // It gives up after so many calls, in which so much time must pass, too.
+    let told = (0..1000).any(|_| {
+        client.exchange(ENOUGH);
+        stdout_of(&table).contains("tcp 6 peer-without-sovia (always!)")
+    });
+    assert!(told, "{}", stdout_of(&table));
+    assert_eq!(client.end(), "");
+    holds(&server.end(), &["is on TCP (reason 6 peer-without-sovia)"]);
+}
+
+#[test]
+fn a_mistake_stops_the_program_before_it_runs() {
+    let talk = Talk::new("mistake");
+    let config = config(&talk, "[[rule]]\nupgrade = \"never\"\nprot = 5\n");
+    let place = format!("{}:3:1: unknown field `prot`", config.display());
+    let output = command("run true").env("SOVIA_CONFIG", &config).output();
+    let output = output.expect("it starts");
+    assert_eq!(output.status.code(), Some(125));
+    holds(text(&output.stderr), &[&place]);
+    let output = command("explain true :1")
+        .env("SOVIA_CONFIG", &config)
+        .output();
+    let output = output.expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    holds(text(&output.stderr), &[&place]);
+    // A file that was named has to be there.
+    for (variable, status) in [("/no/such", 125), ("", 0)] {
+        let output = command("run true").env("SOVIA_CONFIG", variable).output();
+        assert_eq!(output.expect("it starts").status.code(), Some(status));
+    }
+}
+
+#[test]
+fn the_usual_place_is_found() {
+    let talk = Talk::new("usual");
+    let folder = talk.folder.0.join("sovia");
+    fs::create_dir(&folder).expect("a folder");
+    fs::write(
+        folder.join("sovia.toml"),
+        "[[rule]]\nport = 99\nupgrade = \"never\"\n",
+    )
+    .expect("a file");
+    let mut explain = command("explain sh :99");
+    explain
+        .env("XDG_CONFIG_HOME", &talk.folder.0)
+        .env_remove("SOVIA_CONFIG");
+    let output = explain.output().expect("it starts");
+    holds(
+        text(&output.stdout),
+        &["sovia/sovia.toml:1: never", "reason 82 rule-never"],
+    );
+}
+
+#[test]
+fn explain_names_the_rule_and_the_outcome() {
+    let talk = Talk::new("explain");
+    let config = config(&talk, RULES);
+    let explain = |words: &str| {
+        let output = command("explain --config")
+            .arg(&config)
+            .args(words.split(' '))
+            .output();
+        let output = output.expect("it starts");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let place = config.display().to_string();
+        text(&output.stdout).replace(&place, "sovia.toml")
+    };
+    holds(
+        &explain("sh 127.0.0.1:5432"),
+        &[
+            "not      sovia.toml:1: another program",
+            "decides  sovia.toml:5: never",
+            "reason 82 rule-never",
+        ],
+    );
+    holds(
+        &explain("sh 203.0.113.9:80"),
+        &[
+            "sovia.toml:9: always",
+            "reason 3 not-local",
+            "no address of this host",
+        ],
+    );
+    holds(
+        &explain("sh :81"),
+        &[
+            "no rule of sovia.toml fits: when-possible",
+            "moves to shared memory",
+        ],
+    );
+    holds(
+        &explain("--json sh [::1]:80"),
+        &[
+            "\"line\": 9",
+            "\"upgrade\": \"always\"",
+            "\"reason\": null",
+            "\"because\": \"another port\"",
+        ],
+    );
+    let script = talk.folder.file("deploy", "#!/bin/sh\n");
+    holds(
+        &explain(&format!("{} :1", script.display())),
+        &["sovia.toml:1: never", "run by /"],
+    );
+    let output = command("explain sh nowhere").output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// A library of another version, or someone who plays with the variable.
+#[test]
+fn rules_that_are_not_understood_keep_everything_on_tcp() {
+    let talk = Talk::new("unknown");
+    let library = Path::new(env!("CARGO_BIN_EXE_sovia")).with_file_name("deps/libsovia.so");
+    let run = |word| {
+        let mut command = Command::new(&talk.program);
+        command
+            .env("LD_PRELOAD", &library)
+            .env("SOVIA_RULES", "2 new")
+            .arg(word);
+        command
+    };
+    let [server, client] = talk.pair(&mut run("server"), &mut run("client"), ENOUGH);
+    holds(&stat_of(&client), &["\"number\": 80"]);
+    holds(
+        &(client.end() + &server.end()),
+        &["SOVIA_RULES is not understood"],
+    );
+}
+
+const RULES: &str = "[[rule]]
+program = [\"deploy\", \"rsync\"]
+upgrade = \"never\"
+
+[[rule]]
+port = 5432
+upgrade = \"never\"
+
+[[rule]]
+port = [80, \"8000-8099\"]
+upgrade = \"always\"
+";

@@ -1,0 +1,151 @@
+//! Two programs that talk over one connection for as long as a test looks at it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::folder::Folder;
+
+/// One of the two; it ends when this is dropped.
+pub(crate) struct Talker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Talker {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        Self {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().expect("a pipe")),
+            child,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line that it writes.
+    pub(crate) fn says(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("UTF-8");
+        line.trim_end().to_owned()
+    }
+
+    /// Has the client exchange so many messages of 64 bytes.
+    pub(crate) fn exchange(&mut self, times: u32) {
+        let stdin = self.stdin.as_mut().expect("not ended");
+        writeln!(stdin, "{times}").expect("it reads");
+        assert_eq!(self.says(), "exchanged");
+    }
+
+    /// Ends it; what it wrote to standard error.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.stdin.take());
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().expect("a pipe");
+        std::io::Read::read_to_string(&mut stderr, &mut said).expect("UTF-8");
+        assert!(self.child.wait().expect("it is ours").success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The programs, compiled.
+pub(crate) struct Talk {
+    pub(crate) folder: Folder,
+    pub(crate) program: PathBuf,
+}
+
+impl Talk {
+    pub(crate) fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
+        let program = folder.program("talk", SOURCE, &[]);
+        Self { folder, program }
+    }
+
+    /// A server and a client, both under sovia, with this configuration, after so many exchanges.
+    pub(crate) fn both(&self, config: &Path, exchanges: u32) -> [Talker; 2] {
+        let run = || {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_sovia"));
+            command.arg("run").arg("--config").arg(config);
+            command.arg(&self.program);
+            command
+        };
+        self.pair(run().arg("server"), run().arg("client"), exchanges)
+    }
+
+    /// A server and a client by commands that want a port as their last argument, after so many exchanges.
+    pub(crate) fn pair(
+        &self,
+        server: &mut Command,
+        client: &mut Command,
+        exchanges: u32,
+    ) -> [Talker; 2] {
+        let mut server = Talker::start(server);
+        let port = server.says();
+        let mut client = Talker::start(client.arg(&port));
+        client.exchange(exchanges);
+        [server, client]
+    }
+}
+
+const SOURCE: &str = r#"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char buffer[64];
+
+static int all(ssize_t (*move)(int, void *, size_t, int), int fd) {
+    for (size_t done = 0; done < sizeof buffer;) {
+        ssize_t n = move(fd, buffer + done, sizeof buffer - done, 0);
+        if (n <= 0) return 0;
+        done += (size_t)n;
+    }
+    return 1;
+}
+
+static ssize_t out(int fd, void *from, size_t n, int flags) { return send(fd, from, n, flags); }
+
+int main(int count, char **words) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t len = sizeof at;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (!strcmp(words[1], "server")) {
+        if (bind(fd, (void *)&at, len) || listen(fd, 1) || getsockname(fd, (void *)&at, &len)) return 1;
+        printf("%d\n", ntohs(at.sin_port));
+        fflush(stdout);
+        int peer = accept(fd, 0, 0);
+        while (all(recv, peer) && all(out, peer)) {}
+        return 0;
+    }
+    at.sin_port = htons((unsigned short)atoi(words[count - 1]));
+    if (connect(fd, (void *)&at, len)) return 2;
+    for (int times; scanf("%d", &times) == 1;) {
+        while (times-- > 0)
+            if (!all(out, fd) || !all(recv, fd)) return 3;
+        puts("exchanged");
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
