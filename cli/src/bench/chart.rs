@@ -16,7 +16,11 @@ pub(super) fn draw(report: &Report, path: &Path) -> Result<()> {
 pub(super) fn bars(lines: &[&Measured]) -> Bars {
     Bars {
         title: "How many times as good as kernel TCP".to_owned(),
-        groups: lines.iter().map(|line| group(line)).collect(),
+        groups: lines
+            .iter()
+            .map(|line| group(line))
+            .filter(|group| !group.bars.is_empty())
+            .collect(),
     }
 }
 

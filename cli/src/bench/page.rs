@@ -37,10 +37,13 @@ impl Section {
     fn report(self, lines: &[&Measured]) -> report::Section {
         let (title, words) = self.words();
         let by_size = lines.iter().all(|line| line.size.is_some());
-        let plot = if by_size {
-            Plot::Curves(chart::curves(lines))
+        let plots = if by_size {
+            vec![Plot::Curves(chart::curves(lines))]
+        } else if self == Self::Stat {
+            // Nothing in it is compared with TCP.
+            Vec::new()
         } else {
-            Plot::Bars(chart::bars(lines))
+            vec![Plot::Bars(chart::bars(lines))]
         };
         let mut words: Vec<_> = words.iter().map(|&words| words.to_owned()).collect();
         if lines.iter().any(|line| line.stayed()) {
@@ -48,7 +51,7 @@ impl Section {
         }
         report::Section {
             title: title.to_owned(),
-            plots: vec![plot],
+            plots,
             table: Some(self.table(lines)),
             words,
         }

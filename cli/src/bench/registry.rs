@@ -181,14 +181,15 @@ const REGISTRY: [Entry; 20] = [
     entry(Row::Nginx, Section::Programs, |row, _| {
         program(row, "nginx, 1 kB, keep-alive", App::Nginx, 3.0)
     }),
-    entry(Row::Memcached, Section::Programs, |row, _| {
-        [
+    entry(Row::Memcached, Section::Programs, |row, extent| {
+        let apps = [
             ("memcached, memcaslap: 50 in a thread", App::Memcached),
             ("memcached, memcslap: 50 threads", App::MemcachedThreads),
-        ]
-        .into_iter()
-        .flat_map(|(title, app)| program(row, title, app, 10.0))
-        .collect()
+        ];
+        let apps = &apps[..if extent == Extent::Quick { 1 } else { 2 }];
+        apps.iter()
+            .flat_map(|&(title, app)| program(row, title, app, 10.0))
+            .collect()
     }),
     entry(Row::Pgbench, Section::Programs, |row, _| {
         program(row, "pgbench, select-only, 1 client", App::Pgbench, 1.5)

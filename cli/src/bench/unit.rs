@@ -48,6 +48,10 @@ impl Unit {
 
     /// How many times better than `base` it is. What is next to nothing on both sides has no ratio.
     pub(crate) fn gain(self, base: f64, figure: f64) -> Option<f64> {
+        // A run that was too short to be timed says nothing.
+        if !base.is_finite() || !figure.is_finite() {
+            return None;
+        }
         let gain = match self {
             Self::GigabytesPerSecond | Self::PerSecond => figure / base,
             Self::Microseconds => base / figure,
@@ -103,6 +107,7 @@ mod tests {
         assert_eq!(Unit::Microseconds.gain(54.0, 0.25), Some(216.0));
         assert_eq!(Unit::GigabytesPerSecond.gain(4.0, 14.0), Some(3.5));
         assert_eq!(Unit::PerSecond.gain(0.0, 14.0), None);
+        assert_eq!(Unit::PerSecond.gain(f64::INFINITY, 14.0), None);
         assert_eq!(Unit::Percent.gain(1.0, 1.0), None);
         assert!(Unit::PerSecond.best(&[]).is_nan());
     }

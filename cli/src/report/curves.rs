@@ -103,8 +103,7 @@ impl Curves {
             .draw()
             .map_err(undrawable)?;
         for (at, curve) in curves.iter().enumerate() {
-            let colour = Palette99::pick(at).to_rgba();
-            let style = colour.stroke_width(2);
+            let style = COLOURS[at % COLOURS.len()].stroke_width(2);
             chart
                 .draw_series(LineSeries::new(curve.points.iter().copied(), style).point_size(3))
                 .map_err(undrawable)?
@@ -147,5 +146,16 @@ fn label(value: f64, scale: Scale) -> String {
     }
 }
 
+/// Each tells itself from those before it, also on paper.
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(200, 40, 40),
+    RGBColor(60, 110, 190),
+    RGBColor(0, 140, 60),
+    RGBColor(220, 130, 0),
+    RGBColor(130, 70, 170),
+    RGBColor(0, 150, 160),
+    RGBColor(140, 90, 50),
+    RGBColor(90, 90, 90),
+];
 /// Pixels.
 const SIZE: (u32, u32) = (860, 460);
