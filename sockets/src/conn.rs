@@ -72,8 +72,9 @@ pub struct Conn {
     meeting: Lock<Option<Meeting>>,
     next_step_ns: AtomicU64,
     step_interval_ns: AtomicU64,
-    /// `TCP_NODELAY` as the program set it, where there are rings: doorbells need it.
+    /// `TCP_NODELAY` and `TCP_CORK` as the program set them, where there are rings: doorbells need the one and no other.
     nodelay: AtomicBool,
+    cork: AtomicBool,
     /// Whether the last descriptor is closed while threads sleep in calls on it.
     closing: AtomicBool,
     /// See [`Conn::keeps_up`].
@@ -209,6 +210,29 @@ impl Conn {
     pub fn nodelay(&self) -> Option<bool> {
         self.is_mapped()
             .then(|| self.nodelay.load(Ordering::Relaxed))
+    }
+
+    /// Notes `TCP_CORK`; true if that is all there is to do, because a doorbell would stay behind it.
+    pub fn set_cork(&self, on: bool) -> bool {
+        self.cork.store(on, Ordering::Relaxed);
+        self.is_mapped()
+    }
+
+    /// `TCP_CORK` as the program set it, where the kernel does not know.
+    pub fn cork(&self) -> Option<bool> {
+        self.is_mapped().then(|| self.cork.load(Ordering::Relaxed))
+    }
+
+    /// Takes over what doorbells need otherwise than the program has it.
+    fn keep_options(&self, fd: BorrowedFd<'_>) {
+        self.nodelay
+            .store(sys::socket::nodelay(fd), Ordering::Relaxed);
+        sys::socket::set_nodelay(fd, true);
+        let cork = sys::socket::cork(fd);
+        self.cork.store(cork, Ordering::Relaxed);
+        if cork {
+            sys::socket::set_cork(fd, false);
+        }
     }
 
     /// Notes `SO_RCVLOWAT`, which the program has set in the kernel. Where there are rings it is not to stay there: a doorbell is one byte.

@@ -155,7 +155,10 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
 pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> Option<i32> {
     let turn = conn.turn(fd, RECEIVE)?;
     if !turn.receives_on_ring() {
-        return None;
+        // What follows on the ring counts too: who has read as much as there was waits for an edge, and has been told of this one.
+        turn.stream().rx().to_ring()?;
+        let there = turn.waiting(&conn.tcp(fd)).ok()?;
+        return Some(i32::try_from(there).unwrap_or(i32::MAX));
     }
     let on_tcp = match turn.doorbells(&conn.tcp(fd)) {
         Ok(Some(doorbells)) => u64::try_from(kernels).ok()?.saturating_sub(doorbells),
@@ -237,7 +240,7 @@ pub fn before_disconnect(fd: BorrowedFd<'_>) {
         return;
     };
     let linger = sys::socket::linger(fd);
-    let nodelay = conn.nodelay();
+    let (nodelay, cork) = (conn.nodelay(), conn.cork());
     let mut last = false;
     table::for_each(|other, of| {
         if std::ptr::eq(of, conn) {
@@ -251,6 +254,9 @@ pub fn before_disconnect(fd: BorrowedFd<'_>) {
     }
     if let Some(on) = nodelay {
         sys::socket::set_nodelay(fd, on);
+    }
+    if let Some(on) = cork {
+        sys::socket::set_cork(fd, on);
     }
 }
 

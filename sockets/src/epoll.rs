@@ -23,7 +23,7 @@ mod wait;
 
 pub use places::{
     after_fork, before_close, before_close_range, before_fork, concerns, created, duplicated,
-    known, rang, upgraded,
+    known, moved, rang, upgraded,
 };
 pub use set::{Set, control};
 pub use wait::wait;

@@ -293,13 +293,20 @@ fn send_mapped(
             buffers,
             skip: sent,
         };
-        let quiet = turn.sends_on_ring() || conn.is_quiet(Way::Out);
+        let on_ring = turn.sends_on_ring();
+        let quiet = on_ring || conn.is_quiet(Way::Out);
         match turn.send(&tcp, &pieces, turn.nested(), quiet) {
             Ok(n) => {
                 sent += n;
                 naps = Naps::default();
-                if conn.is_time_to_look(&turn) {
-                    drop(turn);
+                let moved = !on_ring && turn.sends_on_ring();
+                let look = conn.is_time_to_look(&turn);
+                drop(turn);
+                if moved {
+                    // What an edge-triggered observer armed was TCP's.
+                    epoll::rang(fd.as_raw_fd(), conn);
+                }
+                if look {
                     look_at_peer(conn, fd);
                 }
                 if sent >= wanted || !patient {
@@ -355,6 +362,30 @@ fn send_mapped(
         // The time that others take to make room says nothing about ours.
         spin = conn.memory.begin();
     }
+}
+
+/// Has `act` send on TCP, which does not wait, if the bytes go there on a connection with rings; `None` if they go to the ring.
+///
+/// # Errors
+/// What `act` says; [`Errno::AGAIN`] while bytes of the ring have to go before.
+pub fn send_on_tcp(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    act: impl FnOnce() -> Result<usize, Errno>,
+) -> Option<Result<usize, Errno>> {
+    // The direction moves in a turn only, so not while it acts.
+    let turn = conn.turn(fd, SEND)?;
+    if turn.sends_on_ring() {
+        return None;
+    }
+    if turn.owes_back() && turn.serve_back(&conn.tcp(fd)) != Ok(true) {
+        return Some(Err(Errno::AGAIN));
+    }
+    let sent = act();
+    if let Ok(bytes) = sent {
+        conn.count(Way::Out, bytes);
+    }
+    Some(sent)
 }
 
 /// A peer that spoilt the shared memory is told as one that reset the connection, which it then is. To be called outside turns.

@@ -85,7 +85,10 @@ pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Look> {
 #[inline]
 pub(crate) fn look_closely(conn: &Conn, fd: BorrowedFd<'_>) -> Option<(Look, Marks)> {
     let turn = conn.turn(fd, RECEIVE)?;
-    Some((look_at(conn, &turn, fd), Marks::of(&turn)))
+    // First: what comes in between must be new at the next look.
+    let arrived = arrived(&turn);
+    let look = look_at(conn, &turn, fd);
+    Some((look, Marks::of(&turn, arrived, look)))
 }
 
 /// One who slept on the connection among others is awake and looks at it: what comes need not ring, unless somebody else sleeps on it.
@@ -200,10 +203,16 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    fn of(flow: &Flow) -> Self {
-        let (rx, tx) = (flow.stream().rx(), flow.stream().tx());
-        let arrived = rx.head().wrapping_add(rx.available().unwrap_or(0) as u64);
-        let ended = u64::from(rx.finished() != 0 || flow.kernel_end().is_some());
+    #[inline]
+    fn of(flow: &Flow, arrived: u64, look: Look) -> Self {
+        let tx = flow.stream().tx();
+        // As `look` has it: what it does not tell is to be told.
+        let ended = if flow.receives_on_ring() {
+            look.ready & RDHUP != 0
+        } else {
+            flow.kernel_end().is_some()
+        };
+        let ended = u64::from(ended);
         let sent = tx.tail();
         let room = tx.room(1).unwrap_or(0) as u64;
         Self {
@@ -212,6 +221,17 @@ impl Marks {
             full_at: sent.wrapping_add(room),
         }
     }
+}
+
+/// Bytes that have come by the ring. While what came over TCP before them has not all been taken they have not come: who has got less than it asked for
+/// at the end of that waits for an edge.
+#[inline]
+fn arrived(flow: &Flow) -> u64 {
+    let rx = flow.stream().rx();
+    if !flow.receives_on_ring() {
+        return rx.head();
+    }
+    rx.head().wrapping_add(rx.available().unwrap_or(0) as u64)
 }
 
 #[inline]

@@ -48,6 +48,16 @@ pub fn set_nodelay(fd: BorrowedFd<'_>, on: bool) {
     let _ = rustix::net::sockopt::set_tcp_nodelay(fd, on);
 }
 
+/// `TCP_CORK`; false if it cannot be asked.
+pub fn cork(fd: BorrowedFd<'_>) -> bool {
+    rustix::net::sockopt::tcp_cork(fd).unwrap_or(false)
+}
+
+/// Sets `TCP_CORK`, if it can be set.
+pub fn set_cork(fd: BorrowedFd<'_>, on: bool) {
+    let _ = rustix::net::sockopt::set_tcp_cork(fd, on);
+}
+
 /// `SO_RCVLOWAT` in bytes, at least 1.
 pub fn low_water(fd: BorrowedFd<'_>) -> u32 {
     crate::tcp::get(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT).map_or(1, |bytes: u32| bytes.max(1))

@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_uint};
 use std::io::{IoSlice, IoSliceMut};
+use std::ptr::null_mut;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
-use sockets::conn::{Conn, Path};
+use sockets::conn::{Conn, Path, Way};
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
@@ -78,9 +79,11 @@ pub unsafe extern "C" fn splice(
         Outcome::NotOurs
     };
     outcome.or(|| {
-        // SAFETY: the program's own call.
-        native_out(out, || unsafe {
-            real::splice(input, input_offset, out, out_offset, len, flags)
+        native_in(input, || {
+            // SAFETY: the program's own call.
+            native_out(out, || unsafe {
+                real::splice(input, input_offset, out, out_offset, len, flags)
+            })
         })
     })
 }
@@ -113,17 +116,32 @@ fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcom
     }
 }
 
+/// The kernel receives by itself.
+fn native_in(input: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
+    let Some((conn, borrowed)) = connection(input) else {
+        return act();
+    };
+    let under_way = conn.native(Way::In);
+    let result = act();
+    drop(under_way);
+    if let Ok(received) = usize::try_from(result) {
+        conn.count(Way::In, received);
+        conn.advance(borrowed, Way::In);
+    }
+    result
+}
+
 /// The kernel sends by itself: an upgrade must not come in between.
 fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
     let Some((conn, borrowed)) = connection(out) else {
         return act();
     };
-    let under_way = conn.native(sockets::conn::Way::Out);
+    let under_way = conn.native(Way::Out);
     let result = act();
     drop(under_way);
     if let Ok(sent) = usize::try_from(result) {
-        conn.count(sockets::conn::Way::Out, sent);
-        conn.advance(borrowed, sockets::conn::Way::Out);
+        conn.count(Way::Out, sent);
+        conn.advance(borrowed, Way::Out);
     }
     result
 }
@@ -218,11 +236,23 @@ fn from_socket(
     if seen == 0 {
         return Ok(0);
     }
-    if !patient && !is_writable(pipe) {
+    let mut moved = 0;
+    while let Some(rest) = chunk
+        .get(moved..seen)
+        .filter(|rest| !rest.is_empty() && ((moved == 0 && patient) || is_writable(pipe)))
+    {
+        // A pipe that shows room takes so much without waiting, whether it is set to wait or not.
+        let piece = rest.len().min(libc::PIPE_BUF);
+        // SAFETY: `piece` bytes are there.
+        match checked(unsafe { real::write(pipe, rest.as_ptr().cast(), piece) }) {
+            Ok(n) => moved += n,
+            Err(_) if moved > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+    }
+    if moved == 0 {
         return Err(Errno::AGAIN);
     }
-    // SAFETY: `seen` bytes are there.
-    let moved = checked(unsafe { real::write(pipe, chunk.as_ptr().cast(), seen) })?;
     let how = Receive {
         skip: Some(moved),
         ..Receive::default()
@@ -245,7 +275,17 @@ fn to_socket(
     let room = if patient && !conn.is_nonblocking() {
         CHUNK
     } else {
-        sockets::ends::room(conn, fd).ok_or(Errno::AGAIN)?
+        // Goes to the ring if it may; else it is the kernel that knows how much there is room for.
+        put(conn, out, &[], true)?;
+        let flags = libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE;
+        let by_kernel = io::send_on_tcp(conn, fd, || {
+            // SAFETY: the program's own call.
+            checked(unsafe { real::splice(pipe, null_mut(), out, null_mut(), len, flags) })
+        });
+        if let Some(sent) = by_kernel {
+            return sent;
+        }
+        sockets::ends::room(conn, fd).unwrap_or(0)
     };
     if room == 0 {
         return Err(Errno::AGAIN);

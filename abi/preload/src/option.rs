@@ -131,15 +131,19 @@ pub unsafe extern "C" fn setsockopt(
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
     }
-    let nodelay = (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
-        && len as usize >= size_of::<c_int>();
-    if nodelay
+    if level == libc::IPPROTO_TCP
+        && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
+        && len as usize >= size_of::<c_int>()
         && !value.is_null()
         && let Some((conn, _)) = keeping_errno(|| connection(fd))
     {
         // SAFETY: the program promises `len` bytes.
         let on = unsafe { value.cast::<c_int>().read_unaligned() } != 0;
-        if conn.set_nodelay(on) {
+        let kept = match name {
+            libc::TCP_NODELAY => conn.set_nodelay(on),
+            _ => conn.set_cork(on),
+        };
+        if kept {
             return 0;
         }
     }
@@ -200,8 +204,12 @@ pub unsafe extern "C" fn getsockopt(
         }
     }
     if result == 0
-        && (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY)
-        && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.nodelay())
+        && level == libc::IPPROTO_TCP
+        && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| match name {
+            libc::TCP_NODELAY => conn.nodelay(),
+            libc::TCP_CORK => conn.cork(),
+            _ => None,
+        })
         // SAFETY: the kernel has just written there how much it wrote.
         && unsafe { len.read() } as usize == size_of::<c_int>()
     {

@@ -127,9 +127,7 @@ impl Conn {
                     .replace(Some(Flow::new(stream, &self.record.bells)))
                     .is_ok()
                 {
-                    self.nodelay
-                        .store(sys::socket::nodelay(fd), Ordering::Relaxed);
-                    sys::socket::set_nodelay(fd, true);
+                    self.keep_options(fd);
                     self.set_path(MAPPED);
                     self.note_low_water(fd);
                     if let Some(host) = host() {

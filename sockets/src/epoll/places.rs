@@ -165,6 +165,16 @@ pub fn rang(fd: RawFd, conn: &Conn) {
     }
 }
 
+/// What a connection sends goes to the ring from now on, and the program did not do it: who waits for room is told. To be called outside turns.
+pub fn moved(fd: RawFd, conn: &Conn) {
+    let duplicates = conn.descriptors() > 1;
+    if memberships(fd) != 0 || duplicates {
+        for set in all() {
+            set.moved_to_ring(fd, conn, duplicates);
+        }
+    }
+}
+
 /// In how many sets a descriptor is a member.
 #[inline]
 pub(super) fn memberships(fd: RawFd) -> u32 {

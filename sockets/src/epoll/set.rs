@@ -202,6 +202,17 @@ impl Set {
         }
     }
 
+    /// What a connection sends goes to the ring from now on.
+    pub(super) fn moved_to_ring(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
+        if let Some(mut members) = self.enter()
+            && let Some(index) = members.find(fd, conn, everywhere)
+            && let Some(member) = members.get_mut(index)
+        {
+            member.expect_room();
+        }
+        self.rang(fd, conn, everywhere);
+    }
+
     /// What [`rang`](super::rang) is to be told when nobody has a set.
     #[inline]
     pub(super) fn tell_others(&self) {

@@ -1,8 +1,9 @@
 //! What a call does for the peer beside its own work.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::conn::{Conn, Way};
+use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
 use crate::host::host;
 
@@ -39,9 +40,17 @@ pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
 
 #[cold]
 pub(super) fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.turn(fd, SEND) {
-        // A connection that is gone has woken its sleepers.
-        let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    let Some(turn) = conn.turn(fd, SEND) else {
+        return;
+    };
+    let on_ring = turn.sends_on_ring();
+    // A connection that is gone has woken its sleepers.
+    let _ = turn.pay_bell(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    let moved = !on_ring && turn.sends_on_ring();
+    drop(turn);
+    if moved {
+        // The program may be waiting for room on TCP, which is of no use any more.
+        epoll::moved(fd.as_raw_fd(), conn);
     }
 }
 
