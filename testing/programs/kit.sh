@@ -2,15 +2,23 @@
 # shellcheck shell=bash
 
 cases=()
-declare -A seconds lasting
+declare -A seconds about
 
-# declare_case NAME SECONDS [short]: the function case_NAME is a case, ended after so many seconds. `short` excuses it from
-# upgrading a connection: its connections may be over before one is worth it.
+# declare_case NAME SECONDS [WORD...]: the function case_NAME is a case, ended after so many seconds. The words:
+#   short   it may upgrade nothing: its connections may be over before one is worth it
+#   tcp     it must upgrade nothing
+#   among   its servers have connections among themselves, which may be upgraded where the client is a stranger
+#   long    it is run by --long only
 declare_case() {
-    cases+=("$1")
-    seconds[$1]=$2
-    lasting[$1]=yes
-    [ "${3:-}" != short ] || lasting[$1]=no
+    local name=$1
+    cases+=("$name")
+    seconds[$name]=$2
+    shift 2
+    about[$name]=" $* "
+}
+
+is() {
+    [[ ${about[$1]} = *" $2 "* ]]
 }
 
 # The process of one case: run_case NAME ENDS.
@@ -30,10 +38,11 @@ run_case() {
     local counts
     counts="$(wc -l <server.upgrades) at the server, $(wc -l <client.upgrades) at the client"
     for end in server client; do
-        case $ends in
-            both) [ -s $end.upgrades ] || [ "${lasting[$name]}" = no ] || fail "no connection left TCP: $counts" ;;
-            *) [ ! -s $end.upgrades ] || fail "a connection left TCP though one end is a stranger: $counts" ;;
-        esac
+        if [ "$ends" = both ] && ! is "$name" tcp; then
+            [ -s $end.upgrades ] || is "$name" short || fail "no connection left TCP: $counts"
+        elif ! { [ "$ends" = server ] && [ $end = server ] && is "$name" among; }; then
+            [ ! -s $end.upgrades ] || fail "a connection left TCP though one end is a stranger: $counts"
+        fi
     done
 }
 
@@ -41,18 +50,33 @@ servers=()
 
 # Starts a server that is to live until the end of the case.
 serve() {
-    start_server "$@"
+    start_server server "$@"
+    servers+=("$server")
+}
+
+# The same for a server that is the other end of `serve`'s connections, as clients are: what is behind a proxy, or a replica.
+serve_client() {
+    start_server client "$@"
     servers+=("$server")
 }
 
 # Starts a server that ends by itself; wait for $server.
 serve_once() {
-    start_server "$@"
+    start_server server "$@"
+}
+
+# It is the server that must be alive at the end no more.
+ended() {
+    local pid left=()
+    for pid in "${servers[@]}"; do [ "$pid" = "$1" ] || left+=("$pid"); done
+    servers=("${left[@]}")
 }
 
 start_server() {
+    local end=$1
+    shift
     case $ends in
-        both | server) SOVIA_TRACE_UPGRADE=$DIR/server.upgrades "$SOVIA" run -- "$@" >>server.log 2>&1 & ;;
+        both | "$end") SOVIA_TRACE_UPGRADE=$DIR/$end.upgrades "$SOVIA" run -- "$@" >>server.log 2>&1 & ;;
         *) "$@" >>server.log 2>&1 & ;;
     esac
     server=$!
@@ -64,6 +88,21 @@ client() {
         both | client) SOVIA_TRACE_UPGRADE=$DIR/client.upgrades "$SOVIA" run -- "$@" ;;
         *) "$@" ;;
     esac
+}
+
+# Starts a client beside the case, which may signal $process and wait for it.
+start_client() {
+    case $ends in
+        both | client) SOVIA_TRACE_UPGRADE=$DIR/client.upgrades "$SOVIA" run -- "$@" & ;;
+        *) "$@" & ;;
+    esac
+    process=$!
+}
+
+# at_end COMMAND...: what is run when the case ends, however it does; for what must not be killed.
+at_end() {
+    # shellcheck disable=SC2064 # its words are known now
+    trap "$(printf '%q ' "$@")" EXIT
 }
 
 fail() {
@@ -92,6 +131,15 @@ is_listening() {
     # State 0A is LISTEN.
     grep -qsiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F:]+ 0A " /proc/net/tcp /proc/net/tcp6
 }
+
+# Debian's, rather than a wrapper script of one that manages versions.
+python() {
+    if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
+}
+
+# The command that runs another as somebody who is not root, for servers that refuse root.
+unprivileged=()
+[ "$(id -u)" != 0 ] || unprivileged=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
 
 # Waits until the server that was started last listens.
 await_port() {

@@ -5,6 +5,7 @@
 #     --ends LIST      of neither, both, server, client     (default: all, with commas between)
 #     --jobs N         cases at a time                      (default: as many as there are CPUs)
 #     --times N        each so many times
+#     --long           also the long ones, which need Java, Node.js and Go, or minutes
 #     --keep           leave the folders of cases that pass, too
 #     --list           the cases
 set -euo pipefail
@@ -23,7 +24,7 @@ if [ "${1:-}" = --one ]; then
 fi
 
 target=${CARGO_TARGET_DIR:-$home/../../target}
-sovia=$target/release/sovia ends=neither,both,server,client jobs=$(nproc) times=1 keep=no names=()
+sovia=$target/release/sovia ends=neither,both,server,client jobs=$(nproc) times=1 keep=no long=no names=()
 while [ $# -gt 0 ]; do
     case $1 in
         --sovia) sovia=$2; shift ;;
@@ -31,14 +32,20 @@ while [ $# -gt 0 ]; do
         --jobs) jobs=$2; shift ;;
         --times) times=$2; shift ;;
         --keep) keep=yes ;;
-        --list) printf '%s\n' "${cases[@]}"; exit ;;
-        -h | --help) sed -n '2,9s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+        --long) long=yes ;;
+        --list) for name in "${cases[@]}"; do echo "$name${about[$name]% }"; done; exit ;;
+        -h | --help) sed -n '2,10s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
         -*) echo "run.sh: no option $1" >&2; exit 2 ;;
         *) names+=("$1") ;;
     esac
     shift
 done
-[ ${#names[@]} -gt 0 ] || names=("${cases[@]}")
+if [ ${#names[@]} = 0 ]; then
+    for name in "${cases[@]}"; do
+        [ $long = no ] && is "$name" long || names+=("$name")
+    done
+fi
+export LONG=$long
 for name in "${names[@]}"; do
     [ -n "${seconds[$name]:-}" ] || { echo "run.sh: no case $name; --list names them" >&2; exit 2; }
 done

@@ -19,11 +19,6 @@ http_start() {
     url=http://127.0.0.1:$http_port
 }
 
-# Debian's, rather than a wrapper script of one that manages versions.
-python() {
-    if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
-}
-
 # One connection for all; the digest that the server computed comes in a header.
 downloads() {
     local options=() file turn
