@@ -8,7 +8,8 @@ use sys::sync::Ordering;
 use sys::time;
 use sys::wait;
 
-use self::duty::{look_at_peer, pay_bell, serve_back};
+pub(crate) use self::duty::look_at_peer;
+use self::duty::{pay_bell, serve_back};
 use self::plain::{receive_plain, send_plain};
 use self::rest::{Asleep, heard, nap, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};

@@ -13,6 +13,7 @@ use sys::sync::mapped::AtomicU32;
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, RECEIVE, SEND};
+use crate::io;
 
 /// What a connection shows. The bits are those of `poll` and `epoll`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,12 +184,23 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
     if wants_room && heard {
         wake |= IN;
     }
-    Bed {
+    if !on_ring && turn.finished() {
+        // Then both ends have finished.
+        wake |= RDHUP;
+    }
+    let mourns = full && !on_ring;
+    let bed = Bed {
         wake,
         nap: !quiet || (full && !on_ring && !heard) || (counted && !on_ring),
         carried,
         rang: turn.took_bell(),
+    };
+    drop(turn);
+    if mourns {
+        // TCP, which is over, says no more: a peer that was killed is found out by sending to it.
+        io::look_at_peer(conn, fd);
     }
+    bed
 }
 
 /// What an edge-triggered observer compares with what he was last told.
@@ -255,6 +267,9 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
             look.ready |= READ | RDHUP;
             look.ready |= if flow.finished() { HUP } else { 0 };
         }
+    } else if flow.finished() && has_ended(fd) {
+        // The kernel does not know that we have, too.
+        look.ready |= READ | RDHUP | HUP;
     } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
         look.ask |= READ | RDHUP;
     } else {
@@ -311,6 +326,12 @@ fn last_words(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
     }
 }
 
+/// Whether the peer has ended, as TCP has it.
+#[cold]
+fn has_ended(fd: BorrowedFd<'_>) -> bool {
+    sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
+}
+
 /// `SO_RCVLOWAT`: less than that is nothing yet.
 #[inline]
 fn enough(conn: &Conn, flow: &Flow) -> bool {
@@ -325,8 +346,7 @@ fn enough(conn: &Conn, flow: &Flow) -> bool {
 #[cold]
 fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(LOW_WATER_MAX);
-    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least)
-        || sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
+    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least) || has_ended(fd)
 }
 
 /// When a wait ends. Reads the clock only for waits that end at some time.

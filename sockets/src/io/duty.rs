@@ -9,7 +9,7 @@ use crate::host::host;
 
 /// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.
 #[cold]
-pub(super) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
+pub(crate) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
     let Some(Ok(events)) = host().map(|host| host.poll(fd, POLL_RDHUP, 0)) else {
         return;
     };

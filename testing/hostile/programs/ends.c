@@ -233,8 +233,8 @@ static void live(int fd) {
             if (shutdown(fd, SHUT_WR) < 0 && errno != ENOTCONN) die("shutdown");
             continue;
         }
-        // Whoever died owes the rest, and takes no more: docs/limitations.md says what a sender is not told then.
-        if (me->ended && run->killed) break;
+        // Whoever died owes the rest.
+        if (me->ended && run->killed && run->is_strict) break;
         if (me->failed) {
             // A reset: what came before it may still be read.
             me->failed_receiving = !get(fd, MOST, 1);
