@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
-use sys::stream::Stream;
+use sys::stream::{Stream, fetch};
 use sys::sync::mapped::AtomicU64;
-use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
 use sys::wait::Spinner;
 
@@ -81,6 +81,8 @@ pub struct Conn {
     streak: AtomicU32,
     /// Whether the program sent on TCP since it last received.
     answered: AtomicBool,
+    /// What the next look at the rings reads, for [`Conn::foresee`].
+    watched: AtomicUsize,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
     /// How to wait for memory, and for the kernel.
@@ -154,10 +156,21 @@ impl Conn {
     /// Goes on with the rings that the program before this one had.
     pub(crate) fn resume(&self, opener: bool, stream: Stream) {
         self.opener.store(opener, Ordering::Relaxed);
-        let flow = Flow::resume(stream, &self.record.bells);
-        if self.flow.replace(Some(flow)).is_ok() {
+        if self.install(Flow::resume(stream, &self.record.bells)) {
             self.set_path(MAPPED);
         }
+    }
+
+    fn install(&self, flow: Flow) -> bool {
+        self.watched
+            .store(flow.stream().rx().watched(), Ordering::Relaxed);
+        self.flow.replace(Some(flow)).is_ok()
+    }
+
+    /// Asks for what a look at the rings will read, for whoever looks at several connections, one after the other.
+    #[inline]
+    pub(crate) fn foresee(&self) {
+        fetch(self.watched.load(Ordering::Relaxed));
     }
 
     /// Does without the rings of a connection that is back on TCP.

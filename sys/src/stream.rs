@@ -25,7 +25,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::hidden::Hidden;
 use crate::lock::Lock;
-use crate::mem::{Mapping, Store, StoreChoice, copy, memfd};
+use crate::mem::{Mapping, Store, StoreChoice, copy, memfd, prefetch};
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 pub use crate::segment::Side;
@@ -260,6 +260,12 @@ impl fmt::Debug for Stream {
 fn place(at: u64) -> usize {
     // The mask makes whatever a peer says harmless; RING fits a u64.
     (at & (RING as u64 - 1)) as usize
+}
+
+/// Asks for what somebody is about to look at, without waiting for it. A hint: any number will do.
+#[inline]
+pub fn fetch(watched: usize) {
+    prefetch(std::ptr::without_provenance(watched), 1);
 }
 
 /// The peer wrote what it can not mean. The stream is of no more use.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use sys::ledger;
 use sys::lock::Lock;
 use sys::sync::mapped::AtomicU64;
-use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
@@ -53,6 +53,7 @@ impl Conn {
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),
+            watched: AtomicUsize::new(0),
             flow: Turns::new(),
             memory: Spinner::with_clock(rules::limited(Limits::MEMORY), cpus, Monotonic),
             socket: Spinner::with_clock(rules::limited(Limits::SOCKET), cpus, Monotonic),

@@ -122,11 +122,7 @@ impl Conn {
             Step::Met(mut stream) => {
                 *meeting = None;
                 handover::label(self, fd, &mut stream);
-                if self
-                    .flow
-                    .replace(Some(Flow::new(stream, &self.record.bells)))
-                    .is_ok()
-                {
+                if self.install(Flow::new(stream, &self.record.bells)) {
                     self.keep_options(fd);
                     self.set_path(MAPPED);
                     self.note_low_water(fd);

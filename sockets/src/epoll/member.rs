@@ -252,6 +252,14 @@ impl Member {
         shown
     }
 
+    /// It is looked at soon.
+    #[inline]
+    pub(super) fn foresee(&self) {
+        if let What::Connection { conn, .. } = self.what {
+            conn.foresee();
+        }
+    }
+
     /// The kernel has reported its token. Whether to look at it from now on.
     pub(super) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
         self.said |= events;

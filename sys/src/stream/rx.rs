@@ -46,6 +46,11 @@ impl Rx<'_> {
         Err(Corrupt)
     }
 
+    /// Where [`fetch`](super::fetch) finds what the next look will read.
+    pub fn watched(&self) -> usize {
+        std::ptr::from_ref(&self.words().published).addr()
+    }
+
     /// Bytes taken in all.
     #[inline]
     pub fn head(&self) -> u64 {
