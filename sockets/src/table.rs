@@ -53,7 +53,7 @@ pub(crate) fn retire() {
     }
 }
 
-/// Whether [`retire`] was called in this process, or the one that forked it.
+/// Whether `retire` was called in this process, or the one that forked it.
 #[inline]
 pub fn is_retired() -> bool {
     RETIRED.load(Ordering::Relaxed) != 0
