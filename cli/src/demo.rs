@@ -11,7 +11,11 @@ pub(crate) struct Options {
 
 const HELP: &str = "\
 Server and client are separate processes with a CPU of their own each; redis takes part if it is installed.
-`sovia bench sockets` measures more. `sovia vi demo` compares a VI by itself with sockets.";
+`sovia bench sockets` measures more. `sovia vi demo` compares a VI by itself with sockets.
+
+Examples:
+  sovia demo
+  sovia demo --quick --svg gains.svg";
 
 /// `sovia demo`.
 pub(crate) fn main(options: &Options) -> Result<()> {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use sockets::reason::Reason;
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     json: bool,
     /// Configuration in place of the one that would be found; an empty name is none
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    config: Option<OsString>,
     /// As `sovia run` would be told it
     #[arg(value_name = "PROGRAM")]
     program: OsString,
@@ -75,7 +75,7 @@ struct Number {
 pub(crate) fn main(options: &Options) -> Result<()> {
     let address = resolve(&options.address)?;
     let program = Program::find(&options.program).map_err(crate::run::Error::from)?;
-    let config = Config::find(options.config.as_deref())?;
+    let config = Config::find(options.config.as_deref().map(Path::new))?;
     let explanation = explain(&program, address, config.as_ref())?;
     let text = if options.json {
         serde_json::to_string_pretty(&explanation)

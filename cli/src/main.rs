@@ -11,6 +11,7 @@ mod bench;
 mod check;
 mod config;
 mod demo;
+mod dist;
 mod error;
 mod explain;
 mod machine;
@@ -44,6 +45,8 @@ enum Command {
     /// Virtual Interfaces themselves
     #[command(subcommand)]
     Vi(Vi),
+    #[command(hide = true)]
+    Dist(dist::Options),
     /// One of bench paper-sovia's two measuring processes
     #[command(hide = true, name = paper::end::COMMAND)]
     PaperEnd(paper::end::End),
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
         Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
         Command::Vi(Vi::Rping(options)) => vi::rping::main(&options),
+        Command::Dist(options) => dist::main(&options),
         Command::PaperEnd(end) => paper::end::main(&end),
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),

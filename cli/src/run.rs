@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::config::{self, Config};
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     quiet: bool,
     /// Configuration in place of the one that would be found; an empty name is none
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    config: Option<OsString>,
     /// The program, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -72,7 +72,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let Some((name, arguments)) = options.command.split_first() else {
         return Ok(());
     };
-    let config = Config::find(options.config.as_deref())?;
+    let config = Config::find(options.config.as_deref().map(Path::new))?;
     let library = Library::find()?;
     let program = Program::find(name)?;
     let obstacle = program.obstacle();

@@ -1,23 +1,29 @@
 //! `sovia stat`: the connections of programs under sovia, and why each goes the way it goes.
 
-use std::fs;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
-use sockets::conn::Origin;
-use sockets::stat::{self, Line, Path};
 
-use crate::error::{Context, Result};
-use crate::netpipe::table::{new_table, right};
+use crate::error::{Context, Error, Result};
+use filter::Filter;
+use row::{Host, Look, Reason};
+
+mod filter;
+mod prometheus;
+mod rates;
+mod row;
+#[cfg(test)]
+mod sample;
+mod table;
+mod watch;
 
 /// Show the connections of programs under sovia
 ///
 /// Each line is one end of a connection: the way its bytes take (shm/ring, or tcp with the reason), what it carried, and how often it
 /// slept in the kernel and rang the peer's doorbell. Root sees the programs of all users.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  sovia stat\n  sovia stat --pid 4711 --json | jq '.[].path'\n  sovia stat --reasons"
-)]
+#[command(after_help = HELP)]
 pub(crate) struct Options {
     /// JSON instead of a table
     #[arg(long)]
@@ -25,142 +31,124 @@ pub(crate) struct Options {
     /// Of this process only
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
+    /// Sums of each process, with its connections that are no more
+    #[arg(long, conflicts_with_all = ["history", "prometheus"])]
+    processes: bool,
+    /// The last ways that each connection took, and why
+    #[arg(long, conflicts_with_all = ["prometheus", "watch"])]
+    history: bool,
+    /// The text format of Prometheus, for its textfile collector or a scrape through inetd
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    prometheus: bool,
+    /// What flows, again and again: live on a terminal (q quit, s sort, p processes, space hold), table after table elsewhere
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", conflicts_with = "json")]
+    watch: Option<f64>,
+    /// With --watch, end after so many
+    #[arg(long, value_name = "N", requires = "watch")]
+    times: Option<u32>,
     /// List the reasons there are for a connection to be on TCP
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long, conflicts_with_all = ["pid", "processes", "history", "prometheus", "watch", "filter"])]
     reasons: bool,
+    /// Only connections that fit: sport, dport, src, dst, state, path, reason, pid, program, fd, origin, rule, sent, received; = != < <= > >=; and, or, not, ( )
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
 }
 
-/// One end of a connection.
-#[derive(Debug, Serialize)]
-struct Row {
-    pid: u32,
-    program: String,
-    fd: u32,
-    local: String,
-    peer: String,
-    origin: &'static str,
-    path: &'static str,
-    /// The number and name of why it is on TCP.
-    reason: Option<Reason>,
-    /// What the configuration says of it, if a rule does.
-    rule: Option<Rule>,
-    bytes_sent: u64,
-    bytes_received: u64,
-    calls_sent: u64,
-    calls_received: u64,
-    sleeps: u64,
-    doorbells: u64,
-    seconds: u32,
+const HELP: &str = "\
+Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path shm or tcp; state young, meeting, mapped or tcp;
+program, path and reason with * and ?; rule none, never, when-possible or always. Words side by side are joined by and.
+
+Examples:
+  sovia stat
+  sovia stat sport = :6379 and path = tcp
+  sovia stat --history 'program = redis-* and not (reason = not-local or state = young)'
+  sovia stat --watch=0.5 --processes
+  sovia stat --pid 4711 --json | jq '.[].path'
+  sovia stat --prometheus > /var/lib/prometheus/node-exporter/sovia.prom
+  sovia stat --reasons";
+
+/// Where connections are looked up, and which of them are wanted.
+struct Source {
+    host: Host,
+    pid: Option<u32>,
+    filter: Filter,
 }
 
-#[derive(Debug, Serialize)]
-struct Rule {
-    /// From 1, in the order of the file.
-    number: u16,
-    upgrade: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct Reason {
-    number: u16,
-    name: &'static str,
-    explanation: &'static str,
+impl Source {
+    fn look(&mut self) -> Result<Look> {
+        let what = if self.pid.is_some() {
+            "that process"
+        } else {
+            "/proc"
+        };
+        let mut look = self.host.look(self.pid).context(what)?;
+        look.rows.retain(|row| self.filter.fits(row));
+        if self.filter != Filter::All {
+            let rows = &look.rows;
+            look.processes
+                .retain(|process| rows.iter().any(|row| row.pid == process.pid));
+        }
+        Ok(look)
+    }
 }
 
 /// `sovia stat`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let text = if options.reasons {
-        let reasons: Vec<_> = sockets::reason::Reason::ALL
-            .iter()
-            .map(|reason| explain(*reason))
-            .collect();
-        if options.json {
-            json(&reasons)?
-        } else {
-            reason_table(&reasons)
-        }
-    } else {
-        let rows = match options.pid {
-            Some(pid) => of_process(pid).context("that process")?,
-            None => of_all()?,
-        };
-        if options.json {
-            json(&rows)?
-        } else {
-            table(&rows)
-        }
+    let filter = Filter::parse(&options.filter.join(" "));
+    let mut source = Source {
+        host: Host::default(),
+        pid: options.pid,
+        filter: filter.map_err(|mistake| Error::Misuse(mistake.to_string()))?,
     };
+    if let Some(seconds) = options.watch {
+        let every = Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|every| (Duration::from_millis(50)..=Duration::from_hours(24)).contains(every));
+        let every =
+            every.ok_or_else(|| Error::Misuse("--watch: from 0.05 seconds to a day".to_owned()))?;
+        return watch::watch(options, &mut source, every);
+    }
+    let text = once(options, &mut source)?;
     io::stdout()
         .write_all(text.as_bytes())
-        .context("standard output")
+        .context("standard output")?;
+    if !source.host.strange.is_empty() {
+        eprintln!(
+            "sovia: not shown, for they run under another version of sovia: {:?}",
+            source.host.strange
+        );
+    }
+    Ok(())
 }
 
-fn of_all() -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    for entry in fs::read_dir("/proc").context("/proc")? {
-        let name = entry.context("/proc")?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
-            continue;
+fn once(options: &Options, source: &mut Source) -> Result<String> {
+    if options.reasons {
+        let reasons: Vec<Reason> = sockets::reason::Reason::ALL
+            .iter()
+            .map(|&reason| reason.into())
+            .collect();
+        return match options.json {
+            true => json(&reasons),
+            false => Ok(table::reasons(&reasons)),
         };
-        // Other users' processes, and those that end meanwhile, are not shown.
-        rows.extend(of_process(pid).unwrap_or_default());
     }
-    rows.sort_by_key(|row| (row.pid, row.fd));
-    Ok(rows)
-}
-
-fn of_process(pid: u32) -> io::Result<Vec<Row>> {
-    let lines = stat::connections(pid)?.unwrap_or_default();
-    if lines.is_empty() {
-        return Ok(Vec::new());
-    }
-    let program = fs::read_to_string(format!("/proc/{pid}/comm"))?;
-    Ok(lines
-        .iter()
-        .map(|line| row(pid, program.trim_end(), line))
-        .collect())
-}
-
-fn row(pid: u32, program: &str, line: &Line) -> Row {
-    let (path, reason) = match line.path {
-        Path::Ring => ("shm/ring", None),
-        Path::Tcp(reason) => ("tcp", Some(explain(reason))),
-    };
-    let [bytes_sent, bytes_received] = line.bytes;
-    let [calls_sent, calls_received] = line.calls;
-    Row {
-        pid,
-        program: program.to_owned(),
-        fd: line.fd,
-        local: line.local.to_string(),
-        peer: line.peer.to_string(),
-        origin: match line.origin {
-            Origin::Connected => "connected",
-            Origin::Accepted => "accepted",
-            Origin::Inherited => "inherited",
-        },
-        path,
-        reason,
-        rule: (line.rule.number > 0).then(|| Rule {
-            number: line.rule.number,
-            upgrade: line.rule.upgrade.name(),
-        }),
-        bytes_sent,
-        bytes_received,
-        calls_sent,
-        calls_received,
-        sleeps: line.sleeps,
-        doorbells: line.bells,
-        seconds: line.age,
-    }
-}
-
-fn explain(reason: sockets::reason::Reason) -> Reason {
-    Reason {
-        number: reason.number(),
-        name: reason.name(),
-        explanation: reason.explanation(),
-    }
+    let look = source.look()?;
+    Ok(match options {
+        Options {
+            processes: true,
+            json: true,
+            ..
+        } => json(&table::totals(&look))?,
+        Options { json: true, .. } => json(&look.rows)?,
+        Options {
+            prometheus: true, ..
+        } => prometheus::text(&look),
+        Options {
+            processes: true, ..
+        } => table::processes(&look),
+        Options { history: true, .. } => table::histories(&look.rows),
+        _ => table::connections(&look.rows),
+    })
 }
 
 fn json(value: &impl Serialize) -> Result<String> {
@@ -168,92 +156,4 @@ fn json(value: &impl Serialize) -> Result<String> {
         .map_err(io::Error::from)
         .context("JSON")?;
     Ok(text + "\n")
-}
-
-fn table(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return "No program under sovia has a TCP connection.\n".to_owned();
-    }
-    let mut table = new_table();
-    table.set_header([
-        "pid", "program", "fd", "local", "peer", "path", "sent", "received", "calls", "sleeps",
-        "bells", "for",
-    ]);
-    for row in rows {
-        let path = match &row.reason {
-            None => row.path.to_owned(),
-            Some(reason) => {
-                let wanted = row
-                    .rule
-                    .as_ref()
-                    .is_some_and(|rule| rule.upgrade == "always");
-                let mark = if wanted { " (always!)" } else { "" };
-                format!("{} {} {}{mark}", row.path, reason.number, reason.name)
-            }
-        };
-        table.add_row([
-            right(row.pid.to_string()),
-            row.program.clone().into(),
-            right(row.fd.to_string()),
-            row.local.clone().into(),
-            row.peer.clone().into(),
-            path.into(),
-            right(bytes(row.bytes_sent)),
-            right(bytes(row.bytes_received)),
-            right((row.calls_sent + row.calls_received).to_string()),
-            right(row.sleeps.to_string()),
-            right(row.doorbells.to_string()),
-            right(format!("{} s", row.seconds)),
-        ]);
-    }
-    format!("{table}\n")
-}
-
-fn reason_table(reasons: &[Reason]) -> String {
-    let mut table = new_table();
-    table.set_header(["number", "name", "why the connection is on TCP"]);
-    for reason in reasons {
-        table.add_row([
-            right(reason.number.to_string()),
-            reason.name.into(),
-            reason.explanation.into(),
-        ]);
-    }
-    format!("{table}\n")
-}
-
-/// In the largest unit that leaves a figure before the point.
-fn bytes(n: u64) -> String {
-    const UNITS: [(u64, &str); 4] = [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    match UNITS.iter().find(|(size, _)| n >= *size) {
-        Some((size, unit)) => format!("{:.1} {unit}", n as f64 / *size as f64),
-        None => format!("{n} B"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_have_a_unit_that_fits() {
-        assert_eq!(bytes(0), "0 B");
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(bytes(5 << 40), "5.0 TiB");
-    }
-
-    #[test]
-    fn a_program_without_connections_has_none() {
-        assert!(
-            of_process(std::process::id())
-                .expect("own process")
-                .is_empty()
-        );
-    }
 }

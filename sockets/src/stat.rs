@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use sys::ledger::{Reader, Record};
+use sys::ledger::{HISTORY, Reader, Record};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 use sys::tcp;
@@ -40,6 +40,75 @@ pub struct Line {
     pub bells: u64,
     /// Seconds since it took this path.
     pub age: u32,
+    /// The last ways that it took, the oldest first.
+    pub history: Vec<Change>,
+}
+
+/// A connection took another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Milliseconds ago.
+    pub ago_ms: u64,
+    /// Which.
+    pub path: Path,
+}
+
+/// Sums of a process over its connections that are no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// How many there were.
+    pub connections: u64,
+    /// Bytes sent and received.
+    pub bytes: [u64; 2],
+    /// Calls that sent and received.
+    pub calls: [u64; 2],
+    /// Sleeps in the kernel.
+    pub sleeps: u64,
+    /// Doorbells rung.
+    pub bells: u64,
+}
+
+/// What a process says, to be read more than once.
+///
+/// Whoever wrote it may have meant harm: every value is taken for what it may be, and what has no meaning is left out.
+#[derive(Debug)]
+pub struct Ledger(Reader);
+
+impl Ledger {
+    /// Of the process `pid`; `None` if it is not under sovia, or has had no connection.
+    ///
+    /// # Errors
+    /// `PermissionDenied` for a process that one may not look at, `NotFound` if there is none, `InvalidData` for another version's.
+    pub fn open(pid: u32) -> io::Result<Option<Self>> {
+        Ok(Reader::open(pid)?.map(Self))
+    }
+
+    /// Whether the process still has it. If not, there may be another.
+    pub fn is_current(&self) -> bool {
+        self.0.is_current()
+    }
+
+    /// The connections that there are.
+    pub fn lines(&self) -> Vec<Line> {
+        let now_ms = now_ms();
+        let mut lines = Vec::new();
+        self.0
+            .for_each(|_, record| lines.push(line(record, now_ms)));
+        lines
+    }
+
+    /// Sums over those that there are no more.
+    pub fn closed(&self) -> Closed {
+        let totals = self.0.totals();
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Closed {
+            connections: load(&totals.connections),
+            bytes: totals.bytes.each_ref().map(load),
+            calls: totals.calls.each_ref().map(load),
+            sleeps: load(&totals.sleeps),
+            bells: load(&totals.bells),
+        }
+    }
 }
 
 /// Which way the bytes of a connection go.
@@ -56,13 +125,7 @@ pub enum Path {
 /// # Errors
 /// `PermissionDenied` for a process that one may not look at, `NotFound` if there is none, `InvalidData` for another version's.
 pub fn connections(pid: u32) -> io::Result<Option<Vec<Line>>> {
-    let Some(reader) = Reader::open(pid)? else {
-        return Ok(None);
-    };
-    let now = time::seconds();
-    let mut lines = Vec::new();
-    reader.for_each(|_, record| lines.push(line(record, now)));
-    Ok(Some(lines))
+    Ok(Ledger::open(pid)?.map(|ledger| ledger.lines()))
 }
 
 /// A new connection has this record.
@@ -79,6 +142,7 @@ pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
         .fd
         .store(fd.as_raw_fd().cast_unsigned(), Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
+    record.changes.store(0, Ordering::Relaxed);
     if let Ok(identity) = tcp::identity(fd) {
         put(&record.local, identity.local.ip());
         put(&record.peer, identity.peer.ip());
@@ -108,14 +172,75 @@ pub(crate) fn change(record: &Record, state: u32, reason: u32) {
     record.reason.store(reason, Ordering::Relaxed);
     record.since.store(time::seconds(), Ordering::Relaxed);
     record.state.store(state, Ordering::Release);
+    let way = u64::from(state & 0xf) << 16 | u64::from(reason & 0xffff);
+    let changes = record.changes.load(Ordering::Relaxed);
+    let place = |n: u32| record.history.get(n as usize % HISTORY);
+    let last = changes.checked_sub(1).and_then(place);
+    if last.is_some_and(|last| last.load(Ordering::Relaxed) & WAY == way) {
+        return;
+    }
+    if let Some(next) = place(changes) {
+        next.store(now_ms() << WAY_BITS | way, Ordering::Relaxed);
+        record
+            .changes
+            .store(changes.wrapping_add(1), Ordering::Release);
+    }
 }
 
 /// It is gone.
 pub(crate) fn end(record: &Record) {
-    record.state.store(0, Ordering::Release);
+    if record.state.swap(0, Ordering::Release) == 0 {
+        return;
+    }
+    let Some(totals) = sys::ledger::totals() else {
+        return;
+    };
+    let add = |total: &AtomicU64, count: &AtomicU64| {
+        total.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+    };
+    totals.connections.fetch_add(1, Ordering::Relaxed);
+    totals
+        .bytes
+        .iter()
+        .zip(&record.bytes)
+        .for_each(|(total, count)| add(total, count));
+    totals
+        .calls
+        .iter()
+        .zip(&record.calls)
+        .for_each(|(total, count)| add(total, count));
+    add(&totals.sleeps, &record.sleeps);
+    add(&totals.bells, &record.bells);
 }
 
-fn line(record: &Record, now: u32) -> Line {
+/// The last ways, as far as they make sense. The writer may go on meanwhile.
+fn history(record: &Record, now_ms: u64) -> Vec<Change> {
+    let changes = record.changes.load(Ordering::Acquire);
+    let first = changes.saturating_sub(HISTORY as u32);
+    (first..changes)
+        .filter_map(|n| record.history.get(n as usize % HISTORY))
+        .map(|change| change.load(Ordering::Relaxed))
+        .map(|change| Change {
+            ago_ms: now_ms.saturating_sub(change >> WAY_BITS),
+            path: path((change >> 16 & 0xf) as u32, (change & 0xffff) as u32),
+        })
+        .collect()
+}
+
+fn path(state: u32, reason: u32) -> Path {
+    match (state, reason) {
+        (MAPPED, 0) => Path::Ring,
+        (MEETING, _) => Path::Tcp(Reason::Meeting),
+        (_, reason) => Path::Tcp(Reason::from_number(reason as u16)),
+    }
+}
+
+fn now_ms() -> u64 {
+    time::monotonic_ns() / 1_000_000
+}
+
+fn line(record: &Record, now_ms: u64) -> Line {
+    let now = (now_ms / 1000) as u32;
     let (local, peer) = addresses(record);
     let flags = record.flags.load(Ordering::Relaxed);
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -140,11 +265,8 @@ fn line(record: &Record, now: u32) -> Line {
             1 => Origin::Accepted,
             _ => Origin::Inherited,
         },
-        path: match (record.state.load(Ordering::Relaxed), reason) {
-            (MAPPED, 0) => Path::Ring,
-            (MEETING, _) => Path::Tcp(Reason::Meeting),
-            (_, reason) => Path::Tcp(Reason::from_number(reason as u16)),
-        },
+        path: path(record.state.load(Ordering::Relaxed), reason),
+        history: history(record, now_ms),
         bytes: record.bytes.each_ref().map(load),
         calls: record.calls.each_ref().map(load),
         sleeps: load(&record.sleeps),
@@ -171,7 +293,55 @@ fn get(words: &[AtomicU64; 2]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(high << 64 | low)).to_canonical()
 }
 
+/// In an entry of `Record::history`: the state and the reason, below milliseconds of the monotonic clock.
+const WAY: u64 = (1 << WAY_BITS) - 1;
+const WAY_BITS: u32 = 20;
 /// In `Record::flags`; above it an [`Upgrade`], and in the upper half the number of a rule.
 const ORIGIN: u32 = 0xff;
 const MEETING: u32 = 2;
 const MAPPED: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whoever wrote the memory may have meant harm.
+        #[test]
+        fn any_memory_is_read(words in proptest::collection::vec(any::<u64>(), 32), now_ms: u64) {
+            let record = Record::default();
+            let mut words = words.into_iter();
+            let mut next = || words.next().unwrap_or(7);
+            for short in [
+                &record.state, &record.reason, &record.fd, &record.flags, &record.ports, &record.since,
+                &record.changes,
+            ] {
+                short.store(next() as u32, Ordering::Relaxed);
+            }
+            for long in record.local.iter().chain(&record.peer).chain(&record.history) {
+                long.store(next(), Ordering::Relaxed);
+            }
+            let line = line(&record, now_ms);
+            prop_assert!(line.history.len() <= HISTORY);
+        }
+    }
+
+    #[test]
+    fn the_last_ways_are_kept_in_order() {
+        let record = Record::default();
+        for number in 1..=20 {
+            change(&record, 4, number);
+            // The same again is no change.
+            change(&record, 4, number);
+        }
+        let ways: Vec<_> = line(&record, now_ms())
+            .history
+            .iter()
+            .map(|change| change.path)
+            .collect();
+        let last = (5..=20).map(|number| Path::Tcp(Reason::from_number(number)));
+        assert_eq!(ways, last.collect::<Vec<_>>());
+    }
+}

@@ -6,9 +6,10 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, fstat, open, stat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::hidden::Hidden;
@@ -45,6 +46,26 @@ pub struct Record {
     pub ports: AtomicU32,
     /// When the state last changed, in seconds of the monotonic clock.
     pub since: AtomicU32,
+    /// How many changes there were.
+    pub changes: AtomicU32,
+    /// The last of them, the n-th at n modulo the length, as the writer's version has them.
+    pub history: [AtomicU64; HISTORY],
+}
+
+/// Sums over connections that are no more.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Totals {
+    /// How many there were.
+    pub connections: AtomicU64,
+    /// Bytes sent and received.
+    pub bytes: [AtomicU64; 2],
+    /// Calls that sent and received.
+    pub calls: [AtomicU64; 2],
+    /// Sleeps in the kernel.
+    pub sleeps: AtomicU64,
+    /// Doorbells rung.
+    pub bells: AtomicU64,
 }
 
 /// The head of the ledger.
@@ -54,6 +75,12 @@ struct Head {
     magic: AtomicU64,
     /// Records from 0 to here may have been used.
     top: AtomicU32,
+    closed: Totals,
+}
+
+/// The sums of this process, if it has a ledger.
+pub fn totals() -> Option<&'static Totals> {
+    Some(&LEDGER.get()?.as_ref()?.head().closed)
 }
 
 /// The record `index` of this process; one that nobody reads if there is no memory or descriptor for a ledger.
@@ -80,6 +107,9 @@ pub fn part_from_parent() -> io::Result<()> {
 #[derive(Debug)]
 pub struct Reader {
     start: *const u8,
+    /// Where it was found, and which file it is.
+    path: PathBuf,
+    inode: u64,
 }
 
 impl Reader {
@@ -95,17 +125,30 @@ impl Reader {
             };
             if target.to_string_lossy().starts_with(LINK) {
                 let fd = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                return Self::map(&fd).map(Some);
+                return Self::map(&fd, path).map(Some);
             }
         }
         Ok(None)
     }
 
+    /// Whether the process still has this ledger: after `exec` it has another, or none.
+    pub fn is_current(&self) -> bool {
+        stat(&self.path).is_ok_and(|found| found.st_ino == self.inode)
+    }
+
+    /// The sums over connections that are no more.
+    pub fn totals(&self) -> &Totals {
+        &self.head().closed
+    }
+
+    fn head(&self) -> &Head {
+        // SAFETY: the mapping is LEN long, begins with it, and consists of atomics.
+        unsafe { &*self.start.cast() }
+    }
+
     /// Calls `visit` with each record that is in use.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &Record)) {
-        // SAFETY: the mapping is LEN long, and consists of atomics.
-        let head = unsafe { &*self.start.cast::<Head>() };
-        let top = (head.top.load(Ordering::Acquire) as usize).min(RECORDS);
+        let top = (self.head().top.load(Ordering::Acquire) as usize).min(RECORDS);
         for index in 0..top {
             // SAFETY: `index` is below RECORDS, so the record lies in the mapping.
             let record = unsafe {
@@ -120,7 +163,7 @@ impl Reader {
         }
     }
 
-    fn map(fd: &OwnedFd) -> io::Result<Self> {
+    fn map(fd: &OwnedFd, path: PathBuf) -> io::Result<Self> {
         // A stranger's file may be shorter, and reading past its end would kill us.
         if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
             return Err(io::ErrorKind::InvalidData.into());
@@ -138,11 +181,10 @@ impl Reader {
         }?;
         let reader = Self {
             start: start.cast(),
+            path,
+            inode: fstat(fd)?.st_ino,
         };
-        // SAFETY: as in `for_each`.
-        let magic = unsafe { &*reader.start.cast::<Head>() }
-            .magic
-            .load(Ordering::Acquire);
+        let magic = reader.head().magic.load(Ordering::Acquire);
         if magic == MAGIC {
             Ok(reader)
         } else {
@@ -206,6 +248,21 @@ impl Ledger {
             std::ptr::copy_nonoverlapping(self.mapping.start(), copied.start(), used.min(LEN))
         };
         self.mapping.replace(fresh.as_fd())?;
+        // What the parent's connections carried is told by the parent.
+        let Totals {
+            connections,
+            bytes,
+            calls,
+            sleeps,
+            bells,
+        } = &self.head().closed;
+        for count in [connections, sleeps, bells]
+            .into_iter()
+            .chain(bytes)
+            .chain(calls)
+        {
+            count.store(0, Ordering::Relaxed);
+        }
         let mut fd = self.fd.lock();
         // The old number goes first, so that the child has no more descriptors than its parent.
         *fd = None;
@@ -228,7 +285,9 @@ pub fn own_fd() -> Option<i32> {
 const NAME: &str = "sovia-process";
 const LINK: &str = "/memfd:sovia-process";
 /// "sovia" and the version of the layout.
-const MAGIC: u64 = 0x736f_7669_6100_0001;
+const MAGIC: u64 = 0x736f_7669_6100_0002;
+/// Changes that are kept of a connection.
+pub const HISTORY: usize = 16;
 const HEAD: usize = size_of::<Head>();
 /// Records; untouched pages cost nothing.
 pub const RECORDS: usize = 1 << 16;

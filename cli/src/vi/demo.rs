@@ -13,6 +13,7 @@ use crate::nic::Medium;
 
 /// Two processes exchange messages over a VI, a Unix socket and TCP, side by side
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  sovia vi demo\n  sovia vi demo --quick")]
 pub(crate) struct Options {
     /// Take a second or two instead of five
     #[arg(long)]

@@ -9,6 +9,7 @@ mod netpipe;
 mod rping;
 mod rules;
 mod run;
+mod stat;
 mod talk;
 mod vi;
 

@@ -271,7 +271,9 @@ impl Network {
         self.first & !self.mask() != 0
     }
 
-    fn holds(&self, address: IpAddr) -> bool {
+    /// Whether `address` begins like it.
+    #[must_use]
+    pub fn holds(&self, address: IpAddr) -> bool {
         (bits(address) ^ self.first) & self.mask() == 0
     }
 

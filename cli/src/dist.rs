@@ -1,0 +1,101 @@
+//! `sovia dist`: manual pages and shell completions, for who makes a package.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::Arguments;
+use crate::error::{Error, Result};
+
+/// Write manual pages and shell completions into a folder, as below /usr/share
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  sovia dist /tmp/share")]
+pub(crate) struct Options {
+    /// Made if it is not there
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+/// `sovia dist`.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    write(&options.folder).map_err(|source| Error::File {
+        path: options.folder.display().to_string(),
+        source,
+    })
+}
+
+fn write(folder: &Path) -> io::Result<()> {
+    // Hidden sub-commands are for this program itself.
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    let pages = folder.join("man/man1");
+    fs::create_dir_all(&pages)?;
+    clap_mangen::generate_to(command.clone(), &pages)?;
+    for (shell, place) in [
+        (Shell::Bash, "bash-completion/completions"),
+        (Shell::Fish, "fish/vendor_completions.d"),
+        (Shell::Zsh, "zsh/vendor-completions"),
+    ] {
+        let place = folder.join(place);
+        fs::create_dir_all(&place)?;
+        clap_complete::generate_to(shell, &mut command, "sovia", &place)?;
+    }
+    // Debian's bash-completion loads what is called as the command is.
+    let bash = folder.join("bash-completion/completions");
+    fs::rename(bash.join("sovia.bash"), bash.join("sovia"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each(command: &clap::Command, path: &str, visit: &mut dyn FnMut(&str, &clap::Command)) {
+        for inner in command
+            .get_subcommands()
+            .filter(|inner| !inner.is_hide_set())
+        {
+            let path = format!("{path} {}", inner.get_name());
+            if inner.get_subcommands().next().is_none() {
+                visit(&path, inner);
+            }
+            each(inner, &path, visit);
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_it_takes() {
+        let mut without = Vec::new();
+        each(&Arguments::command(), "sovia", &mut |path, command| {
+            let help = command.get_after_help().map(ToString::to_string);
+            let examples = help
+                .as_deref()
+                .and_then(|help| help.split("Examples:").nth(1));
+            let lines = examples.unwrap_or_default().lines().map(str::trim);
+            if lines.filter(|line| line.contains(path)).count() == 0 {
+                without.push(path.to_owned());
+            }
+        });
+        assert_eq!(without, [""; 0]);
+    }
+
+    #[test]
+    fn pages_and_completions_name_what_there_is() {
+        let folder = std::env::temp_dir().join(format!("sovia-dist-{}", std::process::id()));
+        write(&folder).expect("a folder of ours");
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+        assert!(read("man/man1/sovia.1").contains("sovia\\-stat(1)"));
+        assert!(read("man/man1/sovia-check.1").contains("sovia check redis\\-server"));
+        assert!(read("bash-completion/completions/sovia").contains("--prometheus"));
+        assert!(read("zsh/vendor-completions/_sovia").contains("explain"));
+        assert!(read("fish/vendor_completions.d/sovia.fish").contains("explain"));
+        let pages = fs::read_dir(folder.join("man/man1")).expect("made");
+        let pages: Vec<_> = pages
+            .map(|page| page.expect("an entry").file_name())
+            .collect();
+        let has = |name: &str| pages.iter().any(|page| page == name);
+        assert!(!has("sovia-plain.1") && !has("sovia-dist.1"), "{pages:?}");
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}

@@ -1,0 +1,408 @@
+//! Which connections are shown: a small language after that of `ss`.
+//!
+//! ```text
+//! or    = and { ("or" | "||" | "|") and }
+//! and   = not { ["and" | "&&" | "&"] not }
+//! not   = ("not" | "!") not | "(" or ")" | test
+//! test  = field [operator] value
+//! ```
+
+use std::fmt;
+use std::net::IpAddr;
+
+use sockets::reason::Reason;
+use sockets::rules::glob;
+use sockets::rules::text::Network;
+
+use super::row::Row;
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Filter {
+    All,
+    Test(Test),
+    Not(Box<Self>),
+    And(Box<Self>, Box<Self>),
+    Or(Box<Self>, Box<Self>),
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Test {
+    field: Field,
+    operator: Operator,
+    value: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    DestinationPort,
+    Destination,
+    Descriptor,
+    Origin,
+    Path,
+    Pid,
+    Program,
+    Reason,
+    Received,
+    Rule,
+    Sent,
+    SourcePort,
+    Source,
+    State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Number(u64),
+    Word(String),
+    Network(Network),
+}
+
+/// Why a text is no filter.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mistake {
+    text: String,
+    /// In bytes, from 0.
+    at: usize,
+    message: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, at, message } = self;
+        let column = text.get(..*at).map_or(0, |before| before.chars().count());
+        writeln!(f, "filter, column {}: {message}", column + 1)?;
+        write!(f, "  {text}\n  {:column$}^", "")
+    }
+}
+
+impl Filter {
+    /// Nothing is a filter that lets everything through.
+    pub(super) fn parse(text: &str) -> Result<Self, Mistake> {
+        let mut parser = Parser {
+            text,
+            tokens: tokens(text),
+            next: 0,
+            depth: 0,
+        };
+        if parser.tokens.is_empty() {
+            return Ok(Self::All);
+        }
+        let filter = parser.or()?;
+        match parser.peek() {
+            None => Ok(filter),
+            Some(_) => Err(parser.mistake("expected and, or, or the end")),
+        }
+    }
+
+    pub(super) fn fits(&self, row: &Row) -> bool {
+        match self {
+            Self::All => true,
+            Self::Test(test) => test.fits(row),
+            Self::Not(inner) => !inner.fits(row),
+            Self::And(left, right) => left.fits(row) && right.fits(row),
+            Self::Or(left, right) => left.fits(row) || right.fits(row),
+        }
+    }
+}
+
+impl Test {
+    fn fits(&self, row: &Row) -> bool {
+        let number = |n: u64| match self.value {
+            Value::Number(value) => self.operator.holds(n.cmp(&value)),
+            _ => false,
+        };
+        let word = |text: &str| match &self.value {
+            Value::Word(pattern) => {
+                glob::fits(pattern.as_bytes(), text.as_bytes())
+                    == (self.operator == Operator::Equal)
+            }
+            _ => false,
+        };
+        let address = |address: IpAddr| match self.value {
+            Value::Network(network) => network.holds(address) == (self.operator == Operator::Equal),
+            _ => false,
+        };
+        match self.field {
+            Field::DestinationPort => number(row.peer.port().into()),
+            Field::Destination => address(row.peer.ip()),
+            Field::Descriptor => number(row.fd.into()),
+            Field::Origin => word(row.origin),
+            Field::Path => word(row.path),
+            Field::Pid => number(row.pid.into()),
+            Field::Program => word(&row.program),
+            Field::Reason => match (&self.value, &row.reason) {
+                (Value::Word(_), reason) => word(reason.as_ref().map_or("", |reason| reason.name)),
+                (_, reason) => number(reason.as_ref().map_or(0, |reason| reason.number.into())),
+            },
+            Field::Received => number(row.bytes_received),
+            Field::Rule => word(row.rule.as_ref().map_or("none", |rule| rule.upgrade)),
+            Field::Sent => number(row.bytes_sent),
+            Field::SourcePort => number(row.local.port().into()),
+            Field::Source => address(row.local.ip()),
+            Field::State => word(row.state),
+        }
+    }
+}
+
+impl Field {
+    fn find(name: &str) -> Option<Self> {
+        FIELDS
+            .into_iter()
+            .find(|(of, _)| *of == name)
+            .map(|(_, field)| field)
+    }
+
+    /// The value that `text` is for this field.
+    fn value(self, text: &str) -> Result<Value, String> {
+        match self {
+            Self::DestinationPort | Self::SourcePort => text
+                .strip_prefix(':')
+                .unwrap_or(text)
+                .parse::<u16>()
+                .map(|port| Value::Number(port.into()))
+                .map_err(|_| format!("{text} is no port")),
+            Self::Destination | Self::Source => Network::parse(text)
+                .map(Value::Network)
+                .ok_or_else(|| format!("{text} is no address, nor a network as 10.0.0.0/8")),
+            Self::Descriptor | Self::Pid => text
+                .parse::<u32>()
+                .map(|n| Value::Number(n.into()))
+                .map_err(|_| format!("{text} is no number")),
+            Self::Received | Self::Sent => bytes(text)
+                .ok_or_else(|| format!("{text} is no number of bytes, as 512 or 64K or 2M")),
+            Self::Reason => match text.parse::<u16>() {
+                Ok(number) => Ok(Value::Number(number.into())),
+                Err(_) if is_known(text, Reason::ALL.iter().map(|reason| reason.name())) => {
+                    Ok(Value::Word(text.to_owned()))
+                }
+                Err(_) => Err(format!(
+                    "{text} is no reason: sovia stat --reasons lists them"
+                )),
+            },
+            Self::Path if text == "shm" => Ok(Value::Word("shm/ring".to_owned())),
+            Self::Path => one_of(text, &["shm/ring", "tcp"]),
+            Self::State => one_of(text, &["young", "meeting", "mapped", "tcp"]),
+            Self::Origin => one_of(text, &["connected", "accepted", "inherited"]),
+            Self::Rule => one_of(text, &["none", "never", "when-possible", "always"]),
+            Self::Program => Ok(Value::Word(text.to_owned())),
+        }
+    }
+
+    /// Whether there is more and less of it.
+    fn is_ordered(self) -> bool {
+        matches!(
+            self,
+            Self::DestinationPort
+                | Self::SourcePort
+                | Self::Descriptor
+                | Self::Pid
+                | Self::Received
+                | Self::Sent
+        )
+    }
+}
+
+impl Operator {
+    fn find(text: &str) -> Option<Self> {
+        Some(match text {
+            "=" | "==" | "eq" => Self::Equal,
+            "!=" | "ne" | "neq" => Self::Unequal,
+            "<" | "lt" => Self::Less,
+            "<=" | "le" | "leq" => Self::LessOrEqual,
+            ">" | "gt" => Self::Greater,
+            ">=" | "ge" | "geq" => Self::GreaterOrEqual,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, order: std::cmp::Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::Unequal => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+/// Recursive descent; what comes next decides.
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(usize, &'a str)>,
+    next: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn or(&mut self) -> Result<Filter, Mistake> {
+        let mut left = self.and()?;
+        while self.take(&["or", "||", "|"]) {
+            left = Filter::Or(left.into(), self.and()?.into());
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Result<Filter, Mistake> {
+        let mut left = self.not()?;
+        loop {
+            let said = self.take(&["and", "&&", "&"]);
+            let goes_on = !matches!(self.peek(), None | Some(")" | "or" | "||" | "|"));
+            if !said && !goes_on {
+                return Ok(left);
+            }
+            left = Filter::And(left.into(), self.not()?.into());
+        }
+    }
+
+    fn not(&mut self) -> Result<Filter, Mistake> {
+        if self.depth == DEPTH_MAX {
+            return Err(self.mistake("too deep"));
+        }
+        self.depth += 1;
+        let filter = if self.take(&["not", "!"]) {
+            Filter::Not(self.not()?.into())
+        } else if self.take(&["("]) {
+            let inner = self.or()?;
+            if !self.take(&[")"]) {
+                return Err(self.mistake("expected )"));
+            }
+            inner
+        } else {
+            Filter::Test(self.test()?)
+        };
+        self.depth -= 1;
+        Ok(filter)
+    }
+
+    fn test(&mut self) -> Result<Test, Mistake> {
+        let Some(field) = self.peek().and_then(Field::find) else {
+            let names = FIELDS.map(|(name, _)| name).join(", ");
+            return Err(self.mistake(&format!("expected one of {names}, not or (")));
+        };
+        self.next += 1;
+        let mut operator = Operator::Equal;
+        if let Some(found) = self.peek().and_then(Operator::find) {
+            if !field.is_ordered() && !matches!(found, Operator::Equal | Operator::Unequal) {
+                return Err(self.mistake("expected = or !=: there is no more and less of this"));
+            }
+            operator = found;
+            self.next += 1;
+        }
+        let value = match self.peek() {
+            Some(text) if !matches!(text, "(" | ")") => field.value(text),
+            _ => Err("expected a value".to_owned()),
+        };
+        let value = value.map_err(|message| self.mistake(&message))?;
+        self.next += 1;
+        Ok(Test {
+            field,
+            operator,
+            value,
+        })
+    }
+
+    fn peek(&self) -> Option<&str> {
+        self.tokens.get(self.next).map(|(_, token)| *token)
+    }
+
+    fn take(&mut self, any: &[&str]) -> bool {
+        let found = self.peek().is_some_and(|token| any.contains(&token));
+        self.next += usize::from(found);
+        found
+    }
+
+    fn mistake(&self, message: &str) -> Mistake {
+        let at = self
+            .tokens
+            .get(self.next)
+            .map_or(self.text.len(), |(at, _)| *at);
+        Mistake {
+            text: self.text.to_owned(),
+            at,
+            message: message.to_owned(),
+        }
+    }
+}
+
+/// Words, parentheses and operators, and where they begin.
+fn tokens(text: &str) -> Vec<(usize, &str)> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|byte: char| !byte.is_whitespace()) {
+        rest = rest.get(start..).unwrap_or_default();
+        let kind = |byte: char| match byte {
+            '(' | ')' => 0,
+            '=' | '!' | '<' | '>' | '&' | '|' => 1,
+            _ if byte.is_whitespace() => 2,
+            _ => 3,
+        };
+        let first = rest.chars().next().map_or(2, kind);
+        let len = match first {
+            0 => 1,
+            _ => rest.find(|byte| kind(byte) != first).unwrap_or(rest.len()),
+        };
+        let (token, after) = rest.split_at(len);
+        tokens.push((text.len() - rest.len(), token));
+        rest = after;
+    }
+    tokens
+}
+
+fn one_of(text: &str, words: &[&str]) -> Result<Value, String> {
+    match is_known(text, words.iter().copied()) {
+        true => Ok(Value::Word(text.to_owned())),
+        false => Err(format!("{text} is none of {}", words.join(", "))),
+    }
+}
+
+fn is_known<'a>(pattern: &str, mut words: impl Iterator<Item = &'a str>) -> bool {
+    words.any(|word| glob::fits(pattern.as_bytes(), word.as_bytes()))
+}
+
+fn bytes(text: &str) -> Option<Value> {
+    let (digits, shift) = match text.char_indices().last()? {
+        (at, 'K' | 'k') => (text.get(..at)?, 10),
+        (at, 'M' | 'm') => (text.get(..at)?, 20),
+        (at, 'G' | 'g') => (text.get(..at)?, 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(1 << shift).map(Value::Number)
+}
+
+const FIELDS: [(&str, Field); 14] = [
+    ("sport", Field::SourcePort),
+    ("dport", Field::DestinationPort),
+    ("src", Field::Source),
+    ("dst", Field::Destination),
+    ("state", Field::State),
+    ("path", Field::Path),
+    ("reason", Field::Reason),
+    ("pid", Field::Pid),
+    ("program", Field::Program),
+    ("fd", Field::Descriptor),
+    ("origin", Field::Origin),
+    ("rule", Field::Rule),
+    ("sent", Field::Sent),
+    ("received", Field::Received),
+];
+
+/// Of parentheses and negations.
+const DEPTH_MAX: usize = 100;
+
+#[cfg(test)]
+mod tests;

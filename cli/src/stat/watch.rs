@@ -1,0 +1,276 @@
+//! The live view.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use ratatui::Frame;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Row, Table, TableState};
+
+use super::rates::{Lively, PAST, Rates, Sort, by_process, sort};
+use super::table;
+use super::{Options, Source};
+use crate::error::{Context, Result};
+
+/// Shows what flows, again and again: on a terminal until `q`, elsewhere table after table.
+pub(super) fn watch(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
+    if io::stdout().is_terminal() && io::stdin().is_terminal() {
+        live(options, source, every)
+    } else {
+        plain(options, source, every)
+    }
+}
+
+fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
+    let mut rates = Rates::default();
+    let mut before = Instant::now();
+    rates.next(&source.look()?, 1.0);
+    for _ in 0..options.times.unwrap_or(u32::MAX) {
+        std::thread::sleep(every);
+        let look = source.look()?;
+        let mut lines = rates.next(&look, before.elapsed().as_secs_f64());
+        before = Instant::now();
+        if options.processes {
+            lines = by_process(&lines);
+        }
+        sort(&mut lines, Sort::default());
+        let mut out = io::stdout().lock();
+        let written = out.write_all(table::rates(&lines).as_bytes());
+        match written.and_then(|()| out.flush()) {
+            // Whoever reads has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            result => result.context("standard output")?,
+        }
+    }
+    Ok(())
+}
+
+fn live(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
+    let mut terminal = ratatui::try_init().context("the terminal")?;
+    let result = drive(&mut terminal, options, source, every);
+    let restored = ratatui::try_restore().context("the terminal");
+    result.and(restored)
+}
+
+fn drive(
+    terminal: &mut ratatui::DefaultTerminal,
+    options: &Options,
+    source: &mut Source,
+    every: Duration,
+) -> Result<()> {
+    let mut screen = Screen {
+        processes: options.processes,
+        ..Screen::default()
+    };
+    let mut rates = Rates::default();
+    let mut before = Instant::now();
+    screen.lines = rates.next(&source.look()?, 1.0);
+    let mut left = options.times;
+    while left != Some(0) {
+        terminal
+            .draw(|frame| screen.draw(frame))
+            .context("the terminal")?;
+        let wait = every.saturating_sub(before.elapsed());
+        if event::poll(wait).context("the terminal")? {
+            if let Event::Key(key) = event::read().context("the terminal")?
+                && key.kind == KeyEventKind::Press
+            {
+                let interrupted =
+                    key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+                if interrupted || !screen.press(key.code) {
+                    return Ok(());
+                }
+            }
+            continue;
+        }
+        let look = source.look()?;
+        let lines = rates.next(&look, before.elapsed().as_secs_f64());
+        before = Instant::now();
+        if !screen.frozen {
+            screen.lines = lines;
+        }
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+/// What is on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Screen {
+    pub(super) lines: Vec<Lively>,
+    pub(super) processes: bool,
+    sort: Sort,
+    frozen: bool,
+    table: TableState,
+}
+
+impl Screen {
+    /// Does what a key asks for; false to end.
+    pub(super) fn press(&mut self, key: KeyCode) -> bool {
+        match key {
+            KeyCode::Char('q') | KeyCode::Esc => return false,
+            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('p') => self.processes = !self.processes,
+            KeyCode::Char(' ') => self.frozen = !self.frozen,
+            KeyCode::Down => self.table.scroll_down_by(1),
+            KeyCode::Up => self.table.scroll_up_by(1),
+            KeyCode::PageDown => self.table.scroll_down_by(PAGE),
+            KeyCode::PageUp => self.table.scroll_up_by(PAGE),
+            KeyCode::Home => self.table.select_first(),
+            _ => {}
+        }
+        true
+    }
+
+    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
+        let mut lines = match self.processes {
+            true => by_process(&self.lines),
+            false => self.lines.clone(),
+        };
+        sort(&mut lines, self.sort);
+        let [head, body, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        let ring = self
+            .lines
+            .iter()
+            .filter(|line| line.way == "shm/ring")
+            .count();
+        let flow: f64 = self.lines.iter().map(|line| line.rate.bytes()).sum();
+        let title = format!(
+            "sovia: {} connections, {ring} on shm/ring, {}/s",
+            self.lines.len(),
+            table::bytes(flow as u64)
+        );
+        frame.render_widget(Line::from(title).bold(), head);
+        let header = [
+            "pid",
+            "program",
+            "local",
+            "peer",
+            "path",
+            "sent/s",
+            "received/s",
+            "calls/s",
+            "sleeps/s",
+            "bytes/s",
+        ];
+        let mut widths = [7, 15, 21, 21, 0, 11, 11, 9, 8, PAST as u16].map(Constraint::Length);
+        widths[WAY] = Constraint::Fill(1);
+        let table = Table::new(lines.iter().map(row), widths)
+            .header(Row::new(header).style(Modifier::BOLD))
+            .row_highlight_style(Modifier::REVERSED);
+        frame.render_stateful_widget(table, body, &mut self.table);
+        let frozen = if self.frozen { "  (held)" } else { "" };
+        let keys = format!(
+            "q quit  s sort: {}  p {}  space hold  ↑↓ scroll{frozen}",
+            self.sort.name(),
+            if self.processes {
+                "connections"
+            } else {
+                "processes"
+            },
+        );
+        frame.render_widget(Line::from(keys).dim(), foot);
+    }
+}
+
+fn row(line: &Lively) -> Row<'static> {
+    let (local, peer) = table::ends(line);
+    let style = match line.way.starts_with("tcp") {
+        true => Style::new().yellow(),
+        false => Style::new(),
+    };
+    Row::new([
+        Cell::from(format!("{:>7}", line.pid)),
+        Cell::from(line.program.clone()),
+        Cell::from(local),
+        Cell::from(peer),
+        Cell::from(line.way.clone()),
+        Cell::from(format!("{:>11}", table::bytes(line.rate.sent as u64))),
+        Cell::from(format!("{:>11}", table::bytes(line.rate.received as u64))),
+        Cell::from(format!("{:>9.0}", line.rate.calls)),
+        Cell::from(format!("{:>8.0}", line.rate.sleeps)),
+        Cell::from(sparkline(&line.past)),
+    ])
+    .style(style)
+}
+
+/// The latest at the right; the highest bar is the line's own most.
+fn sparkline(past: &[f64]) -> String {
+    let most = past.iter().copied().fold(0.0, f64::max);
+    let bars: String = past
+        .iter()
+        .map(|&value| {
+            let eighths = if most > 0.0 { value / most * 8.0 } else { 0.0 };
+            BARS.get(eighths.ceil() as usize).copied().unwrap_or('█')
+        })
+        .collect();
+    format!("{bars:>PAST$}")
+}
+
+const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The column that takes what the others leave.
+const WAY: usize = 4;
+const PAGE: u16 = 20;
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::sample;
+    use super::*;
+
+    fn shown(screen: &mut Screen) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(160, 8)).expect("no terminal is needed");
+        terminal.draw(|frame| screen.draw(frame)).expect("as above");
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn keys_change_what_is_shown() {
+        let mut rates = Rates::default();
+        let mut look = sample::look();
+        for step in 0..30 {
+            rates.next(&look, 1.0);
+            look.rows[0].bytes_sent += step * 1000;
+            look.rows[0].calls_sent += 3;
+            look.rows[2].sleeps += 7;
+        }
+        let mut screen = Screen {
+            lines: rates.next(&look, 1.0),
+            ..Screen::default()
+        };
+        let mut seen = shown(&mut screen);
+        for key in [
+            KeyCode::Char('s'),
+            KeyCode::Char('s'),
+            KeyCode::Char('p'),
+            KeyCode::Char(' '),
+        ] {
+            assert!(screen.press(key));
+            seen = format!("{seen}\n{key:?}\n{}", shown(&mut screen));
+        }
+        insta::assert_snapshot!(seen);
+        assert!(!screen.press(KeyCode::Char('q')));
+    }
+
+    #[test]
+    fn a_small_terminal_is_no_harm() {
+        let mut screen = Screen {
+            lines: Rates::default().next(&sample::look(), 1.0),
+            ..Screen::default()
+        };
+        for (width, height) in [(1, 1), (3, 2), (20, 3)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("as above");
+            terminal.draw(|frame| screen.draw(frame)).expect("as above");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::talk::Talk;
+use crate::{sovia, stdout_of, text};
+
+const ENOUGH: u32 = 2000;
+
+fn rows(arguments: &str) -> usize {
+    stdout_of(&format!("stat --json {arguments}"))
+        .matches("\"fd\":")
+        .count()
+}
+
+#[test]
+fn filters_choose() {
+    let talk = Talk::new("filters");
+    let [server, client] = talk.both(Path::new(""), ENOUGH);
+    let said = stdout_of(&format!("stat --json --pid {}", client.pid()));
+    let port = said.split("\"peer\": \"127.0.0.1:").nth(1);
+    let port = port
+        .and_then(|rest| rest.split('"').next())
+        .expect("its peer");
+    assert_eq!(rows(&format!("sport = :{port} or dport = :{port}")), 2);
+    assert_eq!(
+        rows(&format!(
+            "sport = :{port} and path = shm and program = talk"
+        )),
+        1
+    );
+    assert_eq!(rows(&format!("sport = :{port} and not path = shm")), 0);
+    assert_eq!(rows(&format!("pid = {} dport = :{port}", client.pid())), 1);
+    let output = sovia("stat sport = :http");
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output.stderr);
+    assert!(said.contains("column 9: :http is no port"), "{said}");
+    drop((server, client));
+}
+
+#[test]
+fn a_connection_tells_where_it_was() {
+    let talk = Talk::new("history");
+    let [server, client] = talk.both(Path::new(""), ENOUGH);
+    let said = stdout_of(&format!("stat --history --pid {}", server.pid()));
+    let ways: Vec<_> = ["tcp 1 not-tried", "tcp 2 meeting", "shm/ring"]
+        .iter()
+        .map(|way| said.find(way))
+        .collect();
+    assert!(
+        ways.iter().all(Option::is_some) && ways.is_sorted(),
+        "{said}"
+    );
+    drop((server, client));
+}
+
+#[test]
+fn a_process_counts_what_is_closed() {
+    let talk = Talk::new("closed");
+    let [server, client] = talk.both(Path::new(""), ENOUGH);
+    let of = |pid| stdout_of(&format!("stat --processes --json --pid {pid}"));
+    assert!(
+        of(server.pid()).contains("\"open\": 1"),
+        "{}",
+        of(server.pid())
+    );
+    let moved = u64::from(ENOUGH) * 64;
+    let prometheus = stdout_of(&format!("stat --prometheus --pid {}", client.pid()));
+    let wanted = format!(
+        "sovia_bytes_sent_total{{pid=\"{}\",program=\"talk\"}} {moved}\n",
+        client.pid()
+    );
+    assert!(prometheus.contains(&wanted), "{prometheus}");
+    assert!(
+        prometheus.contains("path=\"shm/ring\",reason=\"0\",name=\"\"} 1\n"),
+        "{prometheus}"
+    );
+    drop((server, client));
+}
+
+#[test]
+fn what_is_no_terminal_gets_tables() {
+    let talk = Talk::new("watch");
+    let [server, client] = talk.both(Path::new(""), ENOUGH);
+    let said = stdout_of(&format!(
+        "stat --watch=0.05 --times 2 --pid {}",
+        client.pid()
+    ));
+    assert_eq!(said.matches("sent/s").count(), 2, "{said}");
+    assert_eq!(sovia("stat --watch=0").status.code(), Some(2));
+    drop((server, client));
+}
+
+#[test]
+fn root_sees_other_users_and_they_do_not_see_root() {
+    let talk = Talk::new("users");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&talk.folder.0, open).expect("chmod");
+    let nobody = || {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "--",
+        ]);
+        command.arg(env!("CARGO_BIN_EXE_sovia"));
+        command
+    };
+    if !nobody()
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        println!(
+            "not tested here: only root can be another user, with setpriv, and only where nobody may run this program"
+        );
+        return;
+    }
+    let run = |word| {
+        let mut command = nobody();
+        command
+            .args(["run", "--config", ""])
+            .arg(&talk.program)
+            .arg(word);
+        command
+    };
+    let mut root = crate::command("run");
+    root.arg("--config")
+        .arg("")
+        .arg(&talk.program)
+        .arg("client");
+    let [server, client] = talk.pair(&mut run("server"), &mut root, ENOUGH);
+    let both = format!("pid = {} or pid = {}", server.pid(), client.pid());
+    assert_eq!(rows(&both), 2);
+    let theirs = nobody().args(["stat", "--json", &both]).output();
+    let theirs = theirs.expect("it starts");
+    assert_eq!(text(&theirs.stdout).matches("\"fd\":").count(), 1);
+    drop((server, client));
+}
