@@ -19,17 +19,19 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
-use sys::stream::{Corrupt, FIN, GONE, Side, Stream};
+use sys::stream::{Corrupt, Side, Stream};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
 use self::back::back_at;
 use self::bell::DOORBELL;
 use self::tcp::send_plain;
-use crate::kernel::{Closed, Kernel};
+use crate::kernel::Kernel;
 
 mod back;
 mod bell;
+mod ends;
+mod shows;
 mod tcp;
 
 /// The turn in which one sends.
@@ -230,184 +232,10 @@ impl Flow {
         self.receive_plain(kernel, into, take)
     }
 
-    /// Whether the bytes that this end sends go to the ring.
-    #[inline]
-    pub fn sends_on_ring(&self) -> bool {
-        let tx = self.stream.tx();
-        tx.to_ring().is_some() && tx.to_tcp().is_none()
-    }
-
-    /// Whether the bytes that this end receives come from the ring.
-    #[inline]
-    pub fn receives_on_ring(&self) -> bool {
-        self.stream.rx().phase() == ON_RING
-    }
-
-    /// Whether a receive would not wait, as far as memory tells: bytes, the end, or an error. TCP's own bytes are not looked at.
-    #[inline]
-    pub fn readable(&self) -> bool {
-        let rx = self.stream.rx();
-        match rx.phase() {
-            ON_RING => {
-                rx.has_bytes() != Ok(false)
-                    || rx.finished() != 0
-                    || back_at(rx).is_some()
-                    || self.kernel_end.load(Ordering::Relaxed) != 0
-                    || self.read_shut.load(Ordering::Relaxed) != 0
-            }
-            BEFORE => rx.to_ring().is_some(),
-            _ => false,
-        }
-    }
-
-    /// Whether a send would not wait, as far as memory tells; always false while this direction is on TCP.
-    #[inline]
-    pub fn writable(&self) -> bool {
-        self.sends_on_ring()
-            && (self.stream.tx().writable() != Ok(false)
-                || self.stream.peer_deaf()
-                || self.stream.tx().finished() != 0
-                || self.kernel_end.load(Ordering::Relaxed) != 0)
-    }
-
-    /// Whether the peer will send no more (`EPOLLRDHUP`).
-    pub fn peer_finished(&self) -> bool {
-        self.receives_on_ring()
-            && (self.stream.rx().finished() != 0 || self.kernel_end.load(Ordering::Relaxed) != 0)
-    }
-
-    /// What TCP said at its end: `None` while it goes on, `Some(None)` for an orderly end, else the error.
-    pub fn kernel_end(&self) -> Option<Option<Errno>> {
-        match self.kernel_end.load(Ordering::Relaxed) {
-            0 => None,
-            ENDED | TOLD => Some(None),
-            errno => Some(Some(Errno::from_raw_os_error(errno.cast_signed()))),
-        }
-    }
-
-    /// Bytes that can be received now without waiting, as `FIONREAD` counts them, but for what is still on TCP.
-    ///
-    /// # Errors
-    /// If the peer spoilt the stream.
-    pub fn available(&self) -> Result<usize, Stop> {
-        Ok(if self.receives_on_ring() {
-            self.stream.rx().available()?
-        } else {
-            0
-        })
-    }
-
-    /// Bytes of the program that can be received, on TCP and on the ring after it.
-    ///
-    /// # Errors
-    /// If the kernel does not say.
-    pub fn waiting(&self, kernel: &impl Kernel) -> Result<usize, Stop> {
-        let rx = self.stream.rx();
-        let queued = kernel.queued()?;
-        Ok(match (rx.phase(), rx.to_ring()) {
-            (ON_RING, _) => rx.available()?,
-            (BEFORE, Some(end)) => {
-                let before = end.saturating_sub(self.taken(kernel)?);
-                queued.min(usize::try_from(before).unwrap_or(usize::MAX)) + rx.available()?
-            }
-            _ => queued,
-        })
-    }
-
-    /// TCP has ended, as somebody has seen who did not read that far.
-    pub fn note_end(&self) {
-        let _ = self
-            .kernel_end
-            .compare_exchange(0, ENDED, Ordering::Release, Ordering::Relaxed);
-    }
-
-    /// The kernel has told somebody who slept there of an error.
-    pub fn note_error(&self, errno: Errno) {
-        let _ = self.kernel_end.compare_exchange(
-            0,
-            self.reset_means(errno),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-    }
-
-    /// The error of the connection, if it has not been told to the program: it is now.
-    pub fn take_error(&self) -> Option<Errno> {
-        let errno = self.kernel_end()??;
-        self.kernel_end.store(TOLD, Ordering::Release);
-        Some(errno)
-    }
-
-    /// Whether the connection had an error that the program was told.
-    pub fn error_is_told(&self) -> bool {
-        self.kernel_end.load(Ordering::Relaxed) == TOLD
-    }
-
     /// Consents to the ring for what this end receives. No other call of this process may be receiving on TCP.
     pub fn consent(&self) {
         if !self.stream.rx().consented() {
             self.stream.rx().consent();
-        }
-    }
-
-    /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`]. False if the kernel must do it.
-    ///
-    /// On the ring the end is said in memory and TCP stays open, because the doorbells of the other direction still need it.
-    ///
-    /// # Errors
-    /// If the doorbell cannot be rung.
-    pub fn finish(&self, kernel: &impl Kernel, may_switch: bool) -> Result<bool, Stop> {
-        if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
-            return Ok(false);
-        }
-        let bits = self.stream.tx().finish(FIN);
-        self.ring_bell(kernel, bits)?;
-        Ok(true)
-    }
-
-    /// Bytes that the peer has not taken from the ring.
-    pub fn unread(&self) -> u64 {
-        let tx = self.stream.tx();
-        tx.tail().wrapping_sub(tx.read())
-    }
-
-    /// Whether [`Flow::finish`] has ended the sending direction in memory.
-    pub fn finished(&self) -> bool {
-        self.stream.tx().finished() & FIN != 0
-    }
-
-    /// `shutdown(SHUT_RD)`.
-    pub fn shut_read(&self) {
-        self.read_shut.store(1, Ordering::Release);
-    }
-
-    /// Whether [`Flow::shut_read`] has been called.
-    #[inline]
-    pub fn read_is_shut(&self) -> bool {
-        self.read_shut.load(Ordering::Relaxed) != 0
-    }
-
-    /// As [`Flow::leave`], after the descriptor was closed.
-    pub fn leave_closed(&self) {
-        self.leave(&Closed);
-    }
-
-    /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the
-    /// connection is left as the kernel would leave it: closed in order, or reset if bytes were not read.
-    pub fn leave(&self, kernel: &impl Kernel) {
-        if self.stream.holders().fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let unread = self.receives_on_ring() && self.stream.rx().available() != Ok(0);
-        self.stream.set_deaf();
-        // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
-        let _ = self.drain(kernel);
-        if unread {
-            // The kernel tells it, as a reset.
-            kernel.reset_on_close();
-        } else if self.sends_on_ring() && !kernel.resets_on_close() {
-            // Whoever sleeps is woken by the end of the TCP connection.
-            self.stream.tx().finish(GONE);
         }
     }
 

@@ -1,0 +1,70 @@
+//! How this end finishes, and leaves.
+
+use sys::stream::{FIN, GONE};
+use sys::sync::Ordering;
+
+use super::{Flow, Stop};
+use crate::kernel::{Closed, Kernel};
+
+impl Flow {
+    /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`]. False if the kernel must do it.
+    ///
+    /// On the ring the end is said in memory and TCP stays open, because the doorbells of the other direction still need it.
+    ///
+    /// # Errors
+    /// If the doorbell cannot be rung.
+    pub fn finish(&self, kernel: &impl Kernel, may_switch: bool) -> Result<bool, Stop> {
+        if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
+            return Ok(false);
+        }
+        let bits = self.stream.tx().finish(FIN);
+        self.ring_bell(kernel, bits)?;
+        Ok(true)
+    }
+
+    /// Bytes that the peer has not taken from the ring.
+    pub fn unread(&self) -> u64 {
+        let tx = self.stream.tx();
+        tx.tail().wrapping_sub(tx.read())
+    }
+
+    /// Whether [`Flow::finish`] has ended the sending direction in memory.
+    pub fn finished(&self) -> bool {
+        self.stream.tx().finished() & FIN != 0
+    }
+
+    /// `shutdown(SHUT_RD)`.
+    pub fn shut_read(&self) {
+        self.read_shut.store(1, Ordering::Release);
+    }
+
+    /// Whether [`Flow::shut_read`] has been called.
+    #[inline]
+    pub fn read_is_shut(&self) -> bool {
+        self.read_shut.load(Ordering::Relaxed) != 0
+    }
+
+    /// As [`Flow::leave`], after the descriptor was closed.
+    pub fn leave_closed(&self) {
+        self.leave(&Closed);
+    }
+
+    /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the
+    /// connection is left as the kernel would leave it: closed in order, or reset if bytes were not read.
+    pub fn leave(&self, kernel: &impl Kernel) {
+        if self.stream.holders().fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let unread = self.receives_on_ring() && self.stream.rx().available() != Ok(0);
+        self.stream.set_deaf();
+        // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
+        let _ = self.drain(kernel);
+        if unread {
+            // The kernel tells it, as a reset.
+            kernel.reset_on_close();
+        } else if self.sends_on_ring() && !kernel.resets_on_close() {
+            // Whoever sleeps is woken by the end of the TCP connection.
+            self.stream.tx().finish(GONE);
+        }
+    }
+}
