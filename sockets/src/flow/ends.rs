@@ -7,7 +7,7 @@ use super::{Flow, Stop};
 use crate::kernel::{Closed, Kernel};
 
 impl Flow {
-    /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`]. False if the kernel must do it.
+    /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`](super::SEND). False if the kernel must do it.
     ///
     /// On the ring the end is said in memory and TCP stays open, because the doorbells of the other direction still need it.
     ///
