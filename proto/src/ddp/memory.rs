@@ -24,6 +24,23 @@ pub trait Memory: Source {
     /// [`SourceLost`] when that is no memory any more: an error of this end.
     fn place(&mut self, place: Place, octets: &[u8]) -> Result<(), SourceLost>;
 
+    /// Writes payload that has come in several pieces to its place, one behind the other.
+    ///
+    /// # Errors
+    /// As [`place`](Self::place).
+    fn place_pieces<'a>(
+        &mut self,
+        place: Place,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(), SourceLost> {
+        let mut place = place;
+        for octets in pieces {
+            self.place(place, octets)?;
+            place = place.advanced(octets.len() as u64);
+        }
+        Ok(())
+    }
+
     /// Takes back the right to `stag`, as the peer asked.
     ///
     /// # Errors

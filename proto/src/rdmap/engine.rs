@@ -217,13 +217,11 @@ impl Engine {
         let way =
             Incoming::parse(head, ulpdu.len(), self.inbound.extensions()).and_then(|incoming| {
                 let way = self.inbound.way(&incoming, &self.outbound, memory)?;
-                if let Way::To(mut place) = way {
-                    for octets in ulpdu.pieces_from(incoming.header_len()) {
-                        memory
-                            .place(place, octets)
-                            .map_err(|_| incoming.local_failure())?;
-                        place = place.advanced(octets.len() as u64);
-                    }
+                if let Way::To(place) = way {
+                    let pieces = ulpdu.pieces_from(incoming.header_len());
+                    memory
+                        .place_pieces(place, pieces)
+                        .map_err(|_| incoming.local_failure())?;
                 }
                 Ok((incoming, way))
             });

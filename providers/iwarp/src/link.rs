@@ -30,6 +30,8 @@ pub(crate) struct IwarpLink {
     is_drained: bool,
     /// Something has come since something long was sent: the peer answers, or is answered.
     is_dialogue: bool,
+    /// Payload is copied between markers.
+    is_copied: bool,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
     agent: Arc<AgentShared>,
@@ -80,6 +82,7 @@ impl IwarpLink {
             is_ended: false,
             is_drained: false,
             is_dialogue: true,
+            is_copied: stream.terms.send_markers,
             is_torn: false,
             agent: Arc::clone(agent),
         }
@@ -232,15 +235,15 @@ impl Link for IwarpLink {
     }
 
     fn push(&mut self, ground: &mut Ground<'_>) {
-        // Who waits for the whole of a message gets it sooner if it takes the first part while the next is on its way; a stream
-        // does better with fewer calls.
-        let alone = if self.is_dialogue {
-            ALONE_MIN
-        } else {
-            u32::MAX
-        };
-        self.engine.set_alone_min(alone);
         loop {
+            // Who waits for the whole of a message gets it sooner if it takes the first part while the rest is on its way; a stream does
+            // better with fewer calls, unless it is copied between markers: then each segment is to be in the cache yet.
+            let alone = if self.is_dialogue || self.is_copied {
+                ALONE_MIN
+            } else {
+                u32::MAX
+            };
+            self.engine.set_alone_min(alone);
             self.engine.fill(ground, now());
             if self.engine.waiting() == 0 || !self.write(ground) {
                 break;
@@ -401,7 +404,7 @@ pub(crate) fn now() -> Duration {
 
 /// Segments of so few octets are copied among their headers.
 const INLINE_MAX: u32 = 512;
-/// A segment of so many octets is a system call of its own.
+/// The first segment of a message in a dialogue that is so long is a system call of its own.
 const ALONE_MIN: u32 = 24 << 10;
 /// Octets that are read at once where they belong nowhere.
 const ASIDE: usize = 4 << 10;

@@ -261,6 +261,36 @@ impl DdpMemory for Ground<'_> {
         }
     }
 
+    fn place_pieces<'p>(
+        &mut self,
+        place: Place,
+        pieces: impl Iterator<Item = &'p [u8]>,
+    ) -> Result<(), SourceLost> {
+        let mut place = place;
+        // Where the next octets belong. Between markers pieces are short, and to look for each costs as much as to copy it.
+        let mut known: Option<Run> = None;
+        for octets in pieces {
+            let len = octets.len();
+            if known.as_ref().is_none_or(|run| (run.len as usize) < len) {
+                known = None;
+                self.place(place, octets)?;
+            }
+            place = place.advanced(len as u64);
+            match &mut known {
+                Some(run) => {
+                    run.memory
+                        .write(run.offset, octets)
+                        .map_err(|_| SourceLost)?;
+                    run.offset += len;
+                    run.len -= len as u32;
+                }
+                // As far as the region or the segment goes, which is what the placing has found to be allowed.
+                None => known = self.run(place, LOOK_AHEAD, true),
+            }
+        }
+        Ok(())
+    }
+
     fn invalidate(&mut self, _: Stag) -> Result<(), InvalidateFault> {
         // A region of VIPL's is its owner's to take back.
         if self.has_immediate {
@@ -292,6 +322,7 @@ impl Ground<'_> {
 static ATOMICS: Mutex<()> = Mutex::new(());
 
 const PAGE: usize = 4096;
+const LOOK_AHEAD: u32 = 16 << 10;
 const NUMBER: u64 = (1 << 60) - 1;
 const SEND: u64 = 1 << 60;
 const RECEIVE: u64 = 2 << 60;
