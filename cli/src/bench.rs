@@ -46,6 +46,7 @@ pub(crate) struct Bench {
 enum Part {
     Sockets(Sockets),
     PaperSovia(crate::paper::Options),
+    PaperIwarp(crate::paper_iwarp::Options),
 }
 
 /// Unmodified programs under sovia against kernel TCP, row by row
@@ -99,6 +100,7 @@ Examples:
 pub(crate) fn main(bench: &Bench) -> Result<()> {
     let (asked, all, output, shown) = match &bench.part {
         Some(Part::PaperSovia(options)) => return crate::paper::main(options),
+        Some(Part::PaperIwarp(options)) => return crate::paper_iwarp::main(options),
         Some(Part::Sockets(options)) => {
             let all = &Row::SOCKETS[..];
             (&options.row, all, &options.output, Shown::Table)

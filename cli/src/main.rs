@@ -19,6 +19,7 @@ mod netpipe;
 mod nic;
 mod output;
 mod paper;
+mod paper_iwarp;
 mod plain;
 mod process;
 mod report;
@@ -50,6 +51,9 @@ enum Command {
     /// One of bench paper-sovia's two measuring processes
     #[command(hide = true, name = paper::end::COMMAND)]
     PaperEnd(paper::end::End),
+    /// One of bench paper-iwarp's two measuring processes
+    #[command(hide = true, name = paper_iwarp::end::COMMAND)]
+    PaperIwarpEnd(paper_iwarp::end::End),
     /// One of netpipe's two measuring processes
     #[command(hide = true, name = netpipe::SIDE_COMMAND)]
     Side,
@@ -82,6 +86,7 @@ fn main() -> ExitCode {
         Command::Vi(Vi::Rping(options)) => vi::rping::main(&options),
         Command::Dist(options) => dist::main(&options),
         Command::PaperEnd(end) => paper::end::main(&end),
+        Command::PaperIwarpEnd(end) => paper_iwarp::end::main(&end),
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),
     };

@@ -39,8 +39,10 @@ pub(crate) fn open(name: &str) -> Result<Nic> {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Medium {
     Shm,
-    /// Over loopback, with cubic, as TCP beside it.
+    /// With cubic, as TCP beside it.
     Iwarp {
+        /// The address of this end.
+        host: Ipv4Addr,
         crc: bool,
         markers: bool,
     },
@@ -58,25 +60,32 @@ impl Medium {
     pub(crate) fn open(self) -> Result<Nic> {
         match self {
             Self::Shm => start(&shm::DRIVER),
-            Self::Iwarp { crc, markers } => start(loopback(iwarp::Config {
-                crc,
-                markers,
-                congestion: Some(CONGESTION),
-                ..iwarp::Config::default()
-            })?),
+            Self::Iwarp { host, crc, markers } => start(at(
+                host,
+                iwarp::Config {
+                    crc,
+                    markers,
+                    congestion: Some(CONGESTION),
+                    ..iwarp::Config::default()
+                },
+            )?),
         }
     }
 }
 
 /// This process's NIC on loopback, at a port that nobody else has.
 pub(crate) fn loopback(config: iwarp::Config) -> Result<&'static IwarpDriver> {
-    static LOOPBACK: OnceLock<IwarpDriver> = OnceLock::new();
-    if let Some(driver) = LOOPBACK.get() {
+    at(Ipv4Addr::LOCALHOST, config)
+}
+
+fn at(host: Ipv4Addr, config: iwarp::Config) -> Result<&'static IwarpDriver> {
+    static ONLY: OnceLock<IwarpDriver> = OnceLock::new();
+    if let Some(driver) = ONLY.get() {
         return Ok(driver);
     }
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let address = SocketAddrV4::new(host, 0);
     let driver = IwarpDriver::new(iwarp::Config { address, ..config }).context("a port")?;
-    Ok(LOOPBACK.get_or_init(|| driver))
+    Ok(ONLY.get_or_init(|| driver))
 }
 
 /// Opens all of them.

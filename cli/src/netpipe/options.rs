@@ -1,3 +1,4 @@
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use super::plan::{Placement, Transport, Wait};
@@ -80,6 +81,7 @@ impl Options {
         match self.nic {
             Nic::Shm => Medium::Shm,
             Nic::Iwarp => Medium::Iwarp {
+                host: Ipv4Addr::LOCALHOST,
                 crc: !self.no_crc,
                 markers: self.markers,
             },

@@ -12,7 +12,7 @@ use via::{Access, Memory, NetAddress, Nic, Ptag, Region, Vi, ViConfig};
 
 use super::pipe::{Port, Shape};
 use crate::error::{Context, Error, Result};
-use crate::nic::{self, ViContext};
+use crate::nic::{self, Medium, ViContext};
 use pipe::{TARGET_BYTES, ViPipe};
 
 pub(crate) mod pipe;
@@ -42,6 +42,11 @@ impl ViPort {
             listens,
             memory: None,
         })
+    }
+
+    /// Another maximum transfer size, of the pipes that are opened from now on.
+    pub(crate) fn set_mtu(&mut self, mtu: u32) {
+        self.shape.mtu = Some(mtu);
     }
 
     fn config(&self, mtu: u32) -> ViConfig<'_> {
@@ -85,7 +90,7 @@ impl Port for ViPort {
         let mtu = self.shape.mtu.unwrap_or(MTU_DEFAULT).min(limit);
         let vi = self.nic.create_vi(&self.config(mtu)).vi("VipCreateVi")?;
         let [outgoing, target] = self.memory()?;
-        let slots = Slots::fitting(mtu);
+        let slots = Slots::fitting(mtu, self.shape.medium);
         let incoming = self.region(slots.bytes(), Access::Local)?;
         let mut pipe = ViPipe::new(vi, self.shape, slots, incoming, outgoing, target)?;
         self.connect(pipe.vi())?;
@@ -138,9 +143,14 @@ struct Slots {
 }
 
 impl Slots {
-    fn fitting(mtu: u32) -> Self {
+    fn fitting(mtu: u32, medium: Medium) -> Self {
         let lines = mtu.div_ceil(LINE) | 1;
-        let count = (SLOT_BYTES / mtu).clamp(SLOTS_MIN, SLOTS_MAX) + RESERVED;
+        let bytes = match medium {
+            Medium::Shm => SLOT_BYTES,
+            // As TCP's own buffers hold, for a stream that waits for "continue" where TCP flows is slower for no other reason.
+            Medium::Iwarp { .. } => 4 * SLOT_BYTES,
+        };
+        let count = (bytes / mtu).clamp(SLOTS_MIN, SLOTS_MAX) + RESERVED;
         Self {
             mtu,
             count,

@@ -138,3 +138,31 @@ fn the_demo_compares_in_each_line() {
     }
     assert!(stdout.matches('×').count() >= 15, "{stdout}");
 }
+
+#[test]
+fn the_iwarp_paper_s_figures() {
+    let root = rustix::process::geteuid().is_root();
+    let places: &[&str] = if root { &["", "--namespaces"] } else { &[""] };
+    if !root {
+        println!("not tested here: --namespaces, which takes root");
+    }
+    for place in places {
+        let output = sovia(&format!(
+            "bench paper-iwarp --quick --way tcp,extended,crc-markers {place}"
+        ));
+        let said = text(&output.stdout);
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        if cpus < 2 {
+            println!("not tested here: it takes two CPUs");
+            return;
+        }
+        assert!(output.status.success(), "{place}: {}", text(&output.stderr));
+        for row in [
+            "Figure 5(a)",
+            "Figure 6(b)",
+            "64k stream, extended sockets / TCP",
+        ] {
+            assert!(said.contains(row), "{place}: {row} in {said}");
+        }
+    }
+}

@@ -21,7 +21,6 @@ impl Stream {
         }
         let mut inner = self.flush(inner, &patient)?;
         self.say_fin(&mut inner);
-        self.show(&inner, false);
         Ok(())
     }
 
@@ -33,8 +32,6 @@ impl Stream {
             return;
         }
         inner.talk.deafen();
-        inner.shown = None;
-        let noticed = inner.is_noticed;
         self.advance_end(&mut inner);
         // A thread that waits in the NIC takes the packets in, and finds that it is over.
         let over = inner.is_over();
@@ -44,7 +41,7 @@ impl Stream {
             return;
         }
         keeper::abort_later(self);
-        if !self.adapter.variant.handler && !noticed {
+        if !self.adapter.variant.handler {
             self.linger();
         }
     }
@@ -94,7 +91,7 @@ impl Stream {
     }
 
     /// Has the NIC call for each packet from now on, until the end.
-    pub(super) fn linger(self: &Arc<Self>) {
+    fn linger(self: &Arc<Self>) {
         let stream = Arc::clone(self);
         let handler = Box::new(move |completion| {
             let mut inner = stream.lock();
@@ -103,7 +100,6 @@ impl Stream {
             }
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
-            stream.show(&inner, true);
             drop(inner);
             stream.moved.notify_all();
             if !over {
@@ -124,7 +120,6 @@ impl Stream {
             Err(_) => self.lose(&mut inner),
         }
         let over = self.advance_end(&mut inner);
-        self.show(&inner, true);
         drop(inner);
         self.moved.notify_all();
         !over

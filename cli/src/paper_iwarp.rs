@@ -1,0 +1,167 @@
+//! `sovia bench paper-iwarp`: the figures of the paper on user-level iWARP and the extended sockets interface, redone.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::config::RULES;
+use crate::error::{Context, Error, Result};
+use crate::machine::{self, Conditions};
+use crate::netpipe;
+use crate::netpipe::plan::Placement;
+use crate::process::{Process, Said};
+use crate::run::PRELOAD;
+use crate::run::library::Library;
+use end::Figure;
+use place::Place;
+use report::{Report, Run};
+use way::Way;
+
+pub(crate) mod end;
+mod page;
+mod place;
+mod posted;
+mod report;
+mod stream;
+mod way;
+mod words;
+
+/// Figures 5 and 6 of the iWARP paper: plain sockets through the interface, and the extended interface against TCP
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Ways to measure [default: all]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    way: Vec<Way>,
+    /// Between two network namespaces joined by a veth pair, made and removed by this command (as root; with unshare, nsenter and ip),
+    /// instead of over loopback
+    #[arg(long)]
+    namespaces: bool,
+    /// Take a quarter of the time, and figures that are less certain
+    #[arg(long)]
+    quick: bool,
+    /// Write the report, with plots, to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Two processes with a CPU of their own each. The ways take turns, round after round; a figure is the best of the rounds, and of a round the
+median of short blocks. A stream waits for an answer after each window of messages, as the paper's did.
+
+Examples:
+  sovia bench paper-iwarp --html paper.html
+  sovia bench paper-iwarp --namespaces
+  sovia bench paper-iwarp --way tcp,asked --json paper.json";
+
+/// `sovia bench paper-iwarp`.
+pub(crate) fn main(options: &Options) -> Result<()> {
+    for path in [&options.html, &options.json].into_iter().flatten() {
+        crate::output::check_writable(path)?;
+    }
+    let ways = if options.way.is_empty() {
+        &Way::ALL[..]
+    } else {
+        &options.way
+    };
+    let before = machine::measure()?;
+    let cpus = machine::cpus(Placement::Two)?;
+    let place = if options.namespaces {
+        Place::namespaces()?
+    } else {
+        Place::Loopback
+    };
+    let rounds = if options.quick { ROUNDS_QUICK } else { ROUNDS };
+    let (mut runs, mut failures) = (Vec::new(), Vec::new());
+    let progress = netpipe::progress(ways.len() * rounds);
+    for _ in 0..rounds {
+        for &way in ways {
+            progress.set_message(format!("{} · ", way.title()));
+            match measure(way, &place, options.quick, cpus) {
+                Ok(figures) => runs.push(Run { way, figures }),
+                // The others may still be of use.
+                Err(error) => failures.push(format!("{}: {error}", way.title())),
+            }
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    let command = place.command();
+    drop(place);
+    let report = Report::new(&runs, Conditions::since(before)?, command, failures);
+    if let Some(path) = &options.json {
+        let json = serde_json::to_string_pretty(&report).context("encoding the report")?;
+        std::fs::write(path, json).map_err(crate::output::unwritable(path))?;
+    }
+    report.page().write(options.html.as_deref())?;
+    match report.failures.len() {
+        0 => Ok(()),
+        failures => Err(Error::Unmeasured(failures)),
+    }
+}
+
+/// One way, in two fresh processes.
+fn measure(way: Way, place: &Place, quick: bool, cpus: [usize; 2]) -> Result<Vec<Figure>> {
+    let start = |side: usize, dial: Option<&str>| {
+        let mut command = place.again(side);
+        let host = place.hosts()[side].to_string();
+        let cpu = cpus[side].to_string();
+        command.args([
+            end::COMMAND,
+            "--way",
+            way.word(),
+            "--cpu",
+            &cpu,
+            "--host",
+            &host,
+        ]);
+        command.args(quick.then_some("--quick"));
+        command.args(dial.map(|address| ["--dial", address]).iter().flatten());
+        if way.is_under() {
+            let library = Library::find().map_err(crate::run::Error::from)?;
+            let others = std::env::var_os(PRELOAD);
+            command.env(PRELOAD, library.before(others.as_deref()));
+            // What is to be seen is the cost of a connection that never asks, and not what becomes of one that leaves TCP; and not
+            // the polling that a sleeping call begins with, which makes it faster.
+            command.env(
+                RULES,
+                format!("{} bench spin=0;1 never", sockets::rules::text::VERSION),
+            );
+        }
+        Process::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))
+    };
+    let mut server = start(0, None)?;
+    let address = line(&mut server)?;
+    let mut client = start(1, Some(&address))?;
+    let figures = line(&mut client)?;
+    client.wait()?;
+    drop(client);
+    // The end of its standard input is the end of its work.
+    drop(server.pipes());
+    server.wait_for_end(PATIENCE);
+    serde_json::from_str(&figures).map_err(|_| Error::Protocol {
+        from: "a measuring process",
+        what: figures,
+    })
+}
+
+fn line(process: &mut Process) -> Result<String> {
+    let stdout = process.stdout().ok_or(Error::Closed)?;
+    let mut line = String::new();
+    BufReader::new(Said::new(stdout, SILENCE_MAX)?)
+        .read_line(&mut line)
+        .context("a measuring process")?;
+    match line.trim() {
+        "" => Err(Error::Closed),
+        said => Ok(said.to_owned()),
+    }
+}
+
+const ROUNDS: usize = 5;
+const ROUNDS_QUICK: usize = 2;
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(5);

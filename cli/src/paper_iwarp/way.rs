@@ -1,0 +1,95 @@
+//! What carries the bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// What carries the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Way {
+    /// kernel TCP, blocking calls
+    Tcp,
+    /// the same program under libsovia.so, whose connections never ask for anything
+    Asked,
+    /// kernel TCP, polling
+    Spinning,
+    /// the same program under libsovia.so
+    AskedSpinning,
+    /// extended sockets over iWARP: posted sends and receives
+    Extended,
+    /// a VI over iWARP, polling, with checksums
+    Crc,
+    /// without
+    Plain,
+    /// with checksums, and markers both ways
+    CrcMarkers,
+    /// with markers only
+    Markers,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Tcp,
+        Self::Asked,
+        Self::Spinning,
+        Self::AskedSpinning,
+        Self::Extended,
+        Self::Crc,
+        Self::Plain,
+        Self::CrcMarkers,
+        Self::Markers,
+    ];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Asked => "under libsovia.so",
+            Self::Spinning => "TCP polling",
+            Self::AskedSpinning => "polling, under libsovia.so",
+            Self::Extended => "extended sockets",
+            Self::Crc => "VI, CRC",
+            Self::Plain => "VI",
+            Self::CrcMarkers => "VI, CRC, markers",
+            Self::Markers => "VI, markers",
+        }
+    }
+
+    /// The command line's word.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Asked => "asked",
+            Self::Spinning => "spinning",
+            Self::AskedSpinning => "asked-spinning",
+            Self::Extended => "extended",
+            Self::Crc => "crc",
+            Self::Plain => "plain",
+            Self::CrcMarkers => "crc-markers",
+            Self::Markers => "markers",
+        }
+    }
+
+    pub(super) fn crc(self) -> bool {
+        matches!(self, Self::Extended | Self::Crc | Self::CrcMarkers)
+    }
+
+    pub(super) fn markers(self) -> bool {
+        matches!(self, Self::CrcMarkers | Self::Markers)
+    }
+
+    /// TCP with the same way of waiting.
+    pub(super) fn beside(self) -> Self {
+        match self {
+            Self::Tcp | Self::Asked | Self::Extended => Self::Tcp,
+            _ => Self::Spinning,
+        }
+    }
+
+    /// A program with `libsovia.so` in front of its calls.
+    pub(super) fn is_under(self) -> bool {
+        matches!(self, Self::Asked | Self::AskedSpinning)
+    }
+
+    pub(super) fn is_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::Spinning)
+    }
+}
