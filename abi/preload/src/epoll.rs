@@ -11,7 +11,7 @@ use sys::errno::Errno;
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, keeping_errno};
 use crate::poll::timespec_of;
-use crate::{cancel, extended, real};
+use crate::{cancel, extended, real, via_socket};
 
 /// The kernel, with what the program said for the time that it waits.
 struct Kernel {
@@ -77,6 +77,7 @@ pub unsafe extern "C" fn epoll_ctl(
         _ => return unsafe { real::epoll_ctl(set, operation, fd, event) },
     };
     extended::watch(fd);
+    via_socket::watch(fd);
     let result: Outcome<c_int> = epoll::control(set, fd, change).map(|()| 0).into();
     result.or(|| 0)
 }

@@ -13,7 +13,7 @@ use sys::errno::Errno;
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked};
-use crate::{cancel, extended, real};
+use crate::{cancel, extended, real, via_socket};
 
 /// The kernel, with the signal mask that the program wants while it waits.
 struct Kernel {
@@ -105,6 +105,7 @@ pub unsafe extern "C" fn select(
     // SAFETY: as above.
     unsafe {
         extended::watch_all();
+        via_socket::watch_all();
         let native = || real::select(count, read, write, except, timeout);
         let may_look = !table::is_retired() && (timeout.is_null() || is_memory(timeout));
         let Some(sets) = sets(count, read, write, except).filter(|_| may_look) else {
@@ -143,6 +144,7 @@ pub unsafe extern "C" fn pselect(
     // SAFETY: as above.
     unsafe {
         extended::watch_all();
+        via_socket::watch_all();
         match (sets(count, read, write, except), duration(timeout)) {
             (Some(sets), Ok(wanted)) if !table::is_retired() => choose(sets, count, wanted, mask),
             _ => real::pselect(count, read, write, except, timeout, mask),
@@ -160,6 +162,7 @@ unsafe fn wait(
     mask: *const sigset_t,
 ) -> c_int {
     extended::watch_all();
+    via_socket::watch_all();
     let kernel = Kernel { mask };
     let len = count as usize;
     if !is_memory(fds) || len > FDS_MAX {

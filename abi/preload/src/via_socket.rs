@@ -142,6 +142,22 @@ pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
     })
 }
 
+/// Somebody polls `fd`.
+#[inline]
+pub(crate) fn watch(fd: c_int) {
+    if table::any() {
+        keeping_errno(|| table::watch(fd));
+    }
+}
+
+/// Somebody polls many descriptors.
+#[inline]
+pub(crate) fn watch_all() {
+    if table::any() {
+        keeping_errno(table::watch_all);
+    }
+}
+
 #[inline]
 pub(crate) fn send(fd: c_int, pieces: &[IoSlice<'_>], flags: c_int) -> Outcome<usize> {
     if !table::any() {

@@ -98,8 +98,8 @@ fn run(program: &Path, face: Face, version: &str, mode: &str) -> [bool; 2] {
     [client, server].map(|mut child| child.wait().expect("a child").success())
 }
 
-fn in_every_version(mode: &str, well: [bool; 2]) {
-    for face in FACES {
+fn in_every_version(faces: &[Face], mode: &str, well: [bool; 2]) {
+    for &face in faces {
         let program = compile(face, mode);
         for version in [
             "handler",
@@ -122,7 +122,15 @@ fn in_every_version(mode: &str, well: [bool; 2]) {
 
 #[test]
 fn long_messages_both_ways_and_a_partial_close() {
-    in_every_version("echo", [true, true]);
+    in_every_version(&FACES, "echo", [true, true]);
+}
+
+/// The calls of `sov.h` have no poll of their own.
+#[test]
+fn programs_that_poll_are_told_what_there_is() {
+    for mode in ["polled", "edge"] {
+        in_every_version(&[Face::Preloaded], mode, [true, true]);
+    }
 }
 
 #[test]
@@ -142,12 +150,12 @@ fn a_client_connects_and_sends_before_the_server_accepts() {
 
 #[test]
 fn a_program_that_exits_without_closing_loses_nothing() {
-    in_every_version("exit", [true, true]);
+    in_every_version(&FACES, "exit", [true, true]);
 }
 
 #[test]
 fn a_killed_program_resets_its_connections_and_what_it_sent_arrives() {
-    in_every_version("killed", [false, true]);
+    in_every_version(&FACES, "killed", [false, true]);
 }
 
 #[test]

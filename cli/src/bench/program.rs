@@ -24,6 +24,7 @@ mod ftp;
 mod memcached;
 mod nginx;
 mod pgbench;
+mod rpc;
 
 /// A server that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(crate) enum App {
     MemcachedThreads,
     Pgbench,
     Ftp,
+    Rpc,
 }
 
 /// How.
@@ -57,12 +59,13 @@ struct Recipe {
 
 impl App {
     #[cfg(test)]
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Nginx,
         Self::Memcached,
         Self::MemcachedThreads,
         Self::Pgbench,
         Self::Ftp,
+        Self::Rpc,
     ];
 
     const fn recipe(self) -> &'static Recipe {
@@ -72,6 +75,7 @@ impl App {
             Self::MemcachedThreads => &memcached::THREADS,
             Self::Pgbench => &pgbench::RECIPE,
             Self::Ftp => &ftp::RECIPE,
+            Self::Rpc => &rpc::RECIPE,
         }
     }
 
@@ -260,7 +264,8 @@ pub(super) fn find(program: &str) -> Option<PathBuf> {
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
         .chain(postgres.into_iter().rev())
         .map(|folder| folder.join(program))
-        .find(|file| is_program(file))
+        // An absolute path stays as it is, and need be no program.
+        .find(|file| is_program(file) || (file.as_os_str() == program && file.exists()))
 }
 
 fn is_program(path: &Path) -> bool {
@@ -323,6 +328,7 @@ mod tests {
             (App::MemcachedThreads.recipe().rate)(threads),
             Some(80_000.0)
         );
+        assert_eq!((App::Rpc.recipe().rate)("50000 40000"), Some(20_000.0));
         assert_eq!((App::Ftp.recipe().rate)("2000000000"), Some(2e9));
         let slap = "get_misses: 0\n\nRun time: 1.0s Ops: 145309 TPS: 145264 Net_rate: 162.5M/s\n";
         assert_eq!((App::Memcached.recipe().rate)(slap), Some(145_264.0));

@@ -42,6 +42,8 @@ pub(crate) enum Row {
     Pgbench,
     /// FTP: vsftpd and curl, a file of 145 MB
     Ftp,
+    /// ONC RPC: empty calls, with rpcgen and libtirpc
+    Rpc,
     /// short connections, one after the other
     Connects,
     /// four and eight pairs of programs on two CPUs
@@ -89,7 +91,7 @@ impl Section {
     ];
 }
 
-/// A program, and the package of Debian's that has it.
+/// A program, or a file by its whole path, and the package of Debian's that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
     pub(super) program: &'static str,
@@ -110,7 +112,7 @@ pub(super) enum Extent {
     Whole,
 }
 
-const REGISTRY: [Entry; 20] = [
+const REGISTRY: [Entry; 21] = [
     entry(Row::Latency, Section::Latency, |row, extent| {
         by_size(
             row,
@@ -199,6 +201,11 @@ const REGISTRY: [Entry; 20] = [
         let title = "vsftpd, 145 MB, memory to memory";
         vec![Line::new(row, title, Unit::GigabytesPerSecond, kind).aiming(Aim::Gain(2.0))]
     }),
+    entry(Row::Rpc, Section::Programs, |row, _| {
+        let kind = Kind::Program(App::Rpc);
+        let title = "ONC RPC, an empty call";
+        vec![Line::new(row, title, Unit::Microseconds, kind).aiming(Aim::Gain(16.7))]
+    }),
     entry(Row::Connects, Section::Connections, |row, _| {
         let title = "connect, 64 B there and back, close";
         vec![Line::plain(row, title, Unit::PerSecond, SHORT).aiming(Aim::Gain(0.95))]
@@ -261,7 +268,7 @@ impl Row {
     ];
 
     /// What `sovia bench` measures.
-    pub(super) const BENCH: [Self; 14] = [
+    pub(super) const BENCH: [Self; 15] = [
         Self::Latency,
         Self::LatencyEpoll,
         Self::Bandwidth,
@@ -271,6 +278,7 @@ impl Row {
         Self::Memcached,
         Self::Pgbench,
         Self::Ftp,
+        Self::Rpc,
         Self::Connects,
         Self::Idle,
         Self::Many,

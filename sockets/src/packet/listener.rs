@@ -9,6 +9,7 @@ use sys::errno::Errno;
 use via::{NetAddress, ViConfig};
 
 use super::adapter::Adapter;
+use super::show::Show;
 use super::stream::{Identity, Stream};
 
 /// A place where requests come.
@@ -26,6 +27,8 @@ struct Inner {
     queue: VecDeque<Arc<Stream>>,
     backlog: usize,
     closed: bool,
+    /// Where a program that polls is told what there is.
+    shown: Option<Show>,
 }
 
 impl Listener {
@@ -53,6 +56,7 @@ impl Listener {
                 queue: VecDeque::new(),
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
+                shown: None,
             }),
             changed: Condvar::new(),
         });
@@ -113,6 +117,7 @@ impl Listener {
         let mut inner = self.lock();
         loop {
             if let Some(stream) = inner.queue.pop_front() {
+                inner.show(false);
                 self.changed.notify_all();
                 return Ok(stream);
             }
@@ -129,10 +134,18 @@ impl Listener {
         }
     }
 
+    /// Somebody polls.
+    pub(super) fn watch(&self, show: &Show) {
+        let mut inner = self.lock();
+        inner.shown = Some(show.clone());
+        inner.show(true);
+    }
+
     /// Accepts nothing more, and resets what nobody has accepted.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
+        inner.shown = None;
         let queue = std::mem::take(&mut inner.queue);
         drop(inner);
         self.changed.notify_all();
@@ -153,6 +166,7 @@ impl Listener {
                 return;
             }
             inner.queue.push_back(stream);
+            inner.show(true);
             drop(inner);
             self.changed.notify_all();
         }
@@ -195,6 +209,15 @@ impl Listener {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Says whether there is a connection to accept; `fresh` if there is one more.
+    fn show(&self, fresh: bool) {
+        if let Some(show) = &self.shown {
+            show.input(!self.queue.is_empty(), fresh);
+        }
     }
 }
 

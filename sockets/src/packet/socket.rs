@@ -1,15 +1,18 @@
 //! A socket of type `SOCK_VIA`: what the program does with it, in the order in which it may.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::packet::Wakeup;
 use sys::errno::Errno;
-use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
+use sys::sync::{AtomicBool, Ordering};
 
 use super::adapter::{Adapter, is_local};
 use super::listener::Listener;
+use super::show::Show;
 use super::stream::{Identity, Stream};
 
 /// A socket of type `SOCK_VIA`.
@@ -20,6 +23,10 @@ pub struct Socket {
     /// The stream, without the lock, from when there is one.
     stream: std::sync::OnceLock<Arc<Stream>>,
     nodelay: AtomicU32,
+    /// What the program's descriptor shows, if it has one.
+    show: Option<Show>,
+    /// Whether somebody polls.
+    watched: AtomicBool,
 }
 
 #[derive(Debug, Clone)]
@@ -39,6 +46,40 @@ impl Socket {
             life: Mutex::new(Life::Fresh(None)),
             stream: std::sync::OnceLock::new(),
             nodelay: AtomicU32::new(0),
+            show: None,
+            watched: AtomicBool::new(false),
+        }
+    }
+
+    /// With a stand-in for the program to poll, and a descriptor of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn expose(&mut self) -> io::Result<OwnedFd> {
+        let show = Show::new()?;
+        let descriptor = show.descriptor()?;
+        self.show = Some(show);
+        Ok(descriptor)
+    }
+
+    /// Somebody polls it: what there is is shown as it changes from now on.
+    pub fn watch(&self) {
+        // Whoever connects or listens meanwhile looks afterwards.
+        if !self.watched.swap(true, Ordering::SeqCst) {
+            self.watch_now();
+        }
+    }
+
+    fn watch_now(&self) {
+        let Some(show) = self.show.as_ref() else {
+            return;
+        };
+        if let Some(stream) = self.stream.get() {
+            stream.watch(show);
+        } else if let Ok(life) = self.life.try_lock()
+            && let Life::Listening(listener) = &*life
+        {
+            listener.watch(show);
         }
     }
 
@@ -67,7 +108,12 @@ impl Socket {
         match &*life {
             Life::Fresh(bound) => {
                 let local = numbered(bound.unwrap_or(ANYWHERE));
-                *life = Life::Listening(Listener::start(&self.adapter, local, backlog)?);
+                let listener = Listener::start(&self.adapter, local, backlog)?;
+                *life = Life::Listening(listener);
+                drop(life);
+                if self.watched.load(Ordering::SeqCst) {
+                    self.watch_now();
+                }
                 Ok(())
             }
             Life::Listening(listener) => {
@@ -92,6 +138,8 @@ impl Socket {
             life: Mutex::new(Life::Connected(listener.local())),
             stream: std::sync::OnceLock::new(),
             nodelay: AtomicU32::new(0),
+            show: None,
+            watched: AtomicBool::new(false),
         };
         accepted.adopt(stream);
         Ok(accepted)
@@ -192,6 +240,9 @@ impl Socket {
         }
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
+        if self.watched.load(Ordering::SeqCst) {
+            self.watch_now();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Life> {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
+use sys::sync::AtomicBool;
 use via::{Access, Descriptor, Memory, NetAddress, Region, Vi};
 
 use self::flow::Inner;
@@ -22,6 +23,7 @@ mod end;
 mod flow;
 mod receive;
 mod send;
+mod watch;
 
 /// One end of a connection.
 pub struct Stream {
@@ -37,6 +39,8 @@ pub struct Stream {
     inner: Mutex<Inner>,
     /// A packet was taken in, or the stream ended.
     moved: Condvar,
+    /// Whether somebody polls.
+    watched: AtomicBool,
 }
 
 /// Who has a stream, for its peer's WAKEUP.
@@ -128,6 +132,7 @@ impl Stream {
                 SEND_SLOTS,
             )),
             moved: Condvar::new(),
+            watched: AtomicBool::new(false),
         };
         (0..settings.pre_posted())
             .try_for_each(|slot| stream.post_recv(slot))
@@ -138,6 +143,7 @@ impl Stream {
     fn begin(self) -> Arc<Self> {
         let stream = Arc::new(self);
         let mut inner = stream.lock();
+        inner.me = Arc::downgrade(&stream);
         stream.transmit(&mut inner);
         drop(inner);
         if stream.adapter.variant.handler {
@@ -205,7 +211,7 @@ impl Stream {
     fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         let variant = self.adapter.variant;
         // One waits in the NIC, and the others for it.
-        if variant.handler || inner.is_awaited {
+        if variant.handler || inner.is_awaited || inner.is_noticed {
             return self
                 .moved
                 .wait(inner)
@@ -231,6 +237,10 @@ impl Stream {
             Ok(completion) => self.absorb(&mut inner, completion),
             Err(_) => self.lose(&mut inner),
         }
+        if let Some(me) = inner.me.upgrade() {
+            me.attend(&mut inner);
+        }
+        self.show(&inner, true);
         self.moved.notify_all();
         inner
     }

@@ -1,8 +1,7 @@
 //! Which descriptors are sockets of type `SOCK_VIA`.
 //!
-//! A socket has a descriptor of the kernel's, so that its number is taken: of `/dev/null`, as in the paper.
+//! A socket has a descriptor of the kernel's, so that its number is taken: in the paper of `/dev/null`, here of a stand-in that can be polled.
 
-use std::fs::File;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -64,9 +63,9 @@ pub fn create() -> Result<RawFd, Errno> {
 ///
 /// # Errors
 /// `EMFILE` and the like; the socket is closed then.
-pub fn insert(socket: Socket) -> Result<RawFd, Errno> {
-    let file = match File::options().read(true).write(true).open("/dev/null") {
-        Ok(file) => file,
+pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
+    let descriptor = match socket.expose() {
+        Ok(descriptor) => descriptor,
         Err(error) => {
             socket.close();
             return Err(error
@@ -74,7 +73,7 @@ pub fn insert(socket: Socket) -> Result<RawFd, Errno> {
                 .map_or(Errno::MFILE, Errno::from_raw_os_error));
         }
     };
-    let place = usize::try_from(file.as_raw_fd()).map_err(|_| Errno::BADF)?;
+    let place = usize::try_from(descriptor.as_raw_fd()).map_err(|_| Errno::BADF)?;
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
     if sockets.len() <= place {
         sockets.resize(place + 1, None);
@@ -84,7 +83,28 @@ pub fn insert(socket: Socket) -> Result<RawFd, Errno> {
     }
     OWNER.store(std::process::id(), Ordering::Relaxed);
     ANY.store(1, Ordering::Relaxed);
-    Ok(file.into_raw_fd())
+    Ok(descriptor.into_raw_fd())
+}
+
+/// Somebody polls `fd`, if it is one of ours.
+#[inline]
+pub fn watch(fd: RawFd) {
+    if let Some(socket) = get(fd) {
+        socket.watch();
+    }
+}
+
+/// Somebody polls many descriptors.
+#[inline]
+pub fn watch_all() {
+    if !any() {
+        return;
+    }
+    // Who is making one adds it afterwards; it is watched with the next call.
+    let sockets = SOCKETS.try_read();
+    for socket in sockets.iter().flat_map(|sockets| sockets.iter().flatten()) {
+        socket.watch();
+    }
 }
 
 /// Forgets a descriptor that is about to be closed, and closes its socket. The descriptor is the caller's to close.

@@ -4,6 +4,9 @@
  * echo serve PORT MODE     waits, accepts one connection and answers; says "listening" first
  * echo ask PORT MODE       connects, asks and checks
  */
+#ifdef PRELOADED
+#define _GNU_SOURCE /* accept4 */
+#endif
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,6 +18,10 @@
 #include <unistd.h>
 
 #ifdef PRELOADED
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #define SOCK_VIA 15
 #define sov_socket socket
@@ -37,7 +44,7 @@
 #define CHECK(what) do { if (!(what)) { fprintf(stderr, "%d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
 
 enum { LONG = 300000 };
-static unsigned char bytes[LONG], back[LONG];
+static unsigned char bytes[LONG], back[LONG + 1];
 
 static void receive(int s, size_t len) {
     size_t got = 0;
@@ -47,6 +54,74 @@ static void receive(int s, size_t len) {
         got += (size_t)n;
     }
 }
+
+#ifdef PRELOADED
+/* Answers as it comes, with what the set says; with EPOLLET it is said once. */
+static void serve_polled(int l, unsigned edge) {
+    struct pollfd waiting = { .fd = l, .events = POLLIN };
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | edge };
+    size_t got = 0, sent = 0;
+    int s, ended = 0, set = epoll_create1(0);
+    ssize_t n;
+    CHECK(fcntl(l, F_SETFL, O_NONBLOCK) == 0);
+    CHECK(poll(&waiting, 1, -1) == 1 && waiting.revents == POLLIN);
+    s = accept4(l, NULL, NULL, SOCK_NONBLOCK);
+    CHECK(s >= 0);
+    CHECK(accept(l, NULL, NULL) == -1 && errno == EAGAIN);
+    CHECK(poll(&waiting, 1, 0) == 0);
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, s, &event) == 0);
+    while (!ended || sent < got) {
+        if (!edge) {
+            event.events = (ended ? 0 : EPOLLIN) | (sent < got ? EPOLLOUT : 0);
+            CHECK(epoll_ctl(set, EPOLL_CTL_MOD, s, &event) == 0);
+        }
+        CHECK(epoll_wait(set, &event, 1, 20000) == 1);
+        do {
+            n = recv(s, back + got, sizeof back - got, 0);
+            CHECK(n >= 0 || errno == EAGAIN);
+            got += n > 0 ? (size_t)n : 0;
+            ended |= n == 0;
+        } while (edge && n > 0);
+        do {
+            n = sent < got ? send(s, back + sent, got - sent, 0) : 0;
+            CHECK(n >= 0 || errno == EAGAIN);
+            sent += n > 0 ? (size_t)n : 0;
+        } while (edge && n > 0);
+    }
+    CHECK(got == LONG && memcmp(back, bytes, LONG) == 0);
+    CHECK(close(s) == 0 && close(l) == 0);
+}
+
+/* Sends and receives at once. */
+static void ask_polled(int s) {
+    struct pollfd both = { .fd = s, .events = POLLIN | POLLOUT };
+    size_t got = 0, sent = 0;
+    fd_set readable;
+    ssize_t n = 1;
+    CHECK(fcntl(s, F_SETFL, O_NONBLOCK) == 0);
+    while (n != 0) {
+        CHECK(poll(&both, 1, 20000) == 1);
+        if (sent < LONG && both.revents & POLLOUT) {
+            n = send(s, bytes + sent, LONG - sent < 70001 ? LONG - sent : 70001, 0);
+            CHECK(n > 0 || errno == EAGAIN);
+            sent += n > 0 ? (size_t)n : 0;
+            if (sent == LONG) {
+                CHECK(shutdown(s, SHUT_WR) == 0);
+                both.events = POLLIN;
+            }
+        }
+        n = recv(s, back + got, sizeof back - got, 0);
+        CHECK(n >= 0 || errno == EAGAIN);
+        got += n > 0 ? (size_t)n : 0;
+    }
+    CHECK(got == LONG && memcmp(back, bytes, LONG) == 0);
+    /* The end stays readable. */
+    FD_ZERO(&readable);
+    FD_SET(s, &readable);
+    CHECK(select(s + 1, &readable, NULL, NULL, NULL) == 1 && FD_ISSET(s, &readable));
+    CHECK(close(s) == 0);
+}
+#endif
 
 static void serve(struct sockaddr_in at, const char *mode) {
     int type = 0, s, l = sov_socket(AF_INET, SOCK_VIA, 0);
@@ -58,6 +133,12 @@ static void serve(struct sockaddr_in at, const char *mode) {
     CHECK(sov_getsockname(l, (struct sockaddr *)&peer, &len) == 0 && peer.sin_port == at.sin_port);
     puts("listening");
     fflush(stdout);
+#ifdef PRELOADED
+    if (strcmp(mode, "polled") == 0 || strcmp(mode, "edge") == 0) {
+        serve_polled(l, strcmp(mode, "edge") == 0 ? EPOLLET : 0);
+        return;
+    }
+#endif
     if (strcmp(mode, "before") == 0) {
         /* The client is connected, and has sent, before this end accepts. */
         char c;
@@ -99,6 +180,12 @@ static void ask(struct sockaddr_in at, const char *mode) {
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == -1 && errno == EISCONN);
     CHECK(sov_setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     CHECK(sov_recv(s, back, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+#ifdef PRELOADED
+    if (strcmp(mode, "polled") == 0 || strcmp(mode, "edge") == 0) {
+        ask_polled(s);
+        return;
+    }
+#endif
     if (strcmp(mode, "killed") == 0) {
         CHECK(sov_send(s, "last", 4, 0) == 4);
         raise(SIGKILL);

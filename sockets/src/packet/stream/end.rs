@@ -21,6 +21,7 @@ impl Stream {
         }
         let mut inner = self.flush(inner, &patient)?;
         self.say_fin(&mut inner);
+        self.show(&inner, false);
         Ok(())
     }
 
@@ -32,6 +33,8 @@ impl Stream {
             return;
         }
         inner.talk.deafen();
+        inner.shown = None;
+        let noticed = inner.is_noticed;
         self.advance_end(&mut inner);
         // A thread that waits in the NIC takes the packets in, and finds that it is over.
         let over = inner.is_over();
@@ -41,7 +44,7 @@ impl Stream {
             return;
         }
         keeper::abort_later(self);
-        if !self.adapter.variant.handler {
+        if !self.adapter.variant.handler && !noticed {
             self.linger();
         }
     }
@@ -91,7 +94,7 @@ impl Stream {
     }
 
     /// Has the NIC call for each packet from now on, until the end.
-    fn linger(self: &Arc<Self>) {
+    pub(super) fn linger(self: &Arc<Self>) {
         let stream = Arc::clone(self);
         let handler = Box::new(move |completion| {
             let mut inner = stream.lock();
@@ -100,6 +103,7 @@ impl Stream {
             }
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
+            stream.show(&inner, true);
             drop(inner);
             stream.moved.notify_all();
             if !over {
@@ -120,6 +124,7 @@ impl Stream {
             Err(_) => self.lose(&mut inner),
         }
         let over = self.advance_end(&mut inner);
+        self.show(&inner, true);
         drop(inner);
         self.moved.notify_all();
         !over

@@ -1,11 +1,13 @@
 //! What a stream's lock guards, and the packets that come and go.
 
 use std::collections::VecDeque;
+use std::sync::Weak;
 
 use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
 use via::{Completion, Descriptor, Done};
 
 use super::Stream;
+use crate::packet::show::Show;
 
 pub(super) struct Inner {
     pub(super) talk: Conversation,
@@ -31,6 +33,12 @@ pub(super) struct Inner {
     /// The timer knows of it.
     pub(super) is_timed: bool,
     pub(super) fruitless: u32,
+    /// Where a program that polls is told what there is.
+    pub(super) shown: Option<Show>,
+    /// The NIC's notify function takes packets in.
+    pub(super) is_noticed: bool,
+    /// The stream itself.
+    pub(super) me: Weak<Stream>,
 }
 
 /// Bytes in a receive buffer.
@@ -58,6 +66,9 @@ impl Inner {
             is_closing: false,
             is_timed: false,
             fruitless: 0,
+            shown: None,
+            is_noticed: false,
+            me: Weak::new(),
         }
     }
 
@@ -71,7 +82,7 @@ impl Stream {
     /// Takes one packet in, if one has come and it is ours to take.
     #[inline]
     pub(super) fn take_in(&self, inner: &mut Inner) -> bool {
-        if inner.is_awaited || self.adapter.variant.handler || inner.lost {
+        if inner.is_awaited || inner.is_noticed || self.adapter.variant.handler || inner.lost {
             return false;
         }
         match self.vi.recv_done() {
@@ -220,6 +231,7 @@ impl Stream {
         inner.talk.lose();
         // It may have ended already; and a NIC that is closed has ended it.
         let _ = self.vi.ops().disconnect();
+        self.show(inner, false);
         self.moved.notify_all();
     }
 }

@@ -11,6 +11,13 @@ impl Stream {
     /// # Errors
     /// `ECONNRESET` when the connection broke before the end, `EAGAIN` when it would wait and may not.
     pub fn recv(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
+        let taken = self.take(into, patient);
+        self.refresh();
+        taken
+    }
+
+    #[inline]
+    fn take(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
         let mut inner = self.lock();
         // Who receives has said what there was to say.
         self.flush_now(&mut inner);

@@ -20,15 +20,22 @@ impl Stream {
         bytes: &[u8],
         patient: impl Fn() -> bool,
     ) -> Result<usize, Errno> {
+        let given = self.give(bytes, &patient);
+        self.refresh();
+        given
+    }
+
+    #[inline]
+    fn give(self: &Arc<Self>, bytes: &[u8], patient: &impl Fn() -> bool) -> Result<usize, Errno> {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut inner = self.acquainted(self.lock(), &patient)?;
+        let mut inner = self.acquainted(self.lock(), patient)?;
         while inner.combiner.fits(len) || inner.combiner.held() > 0 {
             if !inner.combiner.fits(len) {
-                inner = self.flush(inner, &patient)?;
+                inner = self.flush(inner, patient)?;
             } else if let Some(slot) = inner.held_in {
                 return self.hold(inner, slot, bytes);
             } else {
-                let (guard, slot) = self.buffer(inner, &patient)?;
+                let (guard, slot) = self.buffer(inner, patient)?;
                 inner = guard;
                 // Another thread may have found one meanwhile.
                 match inner.held_in {
@@ -37,7 +44,7 @@ impl Stream {
                 }
             }
         }
-        self.send_packets(inner, bytes, &patient)
+        self.send_packets(inner, bytes, patient)
     }
 
     /// The timer of the combined messages; when it is to ask again.

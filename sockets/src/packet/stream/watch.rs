@@ -1,0 +1,59 @@
+//! For a program that polls: packets are taken in when they come, and not when it calls.
+
+use std::sync::Arc;
+
+use sys::sync::Ordering;
+
+use super::Stream;
+use super::flow::Inner;
+use crate::packet::show::Show;
+
+impl Stream {
+    /// Somebody polls. From now on the NIC's notify function takes packets in, as a handler thread does, and `show` says what there is.
+    pub(in crate::packet) fn watch(self: &Arc<Self>, show: &Show) {
+        let mut inner = self.lock();
+        if inner.shown.is_some() || inner.is_closing {
+            return;
+        }
+        while self.take_in(&mut inner) {}
+        inner.shown = Some(show.clone());
+        self.watched.store(true, Ordering::Relaxed);
+        self.attend(&mut inner);
+        self.show(&inner, true);
+    }
+
+    /// Has the NIC call for the next packet, unless a thread takes them in.
+    pub(super) fn attend(self: &Arc<Self>, inner: &mut Inner) {
+        // A thread that waits in the NIC begins with it when it is back.
+        let idle = inner.shown.is_some() && !inner.is_awaited && !inner.is_noticed;
+        if idle && !inner.lost && !self.adapter.variant.handler {
+            inner.is_noticed = true;
+            self.linger();
+        }
+    }
+
+    /// The program has done something that may have changed what there is.
+    #[inline]
+    pub(super) fn refresh(&self) {
+        if self.watched.load(Ordering::Relaxed) {
+            self.show(&self.lock(), false);
+        }
+    }
+
+    /// Says what there is; `fresh` if more has come.
+    pub(super) fn show(&self, inner: &Inner, fresh: bool) {
+        let Some(show) = &inner.shown else {
+            return;
+        };
+        let sends = inner.talk.state().sends();
+        show.input(!inner.arrived.is_empty(), fresh);
+        // Who may not send any more is told so at once.
+        show.room(!sends || (inner.peer.is_some() && inner.talk.window() > 0));
+        if inner.ended {
+            show.end();
+        }
+        if inner.lost || (inner.ended && !sends) {
+            show.gone();
+        }
+    }
+}
