@@ -52,7 +52,7 @@ impl Config {
         }
         for path in usual_places() {
             match Self::read(path) {
-                Err(Error::Unread { source, .. }) if is_absent(&source) => {}
+                Err(Error::Unread { path, source }) if is_absent(&path, &source) => {}
                 result => return result.map(Some),
             }
         }
@@ -161,11 +161,13 @@ fn usual_places() -> Vec<PathBuf> {
     own.into_iter().chain([PathBuf::from(SYSTEM)]).collect()
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+/// Another user's folders, as `HOME` names them after a change of user, are as good as none.
+fn is_absent(path: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => fs::metadata(path).is_err(),
+        _ => false,
+    }
 }
 
 const VARIABLE: &str = "SOVIA_CONFIG";

@@ -10,6 +10,7 @@ use filter::Filter;
 use row::{Host, Look, Reason};
 
 mod filter;
+mod listen;
 mod prometheus;
 mod rates;
 mod row;
@@ -37,9 +38,12 @@ pub(crate) struct Options {
     /// The last ways that each connection took, and why
     #[arg(long, conflicts_with_all = ["prometheus", "watch"])]
     history: bool,
-    /// The text format of Prometheus, for its textfile collector or a scrape through inetd
+    /// The text format of Prometheus, for its textfile collector
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     prometheus: bool,
+    /// With --prometheus, answer scrapes at this port or address of the loopback, until ended
+    #[arg(long, value_name = "[ADDRESS:]PORT", requires = "prometheus")]
+    listen: Option<String>,
     /// What flows, again and again: live on a terminal (q quit, s sort, p processes, space hold), table after table elsewhere
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", conflicts_with = "json")]
     watch: Option<f64>,
@@ -65,6 +69,7 @@ Examples:
   sovia stat --watch=0.5 --processes
   sovia stat --pid 4711 --json | jq '.[].path'
   sovia stat --prometheus > /var/lib/prometheus/node-exporter/sovia.prom
+  sovia stat --prometheus --listen 9464
   sovia stat --reasons";
 
 /// Where connections are looked up, and which of them are wanted.
@@ -107,6 +112,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         let every =
             every.ok_or_else(|| Error::Misuse("--watch: from 0.05 seconds to a day".to_owned()))?;
         return watch::watch(options, &mut source, every);
+    }
+    if let Some(address) = &options.listen {
+        return listen::serve(address, &mut source);
     }
     let text = once(options, &mut source)?;
     io::stdout()

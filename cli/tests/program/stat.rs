@@ -1,9 +1,11 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::talk::Talk;
-use crate::{sovia, stdout_of, text};
+use crate::{command, sovia, stdout_of, text};
 
 const ENOUGH: u32 = 2000;
 
@@ -79,6 +81,42 @@ fn a_process_counts_what_is_closed() {
 }
 
 #[test]
+fn scrapes_are_answered() {
+    let mut listening = command("stat --prometheus --listen 0");
+    let mut listening = listening.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut said = String::new();
+    let stdout = listening.stdout.take().expect("a pipe");
+    BufReader::new(stdout)
+        .read_line(&mut said)
+        .expect("its address");
+    let address = said
+        .trim()
+        .trim_start_matches("http://")
+        .trim_end_matches("/metrics");
+    // One that goes at once harms nobody.
+    drop(TcpStream::connect(address).expect("it listens"));
+    let mut scrape = TcpStream::connect(address).expect("it listens");
+    scrape
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("it reads");
+    let mut answer = String::new();
+    scrape.read_to_string(&mut answer).expect("it answers");
+    listening
+        .kill()
+        .and_then(|()| listening.wait())
+        .expect("it is ours");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        answer.contains("# TYPE sovia_connections gauge"),
+        "{answer}"
+    );
+    assert_eq!(
+        sovia("stat --prometheus --listen 0.0.0.0:1").status.code(),
+        Some(2)
+    );
+}
+
+#[test]
 fn what_is_no_terminal_gets_tables() {
     let talk = Talk::new("watch");
     let [server, client] = talk.both(Path::new(""), ENOUGH);
@@ -119,15 +157,21 @@ fn root_sees_other_users_and_they_do_not_see_root() {
         );
         return;
     }
+    // Whose home it is who started them; there may be a configuration, for all that they know.
+    let home = talk.folder.0.join("home");
+    std::fs::create_dir(&home).expect("a folder");
+    let closed = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(&home, closed).expect("chmod");
     let run = |word| {
         let mut command = nobody();
         command
-            .args(["run", "--config", ""])
-            .arg(&talk.program)
-            .arg(word);
+            .env_remove("SOVIA_CONFIG")
+            .env_remove("XDG_CONFIG_HOME")
+            .env("HOME", &home);
+        command.arg("run").arg(&talk.program).arg(word);
         command
     };
-    let mut root = crate::command("run");
+    let mut root = command("run");
     root.arg("--config")
         .arg("")
         .arg(&talk.program)
