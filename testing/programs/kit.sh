@@ -90,11 +90,11 @@ client() {
     esac
 }
 
-# Starts a client beside the case, which may signal $process and wait for it.
+# Starts a client beside the case, which may signal $process and wait for it. Its standard input is the caller's.
 start_client() {
     case $ends in
-        both | client) SOVIA_TRACE_UPGRADE=$DIR/client.upgrades "$SOVIA" run -- "$@" & ;;
-        *) "$@" & ;;
+        both | client) SOVIA_TRACE_UPGRADE=$DIR/client.upgrades "$SOVIA" run -- "$@" <&0 & ;;
+        *) "$@" <&0 & ;;
     esac
     process=$!
 }

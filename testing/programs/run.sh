@@ -91,7 +91,7 @@ attend() {
     ended=${EPOCHREALTIME/./}
     reason=$(tail -n 1 "$folder/case.log")
     case $status in
-        0) verdict=ok reason= ;;
+        0) verdict=ok reason=$(cat "$folder/figures" 2>/dev/null || true) ;;
         77) verdict=skipped ;;
         124 | 137) verdict=FAILED reason="not done after ${seconds[$name]} s" ;;
         *) verdict=FAILED ;;

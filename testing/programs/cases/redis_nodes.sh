@@ -2,8 +2,8 @@
 declare_case redis_replication 40
 declare_case redis_cluster 60 among
 
-# node NAME PORT OPTION...: a redis-server, started by `$start`; nothing of it on disk but what replication needs.
-node() {
+# redis_node NAME PORT OPTION...: a redis-server, started by `$start`; nothing of it on disk but what replication needs.
+redis_node() {
     local name=$1 port=$2
     shift 2
     mkdir -p "$DIR/$name"
@@ -30,9 +30,9 @@ has_all() {
 case_redis_replication() {
     need redis-server redis-cli redis-benchmark
     primary=$(port) replica=$(port)
-    node primary "$primary" --repl-diskless-sync yes --repl-diskless-sync-delay 0 --repl-backlog-size 64mb
+    redis_node primary "$primary" --repl-diskless-sync yes --repl-diskless-sync-delay 0 --repl-backlog-size 64mb
     at "$primary" DEBUG POPULATE 20000 key 1000 >/dev/null
-    start=serve_client node replica "$replica" --replicaof "127.0.0.1 $primary"
+    start=serve_client redis_node replica "$replica" --replicaof "127.0.0.1 $primary"
     local process=$server
     await is_linked "$replica"
     has_all "after the first synchronisation"
@@ -57,7 +57,7 @@ case_redis_replication() {
     redis-benchmark -p "$primary" -q -n 8000 -c 10 -r 10000 -d 500 -t set,incr >/dev/null &
     load=$!
     replica=$(port)
-    start=serve_client node again "$replica" --replicaof "127.0.0.1 $primary"
+    start=serve_client redis_node again "$replica" --replicaof "127.0.0.1 $primary"
     wait "$load"
     await is_linked "$replica"
     has_all "after it began anew"
@@ -70,7 +70,7 @@ case_redis_cluster() {
     for number in 0 1 2; do
         ports+=("$(port)")
         bus=$(port)
-        node "node$number" "${ports[number]}" --cluster-enabled yes --cluster-port "$bus" --cluster-node-timeout 1000 --cluster-config-file "$DIR/node$number.conf"
+        redis_node "node$number" "${ports[number]}" --cluster-enabled yes --cluster-port "$bus" --cluster-node-timeout 1000 --cluster-config-file "$DIR/node$number.conf"
         nodes+=("$server")
         addresses+=("127.0.0.1:${ports[number]}")
     done
