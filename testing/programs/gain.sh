@@ -118,7 +118,7 @@ gain_mosquitto() {
 }
 
 gain_node() { web_start node "$home/servers/http.js"; wrk_rate "$url/small"; }
-gain_java() { web_start java "$home/servers/Http.java"; wrk_rate "$url/small" >/dev/null; wrk_rate "$url/small"; }
+gain_java() { web_start java -Dsun.net.httpserver.nodelay=true "$home/servers/Http.java"; wrk_rate "$url/small" >/dev/null; wrk_rate "$url/small"; }
 # shellcheck source=cases/runtimes.sh
 source "$home/cases/runtimes.sh"
 
