@@ -67,6 +67,10 @@ pub struct Conn {
     pub(crate) rule: AtomicU32,
     /// What `sovia stat` shows, counts among it.
     record: &'static Record,
+    /// When somebody slept on it with pages to give back, for [`leftover`](crate::leftover); 0 if there are none.
+    pub(crate) idle_since: AtomicU32,
+    /// What it had sent by then.
+    pub(crate) idle_tail: AtomicU64,
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
     pub(crate) low_water: AtomicU32,
     meeting: Lock<Option<Meeting>>,

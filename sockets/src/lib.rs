@@ -14,6 +14,7 @@ pub mod handover;
 pub mod host;
 pub mod io;
 pub mod kernel;
+mod leftover;
 pub mod meet;
 pub mod packet;
 pub mod poll;

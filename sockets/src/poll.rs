@@ -11,6 +11,7 @@ use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
+use crate::leftover;
 use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, NVAL, Naps, RDHUP, READ, Rest};
 use crate::table;
 
@@ -142,7 +143,7 @@ fn mixed(
             ready::poller_is_up();
             continue;
         };
-        let left = end.left();
+        let left = leftover::within(end.left());
         let limit = if nap {
             Some(naps.next_within(left))
         } else {

@@ -13,7 +13,7 @@ use sys::sync::mapped::AtomicU32;
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, RECEIVE, SEND};
-use crate::io;
+use crate::{io, leftover};
 
 /// What a connection shows. The bits are those of `poll` and `epoll`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,6 +189,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
         wake |= RDHUP;
     }
     let mourns = full && !on_ring;
+    leftover::note(conn, &turn);
     let bed = Bed {
         wake,
         nap: !quiet || (full && !on_ring && !heard) || (counted && !on_ring),

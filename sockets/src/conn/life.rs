@@ -44,6 +44,8 @@ impl Conn {
             fruitless: AtomicU32::new(0),
             rule: AtomicU32::new(0),
             record: ledger::record(index),
+            idle_since: AtomicU32::new(0),
+            idle_tail: AtomicU64::new(0),
             low_water: AtomicU32::new(1),
             meeting: Lock::new(None),
             next_step_ns: AtomicU64::new(0),
@@ -104,6 +106,8 @@ impl Conn {
             count.store(0, Ordering::Relaxed);
         }
         stat::begin(self.record, fd, origin);
+        self.idle_since.store(0, Ordering::Relaxed);
+        self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
         self.set_path(YOUNG);
         // What was there before may have rings.

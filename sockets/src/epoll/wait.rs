@@ -7,6 +7,7 @@ use sys::errno::Errno;
 use sys::sync::Ordering;
 
 use super::{Event, Set, Waiter, token};
+use crate::leftover;
 use crate::ready::{self, Deadline};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
@@ -138,7 +139,7 @@ fn mixed(
         let Some(nap) = nap else {
             continue;
         };
-        let left = end.left();
+        let left = leftover::within(end.left());
         let slept = kernel.wait(events, if nap { ready::nap_within(left) } else { left });
         set.get_up();
         if set.generation.load(Ordering::Relaxed) != generation {

@@ -38,6 +38,12 @@ impl Tx<'_> {
         }
     }
 
+    /// Whether there are pages that are worth giving back by [`Tx::release_unused`].
+    #[inline]
+    pub fn has_grown(&self) -> bool {
+        self.words().sender.0.used.load(Ordering::Relaxed) > 4 * PAGE
+    }
+
     /// Remembers that `len` bytes are written at `at` of the ring.
     #[inline]
     pub(super) fn note_use(&self, at: u64, len: usize) {
