@@ -54,6 +54,9 @@ enum Command {
     /// One of bench paper-iwarp's two measuring processes
     #[command(hide = true, name = paper_iwarp::end::COMMAND)]
     PaperIwarpEnd(paper_iwarp::end::End),
+    /// One end of bench paper-sovia's own file transfer
+    #[command(hide = true, name = paper::file::COMMAND)]
+    PaperFile(paper::file::End),
     /// One of netpipe's two measuring processes
     #[command(hide = true, name = netpipe::SIDE_COMMAND)]
     Side,
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Dist(options) => dist::main(&options),
         Command::PaperEnd(end) => paper::end::main(&end),
         Command::PaperIwarpEnd(end) => paper_iwarp::end::main(&end),
+        Command::PaperFile(end) => paper::file::main(&end),
         Command::Side => netpipe::side::serve(),
         Command::Plain(program) => plain::main(&program),
     };

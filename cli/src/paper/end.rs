@@ -33,6 +33,9 @@ pub(crate) struct End {
     /// Only 4 bytes there and back, and a stream of 32 kB
     #[arg(long)]
     short: bool,
+    /// Only what goes there and back in Figure 10
+    #[arg(long, conflicts_with = "short")]
+    calls: bool,
     /// Where the other end listens
     #[arg(long)]
     dial: Option<String>,
@@ -43,11 +46,11 @@ pub(crate) struct End {
 pub(crate) struct Figure {
     pub(crate) what: What,
     pub(crate) bytes: usize,
-    /// Nanoseconds one way, or for one message of a stream.
+    /// Nanoseconds one way, for one message of a stream, or for a call.
     pub(crate) ns: f64,
 }
 
-/// Which half of Figure 9.
+/// Which half of Figure 9, or Figure 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum What {
@@ -55,6 +58,8 @@ pub(crate) enum What {
     Latency,
     /// A long row of messages, and one answer.
     Bandwidth,
+    /// A message as long as a call of a remote procedure with such an argument, and one as long as its answer: Figure 10.
+    Call,
 }
 
 /// Runs one end. The one that listens says where on its standard output, the other its figures.
@@ -108,7 +113,11 @@ impl End {
 
     fn run(&self, mut pipe: impl Pipe) -> Result<()> {
         machine::pin(self.cpu)?;
-        let steps = steps(self.quick, self.short);
+        let steps = if self.calls {
+            calls(self.quick)
+        } else {
+            steps(self.quick, self.short)
+        };
         if self.dial.is_none() {
             for step in steps {
                 step.answer(&mut pipe)?;
@@ -125,7 +134,7 @@ impl End {
     }
 }
 
-fn say(line: &str) -> Result<()> {
+pub(super) fn say(line: &str) -> Result<()> {
     let mut stdout = stdout().lock();
     writeln!(stdout, "{line}")
         .and_then(|()| stdout.flush())
@@ -142,13 +151,27 @@ struct Step {
 }
 
 impl Step {
+    /// Bytes there and back.
+    fn lengths(&self) -> [usize; 2] {
+        match (self.what, self.bytes) {
+            (What::Call, 0) => [CALL_HEADER, ANSWER_HEADER],
+            // The length of the string, and what fills up its last word; the answer is an integer.
+            (What::Call, bytes) => [
+                CALL_HEADER + 4 + bytes.next_multiple_of(4),
+                ANSWER_HEADER + 4,
+            ],
+            (_, bytes) => [bytes; 2],
+        }
+    }
+
     fn answer(&self, pipe: &mut impl Pipe) -> Result<()> {
         for _ in 0..=self.blocks {
             match self.what {
-                What::Latency => {
+                What::Latency | What::Call => {
+                    let [there, back] = self.lengths();
                     for _ in 0..self.count {
-                        pipe.recv(self.bytes)?;
-                        pipe.send(self.bytes)?;
+                        pipe.recv(there)?;
+                        pipe.send(back)?;
                     }
                 }
                 What::Bandwidth => {
@@ -169,10 +192,11 @@ impl Step {
         // The first block warms up.
         for block in 0..=self.blocks {
             let start = Instant::now();
+            let [there, back] = self.lengths();
             for _ in 0..self.count {
-                pipe.send(self.bytes)?;
-                if self.what == What::Latency {
-                    pipe.recv(self.bytes)?;
+                pipe.send(there)?;
+                if self.what != What::Bandwidth {
+                    pipe.recv(back)?;
                 }
             }
             if self.what == What::Bandwidth {
@@ -180,7 +204,7 @@ impl Step {
             }
             let messages = match self.what {
                 What::Latency => 2 * self.count,
-                What::Bandwidth => self.count,
+                What::Bandwidth | What::Call => self.count,
             };
             let time = start.elapsed().as_nanos() as f64 / messages as f64;
             pipe.send(ANSWER)?;
@@ -220,7 +244,23 @@ fn steps(quick: bool, short: bool) -> Vec<Step> {
     latency.chain(stream).collect()
 }
 
+fn calls(quick: bool) -> Vec<Step> {
+    let count = if quick { 100 } else { 400 };
+    let step = |&bytes: &usize| Step {
+        what: What::Call,
+        bytes,
+        count,
+        blocks: 9,
+    };
+    CALL_BYTES.iter().map(step).collect()
+}
+
 const BYTES_MAX: usize = 32 << 10;
+/// Of an RPC over a stream: the paper's "44 bytes for request, and 28 bytes for response".
+const CALL_HEADER: usize = 44;
+const ANSWER_HEADER: usize = 28;
+/// Arguments of Figure 10; 0 is none at all.
+pub(super) const CALL_BYTES: [usize; 9] = [0, 4, 16, 64, 256, 512, 1024, 2048, 4096];
 const ANSWER: usize = 4;
 pub(super) const LATENCY_BYTES: [usize; 8] = [4, 16, 64, 256, 1024, 4096, 16384, BYTES_MAX];
 pub(super) const BANDWIDTH_BYTES: [usize; 9] =

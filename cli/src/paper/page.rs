@@ -1,43 +1,47 @@
-//! The report: Figure 9 as tables and plots, and what is to be said under them.
+//! The report: tables and plots, and what is to be said under them.
 
 use super::end::What;
 use super::report::{Report, value};
-use super::words;
 use crate::report::{Curve, Curves, Page, Plot, Scale, Section};
 
 impl Report {
     pub(super) fn page(&self) -> Page {
-        let section = |title: &str, plots, table, under: &str| Section {
+        let section = |title: &str, plots, table, under: String| Section {
             title: title.to_owned(),
             plots,
             table: Some(table),
-            words: vec![under.to_owned()],
+            words: vec![under],
         };
-        let mut notes = self.failures.clone();
-        notes.push(words::LEFT_OUT.to_owned());
+        let mut sections = Vec::new();
+        if !self.ways.is_empty() {
+            sections.push(section(
+                "Figure 9(a): latency",
+                vec![self.plot(What::Latency)],
+                self.figure(What::Latency),
+                self.under_latency(),
+            ));
+            sections.push(section(
+                "Figure 9(b): bandwidth",
+                vec![self.plot(What::Bandwidth)],
+                self.figure(What::Bandwidth),
+                self.under_bandwidth(),
+            ));
+            sections.push(section(
+                "The paper's ratios beside ours",
+                Vec::new(),
+                self.ratios(),
+                self.under_waiting(),
+            ));
+            if let (Some(text), Some(last)) = (self.ring_against_packets(), sections.last_mut()) {
+                last.words.push(text);
+            }
+        }
+        sections.extend(self.files());
+        sections.extend(self.remote_calls());
         Page {
             title: "SOVIA's figures, redone".to_owned(),
-            sections: vec![
-                section(
-                    "Figure 9(a): latency",
-                    vec![self.plot(What::Latency)],
-                    self.figure(What::Latency),
-                    words::UNDER_LATENCY,
-                ),
-                section(
-                    "Figure 9(b): bandwidth",
-                    vec![self.plot(What::Bandwidth)],
-                    self.figure(What::Bandwidth),
-                    words::UNDER_BANDWIDTH,
-                ),
-                section(
-                    "The paper's ratios beside ours",
-                    Vec::new(),
-                    self.ratios(),
-                    words::UNDER_WAITING,
-                ),
-            ],
-            notes,
+            sections,
+            notes: [&self.missing[..], &self.failures[..]].concat(),
             foot: vec![
                 self.conditions.to_string(),
                 "sovia bench paper-sovia".to_owned(),
@@ -57,7 +61,7 @@ impl Report {
             }
         });
         let unit = match what {
-            What::Latency => "µs one way",
+            What::Latency | What::Call => "µs one way",
             What::Bandwidth => "MB/s",
         };
         Plot::Curves(Curves {

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::end::{BANDWIDTH_BYTES, Figure, LATENCY_BYTES, What};
+use super::ftp::Transfer;
+use super::rpc::Call;
 use super::way::Way;
-use super::words;
+use super::{Figures, words};
 use crate::machine::Conditions;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::Table;
@@ -22,7 +24,12 @@ pub(super) struct Report {
     pub(super) quick: bool,
     pub(super) conditions: Conditions,
     pub(super) ways: Vec<Curve>,
+    /// Table I, all of them.
+    pub(super) transfers: Vec<Transfer>,
+    /// Figure 10, the best of each.
+    pub(super) calls: Vec<Call>,
     pub(super) failures: Vec<String>,
+    pub(super) missing: Vec<String>,
 }
 
 /// One way, or one way that blocks.
@@ -34,14 +41,9 @@ pub(super) struct Curve {
 }
 
 impl Report {
-    pub(super) fn new(
-        runs: &[Run],
-        conditions: Conditions,
-        quick: bool,
-        failures: Vec<String>,
-    ) -> Self {
+    pub(super) fn new(all: Figures, conditions: Conditions, quick: bool) -> Self {
         let mut ways: Vec<Curve> = Vec::new();
-        for run in runs {
+        for run in &all.runs {
             let known = ways
                 .iter_mut()
                 .find(|curve| (curve.way, curve.block) == (run.way, run.block));
@@ -57,11 +59,22 @@ impl Report {
                 best.ns = best.ns.min(figure.ns);
             }
         }
+        let mut calls: Vec<Call> = Vec::new();
+        for call in all.calls {
+            let of = |known: &Call| (known.by, known.way, known.bytes);
+            match calls.iter_mut().find(|known| of(known) == of(&call)) {
+                Some(best) => best.ns = best.ns.min(call.ns),
+                None => calls.push(call),
+            }
+        }
         Self {
             quick,
             conditions,
             ways,
-            failures,
+            transfers: all.transfers,
+            calls,
+            failures: all.failures,
+            missing: all.missing,
         }
     }
 
@@ -88,11 +101,11 @@ impl Report {
     /// A table of one half of Figure 9; a row a size, a column a way.
     pub(super) fn figure(&self, what: What) -> Table {
         let sizes: &[usize] = match what {
-            What::Latency => &LATENCY_BYTES,
+            What::Latency | What::Call => &LATENCY_BYTES,
             What::Bandwidth => &BANDWIDTH_BYTES,
         };
         let mut header = vec![match what {
-            What::Latency => "one way, µs".to_owned(),
+            What::Latency | What::Call => "one way, µs".to_owned(),
             What::Bandwidth => "MB/s".to_owned(),
         }];
         header.extend(self.measured().map(|way| way.title().to_owned()));
@@ -188,7 +201,7 @@ impl Report {
 /// As it stands in the figure: µs, or MB/s.
 pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
     match what {
-        What::Latency => ns / 1e3,
+        What::Latency | What::Call => ns / 1e3,
         What::Bandwidth => bytes as f64 / ns * 1e3,
     }
 }

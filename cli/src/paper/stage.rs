@@ -1,0 +1,129 @@
+//! Where the programs of Table I and Figure 10 run: a CPU for each end, and a folder in memory that is gone at the end.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::way::Way;
+use crate::error::{Context, Error, Result};
+use crate::machine::{self, Affinity};
+use crate::process::{Process, until_our_end};
+use crate::run::PRELOAD;
+use crate::run::library::Library;
+use crate::run::program::Program;
+
+pub(super) struct Stage {
+    /// Of the end that serves and the end that asks.
+    cpus: [usize; 2],
+    everywhere: Affinity,
+    library: Library,
+    folder: PathBuf,
+}
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Server = 0,
+    Client = 1,
+}
+
+impl Stage {
+    pub(super) fn new(cpus: [usize; 2]) -> Result<Self> {
+        let memory = Path::new("/dev/shm");
+        let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
+        let parent = if free >= ROOM {
+            memory.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let folder = parent.join(format!("sovia-paper-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|source| Error::File {
+            path: folder.display().to_string(),
+            source,
+        })?;
+        Ok(Self {
+            cpus,
+            everywhere: Affinity::current()?,
+            library: Library::find().map_err(crate::run::Error::from)?,
+            folder,
+        })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn cpu(&self, side: Side) -> usize {
+        self.cpus[side as usize]
+    }
+
+    /// Starts one end, under sovia where `way` is the ring.
+    pub(super) fn start(&self, command: &mut Command, side: Side, way: Way) -> Result<Process> {
+        if way == Way::Ring {
+            let others = std::env::var_os(PRELOAD);
+            command.env(PRELOAD, self.library.before(others.as_deref()));
+        }
+        self.on(side, || Process::start(command))
+    }
+
+    /// Does something on the CPU of an end; processes that are started there stay there.
+    pub(super) fn on<R>(&self, side: Side, act: impl FnOnce() -> Result<R>) -> Result<R> {
+        machine::pin(self.cpu(side))?;
+        let result = act();
+        self.everywhere.restore()?;
+        result
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("sovia: {}: {error}", self.folder.display());
+        }
+    }
+}
+
+/// A program that ends when we do.
+pub(super) fn program(name: &str) -> Option<Command> {
+    Some(until_our_end(&find(name)?, Signal::TERM))
+}
+
+/// Where a program is, also where only root looks for it.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    let root = Path::new("/usr/sbin").join(name);
+    [OsStr::new(name), root.as_os_str()]
+        .into_iter()
+        .find_map(|name| Program::find(name).ok())
+        .map(|program| program.path().to_owned())
+}
+
+/// What is to be said of a part that needs programs, or files, which are not there: each with Debian's package of it.
+pub(super) fn missing(part: &str, needs: &[(&str, &str)]) -> Option<String> {
+    let is_there = |name: &str| match name.starts_with('/') {
+        true => Path::new(name).exists(),
+        false => find(name).is_some(),
+    };
+    let mut packages: Vec<_> = needs
+        .iter()
+        .filter(|(name, _)| !is_there(name))
+        .map(|(_, package)| *package)
+        .collect();
+    packages.dedup();
+    (!packages.is_empty()).then(|| {
+        let packages = packages.join(" ");
+        format!("{part}: not measured, for something is not installed: apt-get install {packages}.")
+    })
+}
+
+/// A port that nobody uses now.
+pub(super) fn free_port() -> Result<u16> {
+    let any = (std::net::Ipv4Addr::LOCALHOST, 0);
+    let listener = std::net::TcpListener::bind(any).context("bind")?;
+    Ok(listener.local_addr().context("getsockname")?.port())
+}
+
+/// For the files of Table I, there and here, some times.
+const ROOM: u64 = 1 << 30;
