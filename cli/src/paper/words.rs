@@ -48,8 +48,8 @@ pub(super) fn ftp_mbps(by: By, way: Way) -> Option<[f64; 2]> {
 /// An empty RPC, µs there and back: TCP on cLAN, and SOVIA.
 pub(super) const RPC_US: [f64; 2] = [149.0, 35.0];
 
-pub(super) const OWN_TRANSFER: &str = "Unmodified programs go over the ring, for SOVIA's packets know no poll. What is called own transfer is not FTP: two programs of ours \
-that read, send, receive and write 64 kB at a time, over TCP, over packets (SOVIA_COMBINE, sleeping while they wait) and over the ring.";
+pub(super) const OWN_TRANSFER: &str = "Unmodified programs ask for TCP, and that goes over the ring; SOVIA's packets are for who asks for them by name. So what is called own \
+transfer is not FTP: two programs of ours that read, send, receive and write 64 kB at a time, over TCP, over packets (SOVIA_COMBINE, sleeping while they wait) and over the ring.";
 
-pub(super) const OWN_MESSAGES: &str = "Messages alone are of the same lengths (44 bytes and the argument, 28 and the result) between two programs of ours, that wait for nothing else: \
-libtirpc waits in poll, which SOVIA's packets do not know.";
+pub(super) const OWN_MESSAGES: &str = "Messages alone are of the same lengths (44 bytes and the argument, 28 and the result) between two programs of ours that do nothing else: \
+libtirpc asks for TCP, and so meets the ring and no packets.";

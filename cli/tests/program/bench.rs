@@ -166,3 +166,25 @@ fn the_iwarp_paper_s_figures() {
         }
     }
 }
+
+#[test]
+fn programs_of_the_paper_that_are_not_installed_are_named() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("skipped: the ends of bench paper-sovia have a CPU each, and there is one");
+        return;
+    }
+    let output = command("bench paper-sovia --quick --part table1,figure10")
+        .env("PATH", "/nonexistent")
+        .output()
+        .expect("it runs");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    for what in [
+        "own transfer, packets",
+        "messages alone, SOVIA_SINGLE",
+        "tnftp",
+        "rpcsvc-proto",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
+}
