@@ -7,9 +7,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
+
 use super::pair::SILENCE_MAX;
 use super::way::{End, Way};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
 use crate::netpipe::plan::Placement;
 use crate::process::Process;
@@ -52,6 +54,7 @@ impl Place {
         } else {
             folder.clone()
         };
+        clear_when_told_to_end([folder.clone(), memory.clone()])?;
         Ok(Self {
             cpus,
             everywhere,
@@ -185,6 +188,32 @@ impl Trace {
     }
 }
 
+/// Removes the folders when somebody ends us, too. Programs that we have started end by themselves then.
+fn clear_when_told_to_end(folders: [PathBuf; 2]) -> Result<()> {
+    let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
+    let signals: SigSet = signals.into_iter().collect();
+    // Threads that begin later inherit it; processes do not.
+    signals.thread_block().context("pthread_sigmask")?;
+    thread::Builder::new()
+        .name("end".to_owned())
+        .spawn(move || {
+            if let Ok(signal) = signals.wait() {
+                let start = Instant::now();
+                // Others may be at it still; what is there no more need not be removed.
+                while folders.iter().any(|folder| folder.exists()) && start.elapsed() < CLEARING_MAX
+                {
+                    for folder in &folders {
+                        let _ = fs::remove_dir_all(folder);
+                    }
+                }
+                // As a shell says it.
+                std::process::exit(128 + signal as i32);
+            }
+        })
+        .context("starting a thread")
+        .map(drop)
+}
+
 /// Whether files by the hundred megabytes fit there.
 fn has_room(folder: &str) -> bool {
     rustix::fs::statvfs(folder)
@@ -212,6 +241,7 @@ fn listens(port: u16) -> bool {
     false
 }
 
+const CLEARING_MAX: Duration = Duration::from_secs(1);
 /// The kernel's number for the state.
 const LISTEN: &str = "0A";
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
