@@ -11,7 +11,7 @@ use sys::wait;
 pub(crate) use self::duty::look_at_peer;
 use self::duty::{pay_bell, serve_back};
 use self::plain::{receive_plain, send_plain};
-use self::rest::{Asleep, heard, nap, sleep_and_give_back, wait_for_kernel, wait_for_room};
+use self::rest::{Asleep, heard, nap, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
@@ -218,7 +218,6 @@ fn receive_mapped(
         // In this order: who calls back rings afterwards.
         let rest = turn.arm_receive(&tcp).map_err(errno_of)? && !turn.owes_back();
         let rang = turn.took_bell();
-        let grown = turn.stream().tx().has_grown();
         drop(turn);
         if rang {
             epoll::rang(fd.as_raw_fd(), conn);
@@ -230,10 +229,7 @@ fn receive_mapped(
             return Err(Errno::AGAIN);
         };
         conn.count_sleep();
-        let slept = match grown {
-            true => sleep_and_give_back(conn, fd, host),
-            false => host.wait_to_receive(fd),
-        };
+        let slept = host.wait_to_receive(fd);
         drop(asleep);
         let slept = heard(conn, fd, slept);
         match slept {

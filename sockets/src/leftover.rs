@@ -1,7 +1,7 @@
 //! Memory that bulk has left behind on connections that are idle now.
 //!
 //! A ring keeps the pages it was written to, up to half a megabyte a direction: as long as bytes flow that is what makes it fast. Who goes to
-//! sleep on a connection notes those of his own ring; if a second or two later nothing has been sent again, they are given back. Nobody else
+//! sleep on a connection in `poll` or `epoll_wait` notes those of his own ring; if a second or two later nothing has been sent again, they are given back. Nobody else
 //! has to do anything, and a process that sleeps for long is woken for it once.
 
 use std::os::fd::BorrowedFd;
@@ -72,7 +72,7 @@ fn settle_now() -> Option<Duration> {
 
 /// Gives back the pages of what this end sends, if the peer has read it all.
 #[cold]
-pub(crate) fn give_back(conn: &Conn, fd: BorrowedFd<'_>) {
+fn give_back(conn: &Conn, fd: BorrowedFd<'_>) {
     conn.idle_since.store(0, Ordering::Relaxed);
     if let Some(turn) = conn.turn(fd, SEND) {
         turn.stream().tx().release_unused();
@@ -87,4 +87,4 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 /// Whole seconds: what is idle for less than two may be so for little more than one.
 const IDLE_SECONDS: u32 = 2;
 /// From one look to the next.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_secs(1);

@@ -11,8 +11,7 @@ use super::errno_of;
 use crate::conn::Conn;
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
-use crate::host::{Host, host};
-use crate::leftover;
+use crate::host::host;
 use crate::ready::{NAP, Naps};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
@@ -65,26 +64,6 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) ->
         0 => Err(Errno::AGAIN),
         _ => Ok(()),
     }
-}
-
-/// Sleeps until something comes, and after a while gives back what this end's ring keeps for nothing.
-#[cold]
-pub(super) fn sleep_and_give_back(
-    conn: &Conn,
-    fd: BorrowedFd<'_>,
-    host: &dyn Host,
-) -> Result<(), Errno> {
-    if sys::socket::receive_timeout_ms(fd) >= 0 {
-        return host.wait_to_receive(fd);
-    }
-    match host.poll(fd, POLL_IN, leftover::PAUSE.as_millis() as i32) {
-        // Another thread closed it: the number may be somebody else's by now.
-        Ok(0) if conn.is_closing() => return Err(Errno::BADF),
-        Ok(0) => leftover::give_back(conn, fd),
-        Ok(_) => return Ok(()),
-        Err(errno) => return goes_on(errno, -1),
-    }
-    host.wait_to_receive(fd)
 }
 
 #[cold]

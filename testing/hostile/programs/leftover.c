@@ -1,4 +1,4 @@
-// Two processes send each other much, and then sleep for each other for ever: leftover recv|poll|epoll
+// Two processes send each other much, and then sleep for each other for ever: leftover poll|epoll
 // Prints "asleep" once both are about to.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,9 +26,7 @@ static void receives(int fd, size_t total) {
 }
 
 static void sleeps(int fd, const char *how) {
-    if (strcmp(how, "recv") == 0) {
-        OK(recv(fd, buffer, 1, 0));
-    } else if (strcmp(how, "poll") == 0) {
+    if (strcmp(how, "poll") == 0) {
         struct pollfd one = {fd, POLLIN, 0};
         OK(poll(&one, 1, -1));
     } else {
