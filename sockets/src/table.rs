@@ -75,6 +75,8 @@ pub fn duplicate(old: RawFd, new: RawFd) {
         && let Some(conn) = conn(value - FIRST)
     {
         conn.refer();
+    } else if value == UNKNOWN && socket::with_borrowed(old, socket::is_tcp) == Some(true) {
+        DUPLICATED.store(1, Ordering::Relaxed);
     }
     abandon(to);
     note_top(new);
@@ -197,10 +199,11 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
         return None;
     }
     let cookie = cookie(fd).unwrap_or(0);
-    // A new socket has no other descriptor; one that turns up otherwise may be a duplicate of what is known.
-    if origin != Origin::Accepted
-        && let Some((index, conn)) = with_cookie(cookie)
-    {
+    // A socket that the program has just accepted, or connected, has no other descriptor, unless it was given one before; one that turns up
+    // otherwise may be a duplicate of what is known.
+    let is_new = origin == Origin::Accepted
+        || (origin == Origin::Connected && DUPLICATED.load(Ordering::Relaxed) == 0);
+    if !is_new && let Some((index, conn)) = with_cookie(cookie) {
         conn.refer();
         note_top(fd.as_raw_fd());
         entry.store(index + FIRST, Ordering::Release);
@@ -227,20 +230,23 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
         .find(|(_, conn)| conn.is_open() && conn.cookie() == cookie)
 }
 
+/// Takes a place, of those that there are if one is free: in turns, so that who looks at one that was just left does not see the next.
 fn free_conn() -> Option<u32> {
-    let chunks = CONNS.len() * CHUNK;
+    let places = CONNS.iter().map_while(OnceLock::get).count() * CHUNK;
     let start = NEXT.load(Ordering::Relaxed) as usize;
-    (0..chunks).map(|n| (start + n) % chunks).find_map(|index| {
-        let chunk = CONNS.get(index / CHUNK)?.get_or_init(|| {
-            let first = index / CHUNK * CHUNK;
-            (first..first + CHUNK).map(Conn::new).collect()
-        });
-        chunk.get(index % CHUNK)?.claim().then(|| {
-            let index = index as u32;
-            NEXT.store(index + 1, Ordering::Relaxed);
-            index
-        })
-    })
+    let free = (0..places)
+        .map(|n| (start + n) % places.max(PLACES_MIN))
+        .find(|index| conn(*index as u32).is_some_and(Conn::claim));
+    let index = match free {
+        Some(index) => index,
+        None => {
+            let more = CONNS.get(places / CHUNK)?;
+            more.get_or_init(|| (places..places + CHUNK).map(Conn::new).collect());
+            conn(places as u32)?.claim().then_some(places)?
+        }
+    };
+    NEXT.store(index as u32 + 1, Ordering::Relaxed);
+    Some(index as u32)
 }
 
 fn note_top(fd: RawFd) {
@@ -265,6 +271,8 @@ const OTHER: u32 = 1;
 const FIRST: u32 = 2;
 
 const CHUNK: usize = 64;
+/// So many places are taken in turns from the beginning on.
+const PLACES_MIN: usize = 1024;
 
 /// Whoever changes what descriptors are has this.
 static CHANGES: Lock<()> = Lock::new(());
@@ -275,4 +283,6 @@ static TOP: AtomicU32 = AtomicU32::new(0);
 /// Connections never move and are never freed, so that who has one need not own it: it is used again for another.
 static CONNS: [OnceLock<Box<[Conn]>>; 1024] = [const { OnceLock::new() }; 1024];
 static NEXT: AtomicU32 = AtomicU32::new(0);
+/// A TCP socket that was nothing to us yet got another descriptor.
+static DUPLICATED: AtomicU32 = AtomicU32::new(0);
 static RETIRED: AtomicU32 = AtomicU32::new(0);

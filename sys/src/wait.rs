@@ -404,9 +404,13 @@ const PAUSES_TIMED: u32 = 32;
 /// Not how many this thread may use: one that is bound to a CPU of its own does best to poll for a peer on another, and where both are bound to the same, yielding
 /// hands over sooner than sleeping.
 pub fn cpus() -> usize {
-    // SAFETY: asks for a number.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    usize::try_from(online).map_or(1, |online| online.max(1))
+    // It is read from a file, and asked for with each connection.
+    static KNOWN: OnceLock<usize> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        // SAFETY: asks for a number.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        usize::try_from(online).map_or(1, |online| online.max(1))
+    })
 }
 
 #[cfg(test)]

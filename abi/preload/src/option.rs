@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_ulong, c_void};
 use libc::socklen_t;
 use sockets::ends;
 use sockets::reason::Reason;
+use sockets::table;
 use sys::errno::Errno;
 use sys::hidden;
 
@@ -229,6 +230,9 @@ pub unsafe extern "C" fn getsockopt(
 }
 
 fn note_signals(fd: c_int, on: bool) {
+    if !on && table::known(fd).is_none() {
+        return;
+    }
     keeping_errno(|| {
         let Some((conn, borrowed)) = connection(fd) else {
             return;
@@ -242,7 +246,8 @@ fn note_signals(fd: c_int, on: bool) {
 }
 
 fn note_nonblocking(fd: c_int, on: bool) {
-    if let Some((conn, _)) = keeping_errno(|| connection(fd)) {
+    // One that is not known yet is asked when it is.
+    if let Some(conn) = table::known(fd) {
         conn.set_nonblocking(on);
     }
 }
