@@ -6,12 +6,13 @@
 //! gains by it, and the call ends when the NIC has them.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
-use sys::sync::AtomicBool;
+use sys::sync::{AtomicBool, Ordering};
 use via::{Access, Descriptor, Memory, NetAddress, Region, Vi};
 
 use self::flow::Inner;
@@ -41,6 +42,8 @@ pub struct Stream {
     moved: Condvar,
     /// Whether somebody polls.
     watched: AtomicBool,
+    /// Somebody who has the lock breaks the connection, and waits for the NIC's notify functions to end.
+    losing: AtomicBool,
 }
 
 /// Who has a stream, for its peer's WAKEUP.
@@ -71,7 +74,7 @@ impl Stream {
             match stream.vi.connect(&local, remote, Some(CONNECT_TIME)) {
                 Ok(_) => break,
                 // Between two requests a listener is away for a moment.
-                Err(via::Error::NoMatch) if Instant::now() < deadline => std::thread::yield_now(),
+                Err(via::Error::NoMatch) if Instant::now() < deadline => thread::yield_now(),
                 Err(via::Error::NoMatch | via::Error::Reject) => return Err(Errno::CONNREFUSED),
                 Err(via::Error::Timeout) => return Err(Errno::TIMEDOUT),
                 Err(via::Error::NotReachable) => return Err(Errno::HOSTUNREACH),
@@ -133,6 +136,7 @@ impl Stream {
             )),
             moved: Condvar::new(),
             watched: AtomicBool::new(false),
+            losing: AtomicBool::new(false),
         };
         (0..settings.pre_posted())
             .try_for_each(|slot| stream.post_recv(slot))
@@ -203,6 +207,27 @@ impl Stream {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lock, for a notify function of the NIC; `None` if the connection is being broken by who has it: he waits for the function to end.
+    fn lock_unless_losing(&self) -> Option<MutexGuard<'_, Inner>> {
+        let mut tries = 0u32;
+        loop {
+            match self.inner.try_lock() {
+                Ok(inner) => return Some(inner),
+                Err(TryLockError::Poisoned(inner)) => return Some(inner.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.losing.load(Ordering::Acquire) {
+                return None;
+            }
+            tries += 1;
+            if tries < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(NAP);
+            }
+        }
+    }
+
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -222,7 +247,7 @@ impl Stream {
             let yields = inner.fruitless.is_multiple_of(POLLS_A_YIELD);
             drop(inner);
             if yields {
-                std::thread::yield_now();
+                thread::yield_now();
             } else {
                 std::hint::spin_loop();
             }
@@ -260,5 +285,8 @@ const REFUSAL_TIME: Duration = Duration::from_millis(100);
 const CONNECT_TIME: Duration = Duration::from_secs(60);
 /// Looks between two turns of others at the CPU.
 const POLLS_A_YIELD: u32 = 1024;
+/// Who waits for the lock in a notify function yields so often, then naps.
+const YIELDS: u32 = 100;
+const NAP: Duration = Duration::from_micros(50);
 
 const _: () = assert!(WAKEUP_LEN <= 64);

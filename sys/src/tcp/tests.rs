@@ -281,7 +281,9 @@ fn both_ways_to_the_owner_lead_to_the_same() {
         for end in [&one, &other] {
             let identity = identity(end.as_fd()).expect("identity");
             let asked = owner::ask(&identity).expect("sock_diag");
-            assert_eq!(owner::table::look_up(&identity), Ok(asked));
+            // Other tests leave thousands of connections in TIME-WAIT: more rows than are read for a connection of a program.
+            let found = owner::table::look_up_within(&identity, usize::MAX);
+            assert_eq!(found, Ok(asked));
             assert_eq!(asked.uid, rustix::process::geteuid().as_raw());
         }
     }

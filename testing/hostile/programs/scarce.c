@@ -59,7 +59,13 @@ static void refuse_memfd(void) {
     };
     struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
     OK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-    OK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+    // Past the C library, from which sovia would hear of it and stand aside.
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(SYS_prctl), "D"(PR_SET_SECCOMP), "S"(SECCOMP_MODE_FILTER), "d"(&filter)
+                     : "rcx", "r11", "memory");
+    if (result != 0) die("the filter");
 }
 
 static void become_scarce(const char *what, unsigned long amount) {

@@ -97,10 +97,9 @@ impl Stream {
     pub(super) fn linger(self: &Arc<Self>) {
         let stream = Arc::clone(self);
         let handler = Box::new(move |completion| {
-            let mut inner = stream.lock();
-            if inner.lost {
+            let Some(mut inner) = stream.lock_unless_losing().filter(|inner| !inner.lost) else {
                 return;
-            }
+            };
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
             stream.show(&inner, true);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Weak;
 
 use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
+use sys::sync::Ordering;
 use via::{Completion, Descriptor, Done};
 
 use super::Stream;
@@ -229,6 +230,7 @@ impl Stream {
     pub(super) fn lose(&self, inner: &mut Inner) {
         inner.lost = true;
         inner.talk.lose();
+        self.losing.store(true, Ordering::Release);
         // It may have ended already; and a NIC that is closed has ended it.
         let _ = self.vi.ops().disconnect();
         self.show(inner, false);

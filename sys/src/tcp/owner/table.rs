@@ -14,39 +14,43 @@ use crate::hidden::Hidden;
 use crate::tcp::{Identity, netns};
 
 pub(in crate::tcp) fn look_up(of: &Identity) -> Result<Owner, Errno> {
+    look_up_within(of, LIMIT)
+}
+
+pub(in crate::tcp) fn look_up_within(of: &Identity, limit: usize) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC;
     let here = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
     if netns(Hidden::adopt(here).as_fd())? != of.netns {
         return Err(Errno::XDEV);
     }
     // The kernel writes the table anew for each read, so while other connections come and go a row may be passed over.
-    let mut found = look_once(of);
+    let mut found = look_once(of, limit);
     for _ in 1..LOOKS {
         if found != Err(Errno::NOENT) {
             break;
         }
-        found = look_once(of);
+        found = look_once(of, limit);
     }
     found
 }
 
-fn look_once(of: &Identity) -> Result<Owner, Errno> {
+fn look_once(of: &Identity, limit: usize) -> Result<Owner, Errno> {
     if of.peer.is_ipv4()
-        && let Ok(owner) = search(c"/proc/thread-self/net/tcp", of)
+        && let Ok(owner) = search(c"/proc/thread-self/net/tcp", of, limit)
     {
         return Ok(owner);
     }
     // A socket of IPv6 with a mapped address stands in that table.
-    search(c"/proc/thread-self/net/tcp6", of)
+    search(c"/proc/thread-self/net/tcp6", of, limit)
 }
 
-fn search(path: &CStr, of: &Identity) -> Result<Owner, Errno> {
+fn search(path: &CStr, of: &Identity, limit: usize) -> Result<Owner, Errno> {
     let table = Hidden::adopt(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
     let wide = path.to_bytes().ends_with(b"6");
     let (peer, local) = (Place::new(of.peer, wide), Place::new(of.local, wide));
     let mut buffer = [0; 4096];
     let (mut have, mut read) = (0, 0);
-    while read < LIMIT {
+    while read < limit {
         let free = buffer.get_mut(have..).ok_or(Errno::IO)?;
         let len = retry_on_intr(|| rustix::io::read(table.as_fd(), &mut *free))?;
         if len == 0 {
