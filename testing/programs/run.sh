@@ -23,6 +23,10 @@ if [ "${1:-}" = --one ]; then
     exit
 fi
 
+# All cases share their functions' names: the last of two would be everybody's.
+doubles=$(grep -hoE '^[a-z_0-9]+\(\)' "$home"/cases/*.sh | sort | uniq -d)
+[ -z "$doubles" ] || { echo "run.sh: more than one file of cases has $doubles" >&2; exit 2; }
+
 target=${CARGO_TARGET_DIR:-$home/../../target}
 sovia=$target/release/sovia ends=neither,both,server,client jobs=$(nproc) times=1 keep=no long=no names=()
 while [ $# -gt 0 ]; do

@@ -21,7 +21,7 @@ web_start() {
 }
 
 # Files and digests by curl, and under load.
-exchange() {
+exchange_http() {
     downloads
     uploads
     need wrk
@@ -32,7 +32,7 @@ exchange() {
 case_node_http() {
     need node
     web_start node "$home/servers/http.js"
-    exchange
+    exchange_http
 }
 
 case_node_both() {
@@ -50,7 +50,7 @@ case_node_io_uring() {
 case_java_http() {
     need java javac
     web_start java "$home/servers/Http.java"
-    exchange
+    exchange_http
 }
 
 case_java_both() {
@@ -70,7 +70,7 @@ go_build() {
 case_go_http() {
     CGO_ENABLED=0 go_build http
     web_start "$DIR/http"
-    exchange
+    exchange_http
     says 'it is statically linked'
 }
 
@@ -78,7 +78,7 @@ case_go_with_c() {
     need gcc
     CGO_ENABLED=1 go_build http
     web_start "$DIR/http"
-    exchange
+    exchange_http
     says 'it is a Go program, which calls the kernel directly'
 }
 
