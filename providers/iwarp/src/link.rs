@@ -73,6 +73,7 @@ impl IwarpLink {
             even_segments: stream.is_ours,
             alone_min: u32::MAX,
             place_ahead: PlaceAhead::Unseen,
+            ahead_min: AHEAD_MIN,
             ..Config::default()
         };
         Self {
@@ -412,3 +413,5 @@ const ASIDE: usize = 4 << 10;
 const SHORT_WRITE: usize = 32 << 10;
 /// What every path carries (RFC 9293 section 3.7.1).
 const SEGMENT_MIN: u32 = 536;
+/// Shorter payload goes through the space: there one read brings many records.
+const AHEAD_MIN: u16 = 24 << 10;
