@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use iwarp::IwarpDriver;
 
 use rustix::rand::GetRandomFlags;
-use via::provider::Driver;
+use via::provider::{Driver, OpenOptions};
 use via::{ErrorCode, NetAddress, Nic, Vi};
 
 use crate::error::{Context, Error, Result};
@@ -56,11 +56,11 @@ impl Medium {
         }
     }
 
-    /// Opens the NIC; the first call decides how the `iwarp` of this process works.
-    pub(crate) fn open(self) -> Result<Nic> {
-        match self {
-            Self::Shm => start(&shm::DRIVER),
-            Self::Iwarp { host, crc, markers } => start(at(
+    /// Opens the NIC; the first call decides how the `iwarp` of this process works. Who waits on it may be to sleep at once.
+    pub(crate) fn open(self, sleeps_at_once: bool) -> Result<Nic> {
+        let driver: &dyn Driver = match self {
+            Self::Shm => &shm::DRIVER,
+            Self::Iwarp { host, crc, markers } => at(
                 host,
                 iwarp::Config {
                     crc,
@@ -68,8 +68,9 @@ impl Medium {
                     congestion: Some(CONGESTION),
                     ..iwarp::Config::default()
                 },
-            )?),
-        }
+            )?,
+        };
+        start_with(driver, sleeps_at_once)
     }
 }
 
@@ -93,8 +94,17 @@ pub(crate) fn all() -> Result<Vec<Nic>> {
     DRIVERS.iter().map(|driver| start(*driver)).collect()
 }
 
+/// Opens a NIC, and has it say what nothing else would tell.
 pub(crate) fn start(driver: &dyn Driver) -> Result<Nic> {
-    let nic = Nic::open(driver).vi("VipOpenNic")?;
+    start_with(driver, false)
+}
+
+fn start_with(driver: &dyn Driver, sleeps_at_once: bool) -> Result<Nic> {
+    let options = OpenOptions {
+        strict: true,
+        sleeps_at_once,
+    };
+    let nic = Nic::open_with(driver, options).vi("VipOpenNic")?;
     // That a peer went away shows in what was posted; of the rest nothing else would tell.
     nic.on_error(|error| {
         if error.code != ErrorCode::ConnLost {

@@ -25,7 +25,21 @@ impl Nic {
     /// # Errors
     /// [`Error::Resource`] when the process has opened it too often or the host lacks something.
     pub fn open(driver: &dyn Driver) -> Result<Self, Error> {
-        let ops = driver.open(OpenOptions { strict: true })?;
+        Self::open_with(
+            driver,
+            OpenOptions {
+                strict: true,
+                ..OpenOptions::default()
+            },
+        )
+    }
+
+    /// As [`Nic::open`], in another way.
+    ///
+    /// # Errors
+    /// As [`Nic::open`].
+    pub fn open_with(driver: &dyn Driver, options: OpenOptions) -> Result<Self, Error> {
+        let ops = driver.open(options)?;
         Ok(Self { ops })
     }
 

@@ -45,6 +45,8 @@ pub struct OpenOptions {
     /// Follow the specification where old programs need leniency: no default protection tag, no
     /// default memory attributes, no destruction of VIs that were not drained.
     pub strict: bool,
+    /// Calls that wait sleep at once, where they would poll for some microseconds first.
+    pub sleeps_at_once: bool,
 }
 
 /// A protection tag of one NIC handle.

@@ -16,6 +16,7 @@ pub(crate) fn find(device: &str) -> Result<(&'static dyn Driver, OpenOptions), E
         .ok_or(Error::InvalidParameter)?;
     let mut options = OpenOptions {
         strict: std::env::var_os(STRICT).is_some_and(|value| value == "1"),
+        ..OpenOptions::default()
     };
     for word in words {
         match word {
@@ -28,7 +29,7 @@ pub(crate) fn find(device: &str) -> Result<(&'static dyn Driver, OpenOptions), E
 
 const STRICT: &str = "SOVIA_VIPL_STRICT";
 
-static DRIVERS: [&dyn Driver; 2] = [&shm::DRIVER, &sim::DRIVER];
+static DRIVERS: [&dyn Driver; 3] = [&shm::DRIVER, &iwarp::DRIVER, &sim::DRIVER];
 
 #[cfg(test)]
 mod tests {

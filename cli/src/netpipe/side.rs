@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use serde::{Deserialize, Serialize};
 
 use super::pipe::{Lanes, Pipe, Port, Shape};
-use super::plan::{Job, Pattern, Transport, Wait};
+use super::plan::{Job, Pattern, Transport};
 use super::run::{self, End};
 use super::socket::Socket;
 use super::tcp::Tcp;
@@ -14,7 +14,7 @@ use super::unix::Unix;
 use super::vi::ViPort;
 use super::vi::pipe::ViPipe;
 use crate::error::{Context, Error, Result};
-use crate::machine::{self, Affinity};
+use crate::machine;
 
 /// What the parent may ask. Orders are done one after the other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,10 +47,7 @@ pub(super) enum Answer {
 
 /// Serves orders until the parent closes the pipe.
 pub(crate) fn serve() -> Result<()> {
-    let mut side = Side {
-        everywhere: Affinity::current()?,
-        opened: Vec::new(),
-    };
+    let mut side = Side { opened: Vec::new() };
     for line in io::stdin().lock().lines() {
         let line = line.context("standard input")?;
         let order = serde_json::from_str(&line).map_err(|error| Error::Protocol {
@@ -67,8 +64,6 @@ pub(crate) fn serve() -> Result<()> {
 }
 
 struct Side {
-    /// The CPUs that we may use when nobody pins us.
-    everywhere: Affinity,
     opened: Vec<Connection>,
 }
 
@@ -86,10 +81,7 @@ impl Side {
                 address,
             } => {
                 let open = || Connection::open(transport, shape, lanes, address.as_deref());
-                self.opened.push(match shape.wait {
-                    Wait::Adaptive => self.unpinned(open)?,
-                    Wait::Poll | Wait::Block => open()?,
-                });
+                self.opened.push(open()?);
                 Ok(Answer::Done)
             }
             Order::Run { connection, job } => {
@@ -103,16 +95,6 @@ impl Side {
                 connection.run(job).map(Answer::Ran)
             }
         }
-    }
-
-    /// A VI that is made in a process with one CPU never spins: it could only keep its peer from running. Our two
-    /// processes have one CPU each, so what is to adapt must be made before it can know that.
-    fn unpinned<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
-        let pinned = Affinity::current()?;
-        self.everywhere.restore()?;
-        let opened = open();
-        pinned.restore()?;
-        opened
     }
 }
 

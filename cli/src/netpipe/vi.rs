@@ -31,7 +31,7 @@ pub(crate) struct ViPort {
 impl ViPort {
     /// At the other end's host; our own if it is ours to listen.
     fn new(shape: Shape, host: Option<[u8; 6]>, discriminator: &str) -> Result<Self> {
-        let nic = shape.medium.open()?;
+        let nic = shape.medium.open(shape.wait == super::plan::Wait::Block)?;
         let listens = host.is_none();
         let host = host.unwrap_or_else(|| nic.attributes().local_address);
         Ok(Self {

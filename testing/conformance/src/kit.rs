@@ -196,7 +196,10 @@ pub(crate) fn connect_raw(lab: &dyn Lab, nic: &dyn NicOps, client: &dyn ViOps, s
 #[track_caller]
 pub(crate) fn open_compat(lab: &dyn Lab) -> Arc<dyn NicOps> {
     lab.driver(Host::A)
-        .open(OpenOptions { strict: false })
+        .open(OpenOptions {
+            strict: false,
+            ..OpenOptions::default()
+        })
         .must()
 }
 

@@ -34,7 +34,12 @@ pub(crate) fn s018_two_handles_are_independent(lab: &dyn Lab) {
 
 pub(crate) fn s020_handles_run_out_and_come_back(lab: &dyn Lab) {
     let driver = lab.driver(Host::A);
-    let open = || driver.open(OpenOptions { strict: true });
+    let open = || {
+        driver.open(OpenOptions {
+            strict: true,
+            ..OpenOptions::default()
+        })
+    };
     let mut handles = Vec::new();
     let limit = loop {
         match open() {
@@ -57,7 +62,10 @@ pub(crate) fn s020_handles_run_out_and_come_back(lab: &dyn Lab) {
 pub(crate) fn s021_closed_handle_is_refused(lab: &dyn Lab) {
     let nic = lab
         .driver(Host::A)
-        .open(OpenOptions { strict: true })
+        .open(OpenOptions {
+            strict: true,
+            ..OpenOptions::default()
+        })
         .must();
     nic.close();
     nic.close();
@@ -125,7 +133,10 @@ pub(crate) fn s026_close_disconnects_everything(lab: &dyn Lab) {
     each_level(lab, |level| {
         let nic = lab
             .driver(Host::A)
-            .open(OpenOptions { strict: true })
+            .open(OpenOptions {
+                strict: true,
+                ..OpenOptions::default()
+            })
             .must();
         let b = Site::open(lab, Host::B);
         let vb = b.vi(level);

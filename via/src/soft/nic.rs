@@ -97,6 +97,7 @@ impl<D: Device> Shared<D> {
     /// How long to poll before sleeping; real time means nothing where time is virtual.
     pub(super) fn spin_limits(&self) -> Limits {
         match self.device.capabilities().wait {
+            _ if self.options.sleeps_at_once => Limits::NONE,
             WaitOn::VirtualTime => Limits::NONE,
             WaitOn::FutexAndFd => Limits::MEMORY,
             WaitOn::Fd => Limits::SOCKET,
