@@ -25,6 +25,7 @@ mod process;
 mod report;
 mod run;
 mod stat;
+mod steps;
 mod vi;
 
 /// User-level sockets over Virtual Interfaces

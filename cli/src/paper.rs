@@ -1,18 +1,16 @@
 //! `sovia bench paper-sovia`: the figures of the SOVIA paper, redone.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
 use crate::netpipe::plan::Placement;
-use crate::process::{Process, Said, myself};
+use crate::process::{Process, myself};
 use crate::run::PRELOAD;
 use crate::run::library::Library;
-use end::Figure;
+use crate::steps::{self, Figure};
 use ftp::Transfer;
 use report::{Report, Run};
 use rpc::Call;
@@ -228,9 +226,15 @@ fn figure10(options: &Options, cpus: [usize; 2], stage: &Stage, all: &mut Figure
 
 /// One way, in two fresh processes.
 fn measure(way: Way, arguments: &[&str], quick: bool, cpus: [usize; 2]) -> Result<Vec<Figure>> {
-    let start = |cpu: usize, dial: Option<&str>| {
+    let start = |side: usize, dial: Option<&str>| {
         let mut command = myself();
-        command.args([end::COMMAND, "--way", way.word(), "--cpu", &cpu.to_string()]);
+        command.args([
+            end::COMMAND,
+            "--way",
+            way.word(),
+            "--cpu",
+            &cpus[side].to_string(),
+        ]);
         command.args(arguments);
         command.args(quick.then_some("--quick"));
         command.args(dial.map(|address| ["--dial", address]).iter().flatten());
@@ -244,33 +248,7 @@ fn measure(way: Way, arguments: &[&str], quick: bool, cpus: [usize; 2]) -> Resul
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Process::start(&mut command)
     };
-    let (mut server, address) = {
-        let mut server = start(cpus[0], None)?;
-        let address = line(&mut server)?;
-        (server, address)
-    };
-    let mut client = start(cpus[1], Some(&address))?;
-    let figures = line(&mut client)?;
-    client.wait()?;
-    drop(client);
-    drop(server.pipes());
-    serde_json::from_str(&figures).map_err(|_| Error::Protocol {
-        from: "a measuring process",
-        what: figures,
-    })
-}
-
-fn line(process: &mut Process) -> Result<String> {
-    let stdout = process.stdout().ok_or(Error::Closed)?;
-    let mut line = String::new();
-    BufReader::new(Said::new(stdout, SILENCE_MAX)?)
-        .read_line(&mut line)
-        .context("a measuring process")?;
-    match line.trim() {
-        "" => Err(Error::Closed),
-        said => Ok(said.to_owned()),
-    }
+    steps::between(start)
 }
 
 const ROUNDS: usize = 3;
-const SILENCE_MAX: Duration = Duration::from_secs(60);

@@ -1,19 +1,17 @@
 //! `sovia bench paper-iwarp`: the figures of the paper on user-level iWARP and the extended sockets interface, redone.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
 use crate::config::RULES;
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
 use crate::netpipe::plan::Placement;
-use crate::process::{Process, Said};
+use crate::process::Process;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
-use end::Figure;
+use crate::steps::{self, Figure};
 use place::Place;
 use report::{Report, Run};
 use way::Way;
@@ -134,34 +132,8 @@ fn measure(way: Way, place: &Place, quick: bool, cpus: [usize; 2]) -> Result<Vec
         }
         Process::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))
     };
-    let mut server = start(0, None)?;
-    let address = line(&mut server)?;
-    let mut client = start(1, Some(&address))?;
-    let figures = line(&mut client)?;
-    client.wait()?;
-    drop(client);
-    // The end of its standard input is the end of its work.
-    drop(server.pipes());
-    server.wait_for_end(PATIENCE);
-    serde_json::from_str(&figures).map_err(|_| Error::Protocol {
-        from: "a measuring process",
-        what: figures,
-    })
-}
-
-fn line(process: &mut Process) -> Result<String> {
-    let stdout = process.stdout().ok_or(Error::Closed)?;
-    let mut line = String::new();
-    BufReader::new(Said::new(stdout, SILENCE_MAX)?)
-        .read_line(&mut line)
-        .context("a measuring process")?;
-    match line.trim() {
-        "" => Err(Error::Closed),
-        said => Ok(said.to_owned()),
-    }
+    steps::between(start)
 }
 
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 2;
-const SILENCE_MAX: Duration = Duration::from_secs(60);
-const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,19 +1,16 @@
-//! One of the two measuring processes: the same steps in the same order at both ends.
+//! One of the two measuring processes.
 
-use std::io::{BufRead, Write, stdin, stdout};
-use std::time::Instant;
-
-use serde::{Deserialize, Serialize};
 use sockets::packet::Waiting;
 
 use super::plain::Plain;
 use super::way::{PacketPipe, Way, listen};
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::machine;
 use crate::netpipe::pipe::{Pipe, Port, Shape};
 use crate::netpipe::plan::Wait;
 use crate::netpipe::tcp::Tcp;
 use crate::netpipe::vi::ViPort;
+use crate::steps::{self, Step, What, say};
 
 /// What `sovia` is started with, once more.
 pub(crate) const COMMAND: &str = "paper-end";
@@ -39,27 +36,6 @@ pub(crate) struct End {
     /// Where the other end listens
     #[arg(long)]
     dial: Option<String>,
-}
-
-/// One figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Figure {
-    pub(crate) what: What,
-    pub(crate) bytes: usize,
-    /// Nanoseconds one way, for one message of a stream, or for a call.
-    pub(crate) ns: f64,
-}
-
-/// Which half of Figure 9, or Figure 10.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum What {
-    /// Half of the time there and back.
-    Latency,
-    /// A long row of messages, and one answer.
-    Bandwidth,
-    /// A message as long as a call of a remote procedure with such an argument, and one as long as its answer: Figure 10.
-    Call,
 }
 
 /// Runs one end. The one that listens says where on its standard output, the other its figures.
@@ -118,106 +94,8 @@ impl End {
         } else {
             steps(self.quick, self.short)
         };
-        if self.dial.is_none() {
-            for step in steps {
-                step.answer(&mut pipe)?;
-            }
-            // The other end has all it waits for before the connection goes.
-            let _end = stdin().lock().read_line(&mut String::new());
-            return Ok(());
-        }
-        let mut figures = Vec::new();
-        for step in steps {
-            figures.push(step.ask(&mut pipe)?);
-        }
-        say(&serde_json::to_string(&figures).context("figures")?)
-    }
-}
-
-pub(super) fn say(line: &str) -> Result<()> {
-    let mut stdout = stdout().lock();
-    writeln!(stdout, "{line}")
-        .and_then(|()| stdout.flush())
-        .context("standard output")
-}
-
-/// What is measured at one size.
-struct Step {
-    what: What,
-    bytes: usize,
-    /// Of so many messages each.
-    count: usize,
-    blocks: usize,
-}
-
-impl Step {
-    /// Bytes there and back.
-    fn lengths(&self) -> [usize; 2] {
-        match (self.what, self.bytes) {
-            (What::Call, 0) => [CALL_HEADER, ANSWER_HEADER],
-            // The length of the string, and what fills up its last word; the answer is an integer.
-            (What::Call, bytes) => [
-                CALL_HEADER + 4 + bytes.next_multiple_of(4),
-                ANSWER_HEADER + 4,
-            ],
-            (_, bytes) => [bytes; 2],
-        }
-    }
-
-    fn answer(&self, pipe: &mut impl Pipe) -> Result<()> {
-        for _ in 0..=self.blocks {
-            match self.what {
-                What::Latency | What::Call => {
-                    let [there, back] = self.lengths();
-                    for _ in 0..self.count {
-                        pipe.recv(there)?;
-                        pipe.send(back)?;
-                    }
-                }
-                What::Bandwidth => {
-                    for _ in 0..self.count {
-                        pipe.recv(self.bytes)?;
-                    }
-                    pipe.send(ANSWER)?;
-                }
-            }
-            // Whatever is held back leaves, and both begin together.
-            pipe.recv(ANSWER)?;
-        }
-        Ok(())
-    }
-
-    fn ask(&self, pipe: &mut impl Pipe) -> Result<Figure> {
-        let mut times = Vec::with_capacity(self.blocks);
-        // The first block warms up.
-        for block in 0..=self.blocks {
-            let start = Instant::now();
-            let [there, back] = self.lengths();
-            for _ in 0..self.count {
-                pipe.send(there)?;
-                if self.what != What::Bandwidth {
-                    pipe.recv(back)?;
-                }
-            }
-            if self.what == What::Bandwidth {
-                pipe.recv(ANSWER)?;
-            }
-            let messages = match self.what {
-                What::Latency => 2 * self.count,
-                What::Bandwidth | What::Call => self.count,
-            };
-            let time = start.elapsed().as_nanos() as f64 / messages as f64;
-            pipe.send(ANSWER)?;
-            if block > 0 {
-                times.push(time);
-            }
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(Figure {
-            what: self.what,
-            bytes: self.bytes,
-            ns: times.get(times.len() / 2).copied().unwrap_or(f64::NAN),
-        })
+        let asks = self.dial.is_some();
+        steps::finish(&steps::take(steps, &mut pipe, asks)?, asks)
     }
 }
 
@@ -229,26 +107,30 @@ fn steps(quick: bool, short: bool) -> Vec<Step> {
     } else {
         &BANDWIDTH_BYTES
     };
-    let latency = latencies.iter().map(|&bytes| Step {
-        what: What::Latency,
-        bytes,
-        count: 400 / part,
-        blocks: 15,
-    });
-    let stream = streams.iter().map(|&bytes| Step {
-        what: What::Bandwidth,
-        bytes,
-        count: ((8 << 20) / part / bytes).clamp(64, 8192 / part),
-        blocks: 9,
+    let latency = latencies
+        .iter()
+        .map(|&bytes| Step::of(What::Latency, bytes, 400 / part, 15));
+    let stream = streams.iter().map(|&bytes| {
+        let count = ((8 << 20) / part / bytes).clamp(64, 8192 / part);
+        Step::of(What::Bandwidth, bytes, count, 9)
     });
     latency.chain(stream).collect()
 }
 
+/// Messages as long as a call of a remote procedure with such an argument, and as its answer: Figure 10.
 fn calls(quick: bool) -> Vec<Step> {
     let count = if quick { 100 } else { 400 };
     let step = |&bytes: &usize| Step {
         what: What::Call,
         bytes,
+        lengths: match bytes {
+            0 => [CALL_HEADER, ANSWER_HEADER],
+            // The length of the string, and what fills up its last word; the answer is an integer.
+            bytes => [
+                CALL_HEADER + 4 + bytes.next_multiple_of(4),
+                ANSWER_HEADER + 4,
+            ],
+        },
         count,
         blocks: 9,
     };
@@ -261,7 +143,6 @@ const CALL_HEADER: usize = 44;
 const ANSWER_HEADER: usize = 28;
 /// Arguments of Figure 10; 0 is none at all.
 pub(super) const CALL_BYTES: [usize; 9] = [0, 4, 16, 64, 256, 512, 1024, 2048, 4096];
-const ANSWER: usize = 4;
 pub(super) const LATENCY_BYTES: [usize; 8] = [4, 16, 64, 256, 1024, 4096, 16384, BYTES_MAX];
 pub(super) const BANDWIDTH_BYTES: [usize; 9] =
     [16, 64, 256, 1024, 2048, 4096, 8192, 16384, BYTES_MAX];

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use sockets::packet::Waiting;
 
-use super::end::say;
 use super::way::{PacketPipe, Way, listen};
 use crate::error::{Context, Error, Result};
 use crate::machine;
+use crate::steps::say;
 
 /// What `sovia` is started with, once more.
 pub(crate) const COMMAND: &str = "paper-file";

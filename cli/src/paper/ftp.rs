@@ -13,9 +13,9 @@ use serde::Serialize;
 use super::file;
 use super::stage::{Side, Stage, free_port, missing, program};
 use super::way::Way;
-use super::{SILENCE_MAX, line};
 use crate::error::{Context, Error, Result};
 use crate::process::{Process, Said, myself};
+use crate::steps::{SILENCE_MAX, line};
 
 /// What moves the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

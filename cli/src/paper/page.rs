@@ -1,8 +1,8 @@
 //! The report: tables and plots, and what is to be said under them.
 
-use super::end::What;
 use super::report::{Report, value};
 use crate::report::{Curve, Curves, Page, Plot, Scale, Section};
+use crate::steps::What;
 
 impl Report {
     pub(super) fn page(&self) -> Page {

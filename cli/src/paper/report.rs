@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::end::{BANDWIDTH_BYTES, Figure, LATENCY_BYTES, What};
+use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES};
 use super::ftp::Transfer;
 use super::rpc::Call;
 use super::way::Way;
@@ -10,6 +10,7 @@ use super::{Figures, words};
 use crate::machine::Conditions;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::Table;
+use crate::steps::{Figure, What};
 
 /// One way measured once.
 pub(super) struct Run {

@@ -7,12 +7,13 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use super::end::{CALL_BYTES, Figure};
+use super::end::CALL_BYTES;
 use super::stage::{Side, Stage, missing};
 use super::way::Way;
-use super::{SILENCE_MAX, line};
 use crate::error::{Context, Error, Result};
 use crate::process::{Said, until_our_end};
+use crate::steps::Figure;
+use crate::steps::{SILENCE_MAX, line};
 
 /// One size measured once.
 #[derive(Clone, Copy, Debug, Serialize)]

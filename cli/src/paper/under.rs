@@ -1,10 +1,11 @@
 //! What is said under a figure: what the paper found, and what is different here, with the numbers of this run.
 
-use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES, What};
+use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES};
 use super::report::{Report, value};
 use super::way::Way;
 use super::words::RPC_US;
 use crate::netpipe::table::{bytes, significant};
+use crate::steps::What;
 
 impl Report {
     pub(super) fn under_latency(&self) -> String {

@@ -1,9 +1,9 @@
 //! The report: Figures 5 and 6 as tables and plots, and what is to be said under them.
 
-use super::end::What;
 use super::report::{Report, shown, value};
 use super::words;
 use crate::report::{Curve, Curves, Page, Plot, Scale, Section};
+use crate::steps::What;
 
 impl Report {
     pub(super) fn page(&self) -> Page {
@@ -68,7 +68,7 @@ impl Report {
             }
         });
         let unit = match what {
-            What::Latency => "µs one way",
+            What::Latency | What::Call => "µs one way",
             What::Bandwidth => "MB/s",
         };
         Plot::Curves(Curves {

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use super::end::{BANDWIDTH_BYTES, Figure, LATENCY_BYTES, What};
+use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES};
 use super::way::Way;
 use super::words;
 use crate::machine::Conditions;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::Table;
+use crate::steps::{Figure, What};
 
 /// One way measured once.
 pub(super) struct Run {
@@ -69,7 +70,7 @@ impl Report {
     /// A row a size, a column a way; beside each that is not TCP how it compares with TCP that waits alike: more is better.
     pub(super) fn figure(&self, what: What, is_plain: bool) -> Table {
         let (sizes, unit) = match what {
-            What::Latency => (LATENCY_BYTES, "one way, µs"),
+            What::Latency | What::Call => (LATENCY_BYTES, "one way, µs"),
             What::Bandwidth => (BANDWIDTH_BYTES, "MB/s"),
         };
         let ways = || self.ways.iter().map(|curve| curve.way);
@@ -146,7 +147,7 @@ pub(super) fn shown(way: Way, is_plain: bool) -> bool {
 /// As it stands in the figure: µs, or MB/s.
 pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
     match what {
-        What::Latency => ns / 1e3,
+        What::Latency | What::Call => ns / 1e3,
         What::Bandwidth => bytes as f64 / ns * 1e3,
     }
 }
