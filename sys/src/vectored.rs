@@ -1,9 +1,17 @@
 //! Sending from many places, and receiving into many, with one system call.
+//!
+//! By system calls and not by the C library's functions: in a program under `libsovia.so` those are the library's own, which would take the
+//! NIC's connection for one of the program's, and move it to shared memory behind the NIC's back.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
+};
 
 use crate::mem::Memory;
 
@@ -67,19 +75,13 @@ pub fn send<'a>(
         slot.write(vector);
         count += 1;
     }
-    // The first `count` vectors were written. Each names bytes of a slice that is borrowed for 'a, or of a range that was checked against a
-    // memory in `held`, which keeps it mapped.
-    let message = message(&mut vectors, count);
-    restarting(|| {
-        // SAFETY: as said above; the kernel only reads there, and racing writes change what is sent, no more.
-        unsafe {
-            libc::sendmsg(
-                socket.as_fd().as_raw_fd(),
-                &raw const message,
-                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-            )
-        }
-    })
+    // SAFETY: the first `count` vectors were written. An `IoSlice` is laid out as an `iovec`, and holds no reference but a
+    // pointer that only the kernel follows: into a slice that is borrowed for 'a, or into a range that was checked against a memory in `held`,
+    // which keeps it mapped. Racing writes change what is sent, no more.
+    let vectors =
+        unsafe { std::slice::from_raw_parts(vectors.as_ptr().cast::<IoSlice<'_>>(), count) };
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    restarting(|| sendmsg(&socket, vectors, &mut SendAncillaryBuffer::default(), flags))
 }
 
 /// Receives into the rooms, one behind the other, without waiting; limits as for [`send`]. Returns how many bytes came, 0 at the end of the stream.
@@ -117,17 +119,13 @@ pub fn receive<'a>(
         // The kernel would say what it says at the end of the stream.
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // As in `send`.
-    let mut message = message(&mut vectors, count);
+    // SAFETY: as in `send`; the slices are borrowed mutably, and memory in `held` is writable and may be written by anybody at any time.
+    let vectors = unsafe {
+        std::slice::from_raw_parts_mut(vectors.as_mut_ptr().cast::<IoSliceMut<'_>>(), count)
+    };
     restarting(|| {
-        // SAFETY: as said in `send`; the slices are borrowed mutably, and memory in `held` is writable and may be written by anybody at any time.
-        unsafe {
-            libc::recvmsg(
-                socket.as_fd().as_raw_fd(),
-                &raw mut message,
-                libc::MSG_DONTWAIT,
-            )
-        }
+        let control = &mut RecvAncillaryBuffer::default();
+        recvmsg(&socket, vectors, control, RecvFlags::DONTWAIT).map(|message| message.bytes)
     })
 }
 
@@ -138,29 +136,12 @@ fn vector(start: *mut u8, len: usize) -> libc::iovec {
     }
 }
 
-/// A message of the first `count` vectors, without name and control data.
-fn message<const N: usize>(
-    vectors: &mut [MaybeUninit<libc::iovec>; N],
-    count: usize,
-) -> libc::msghdr {
-    // SAFETY: a message header of zeros is a valid one.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = vectors.as_mut_ptr().cast();
-    message.msg_iovlen = count as _;
-    message
-}
-
 /// What a call moved, made again after a signal.
-fn restarting(mut call: impl FnMut() -> isize) -> io::Result<usize> {
+fn restarting(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<usize> {
     loop {
-        match usize::try_from(call()) {
-            Ok(moved) => return Ok(moved),
-            Err(_) => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result.map_err(io::Error::from),
         }
     }
 }

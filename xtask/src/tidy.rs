@@ -152,4 +152,4 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<String>) -> Result<(), Strin
 const HIDDEN_FOLDERS: [&str; 3] = [".cargo", ".ci", ".config"];
 const TEST_FOLDERS: [&str; 4] = ["/tests/", "/benches/", "/examples/", "/fuzz/"];
 const TEXT_EXTENSIONS: [&str; 9] = ["rs", "toml", "c", "h", "cpp", "sh", "map", "md", "in"];
-const TEXT_FILES: [&str; 2] = ["check", ".ci/run"];
+const TEXT_FILES: [&str; 3] = ["check", ".ci/run", "abi/preload/calls.txt"];

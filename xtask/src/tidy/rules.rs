@@ -11,9 +11,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             .iter()
             .flat_map(|manifest| crate_roots(manifest, &tree.sources)),
     );
+    let taken = taken_calls(tree);
     for source in &tree.sources {
         violations.extend(unsafe_code(source));
         violations.extend(paths(source));
+        violations.extend(own_calls(source, &taken));
         violations.extend(module_file(source));
         violations.extend(length(source));
         violations.extend(unfinished_code(source));
@@ -225,6 +227,34 @@ fn paths(source: &Source) -> Vec<Violation> {
     violations
 }
 
+/// The C library's calls that `libsovia.so` stands in front of.
+fn taken_calls(tree: &Tree) -> Vec<&str> {
+    let list = tree.texts.iter().find(|(path, _)| path == CALLS_LIST);
+    let lines = list.map_or("", |(_, text)| text).lines();
+    let rows = lines.filter_map(|line| line.split_once(" | "));
+    let taken = rows.filter(|(name, rest)| !name.starts_with('#') && !rest.starts_with('-'));
+    taken.map(|(name, _)| name).collect()
+}
+
+/// Linked into `libsovia.so`, `sys` must not call what that takes: it would take its own connections for the program's.
+fn own_calls(source: &Source, taken: &[&str]) -> Vec<Violation> {
+    if !within(&source.path, &["sys/src/"]) {
+        return Vec::new();
+    }
+    let called = source.paths().into_iter().filter(|path| {
+        let name = path.segments.get(1).map(String::as_str);
+        let is_taken = name.is_some_and(|name| name != "syscall" && taken.contains(&name));
+        path.starts_with(&["libc"]) && is_taken && !source.is_test(path.line)
+    });
+    let fix = "make the system call, by rustix: libsovia.so would take this one for the program's";
+    called
+        .map(|path| {
+            let what = format!("`{}` in sys", path.segments.join("::"));
+            violation(source, path.line, "taken call", what, fix)
+        })
+        .collect()
+}
+
 fn module_file(source: &Source) -> Option<Violation> {
     let is_module_file = source.path.ends_with("/mod.rs");
     let fix = "name it foo.rs beside the folder foo/";
@@ -344,6 +374,7 @@ const UNSAFE_CRATES: [&str; 3] = ["sys", "abi/", "providers/verbs"];
 /// Targets of other crates that need it, by the path of their root, and why.
 const UNSAFE_TARGETS: &[(&str, &str)] = &[];
 
+const CALLS_LIST: &str = "abi/preload/calls.txt";
 const LIBC_FOLDERS: [&str; 3] = ["sys/", "abi/", "testing/"];
 
 /// Where two processes or threads meet, so that loom must see every atomic.

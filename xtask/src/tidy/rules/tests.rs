@@ -226,3 +226,15 @@ fn exceptions_cover_a_target() {
     }
     assert_eq!(exception("via/src/lib.rs"), None);
 }
+
+#[test]
+fn sys_makes_system_calls_where_the_library_takes_the_function() {
+    let text = "fn f() {\n    libc::sendmsg(1);\n    libc::mmap(1);\n    libc::syscall(1);\n    libc::statx(1);\n}\n";
+    let list = "# NAME | CLASS | NOTE\nsendmsg | fast | as send\nsyscall | slow | all\nstatx | - | not taken\n";
+    let files = |path| [("abi/preload/calls.txt", list), (path, text)];
+    assert_eq!(
+        broken(&files("sys/src/a.rs")),
+        ["sys/src/a.rs:2 taken call"]
+    );
+    assert_eq!(broken(&files("abi/preload/src/a.rs")), none());
+}
