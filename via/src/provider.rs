@@ -227,8 +227,38 @@ pub trait ViOps: Send + Sync {
     /// Errors: [`Error::Timeout`]; [`Error::InvalidParameter`] when the queue reports to a
     /// completion queue.
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error>;
+    /// Sends a message of `bytes`, which may be any memory and are the caller's again when this returns; no descriptor is used and nothing
+    /// completes. `false`, and nothing was sent, where only a descriptor will do: the NIC does not copy, has no room now, or has sends queued.
+    fn send_copied(&self, bytes: &[u8], immediate: Option<u32>) -> Result<bool, Error> {
+        let _ = (bytes, immediate);
+        Ok(false)
+    }
+    /// As [`ViOps::wait`] on the receive queue, or as [`ViOps::done`] for a timeout of zero; but a message for which no descriptor has been used
+    /// yet may be copied to `into`, if it fits there, without one.
+    fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
+        let _ = into;
+        let done = match timeout {
+            Some(Duration::ZERO) => self.done(Queue::Recv)?,
+            _ => self.wait(Queue::Recv, timeout)?,
+        };
+        Ok(Received::Posted(done))
+    }
     /// Has `handler` called with the next completed descriptor of `queue`, taken off it.
     fn notify(&self, queue: Queue, handler: DoneHandler) -> Result<(), Error>;
+}
+
+/// What [`ViOps::receive`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// A message is in the caller's memory, and no descriptor was used for it.
+    Copied {
+        /// Its bytes.
+        length: u32,
+        /// Immediate data that came with it.
+        immediate: Option<u32>,
+    },
+    /// What the head of the receive queue shows.
+    Posted(Done),
 }
 
 /// A completion queue.

@@ -4,7 +4,9 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::provider::{ConnOps, CqEntry, CqId, CqOps, Export, NicOps, Timeout, ViId, ViOps};
+use crate::provider::{
+    ConnOps, CqEntry, CqId, CqOps, Export, NicOps, Received, Timeout, ViId, ViOps,
+};
 use crate::{
     Completion, Descriptor, Done, Error, NetAddress, Ptag, Queue, Reliability, ViAttributes,
     ViState,
@@ -217,6 +219,26 @@ impl Vi {
     /// As [`Vi::send_wait`].
     pub fn recv_wait(&self, timeout: Timeout) -> Result<Completion, Error> {
         self.wait(Queue::Recv, timeout)
+    }
+
+    /// Sends a message from any memory, copied when this returns; nothing completes. `false`, and nothing was sent, where a descriptor has to be
+    /// posted: the NIC does not copy ([`crate::Capabilities`]), has no room now, or has sends queued.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a destroyed VI.
+    #[inline]
+    pub fn send_copied(&self, bytes: &[u8], immediate: Option<u32>) -> Result<bool, Error> {
+        self.ops.send_copied(bytes, immediate)
+    }
+
+    /// As [`Vi::recv_wait`], or as [`Vi::recv_done`] for a timeout of zero; but a message for which no descriptor has been used yet, and which fits,
+    /// may be copied to `into` without one.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], but for a timeout of zero; as [`Vi::recv_wait`].
+    #[inline]
+    pub fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
+        self.ops.receive(into, timeout)
     }
 
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Completion, Error> {

@@ -124,6 +124,19 @@ impl Conversation {
         Some(self.with_owed(Kind::Data))
     }
 
+    /// A packet that [`Conversation::take_window`] gave could not be sent now, and nothing has been since.
+    pub fn put_back(&mut self, packet: Packet) {
+        self.window += 1;
+        self.owed += packet.acks;
+    }
+
+    /// Whether [`Conversation::poll_transmit`] has nothing but acknowledgements, which may wait for DATA to take them along.
+    #[must_use]
+    #[inline]
+    pub fn may_defer(&self) -> bool {
+        self.owed >= self.threshold && !(self.wakeup_due | self.finack_due | self.fin_due)
+    }
+
     /// The next packet without data; a WAKEUP's payload is the caller's to add.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<Packet> {

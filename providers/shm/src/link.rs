@@ -91,6 +91,18 @@ impl ShmLink {
         &self.peer
     }
 
+    /// The payload that lies in the cell of the frame at the front.
+    #[inline]
+    fn inline(&mut self) -> Option<[u8; INLINE_MAX]> {
+        let Cell(words) = self.consumer.look()?;
+        let mut inline = [0; INLINE_MAX];
+        let places = inline.as_chunks_mut::<4>().0.iter_mut();
+        for (bytes, word) in places.zip(&words[INLINE_WORD..]) {
+            *bytes = word.to_ne_bytes();
+        }
+        Some(inline)
+    }
+
     /// The window for `remote`, asked for if there is none yet.
     fn window(&mut self, remote: RemoteSegment, len: u32) -> Option<Arc<Window>> {
         let changes = self.peer.changes.load(Ordering::Acquire);
@@ -158,6 +170,16 @@ impl Link for ShmLink {
         from.read(offset, into.ok_or(OutOfRange)?)
     }
 
+    #[inline]
+    fn fill_bytes(&mut self, from: &[u8]) -> Result<(), OutOfRange> {
+        if self.reserved.len as usize > INLINE_MAX {
+            return self.producer.write_bytes(self.reserved.at, 0, from);
+        }
+        let into = self.reserved.inline.get_mut(..from.len());
+        into.ok_or(OutOfRange)?.copy_from_slice(from);
+        Ok(())
+    }
+
     // The head is made where it is sent: passed in memory it would be read back before its parts have been written.
     #[inline(always)]
     fn commit(&mut self, head: &Head) {
@@ -223,20 +245,24 @@ impl Link for ShmLink {
             return Err(OutOfRange);
         }
         if front.len as usize <= INLINE_MAX {
-            let Cell(words) = self.consumer.look().ok_or(OutOfRange)?;
-            let mut inline = [0; INLINE_MAX];
-            for (bytes, word) in inline
-                .as_chunks_mut::<4>()
-                .0
-                .iter_mut()
-                .zip(&words[INLINE_WORD..])
-            {
-                *bytes = word.to_ne_bytes();
-            }
+            let inline = self.inline().ok_or(OutOfRange)?;
             return to.write(offset, &inline[at as usize..end]);
         }
         let from = front.at.checked_add(at).ok_or(OutOfRange)?;
         self.consumer.read(from, len as u32, to, offset)
+    }
+
+    #[inline]
+    fn read_bytes(&mut self, into: &mut [u8]) -> Result<(), OutOfRange> {
+        let front = self.front.filter(|front| into.len() <= front.len as usize);
+        let front = front.ok_or(OutOfRange)?;
+        if front.len as usize > INLINE_MAX {
+            return self.consumer.read_bytes(front.at, into);
+        }
+        let inline = self.inline().ok_or(OutOfRange)?;
+        let from = inline.get(..into.len()).ok_or(OutOfRange)?;
+        into.copy_from_slice(from);
+        Ok(())
     }
 
     #[inline]

@@ -87,6 +87,13 @@ impl Link for Endpoint {
         from.read(offset, to.ok_or(OutOfRange)?)
     }
 
+    fn fill_bytes(&mut self, from: &[u8]) -> Result<(), OutOfRange> {
+        let reserved = self.reserved.as_mut().ok_or(OutOfRange)?;
+        let to = Body::payload_mut(reserved).get_mut(..from.len());
+        to.ok_or(OutOfRange)?.copy_from_slice(from);
+        Ok(())
+    }
+
     fn commit(&mut self, head: &Head) {
         self.commit_raw(&head.encode());
     }
@@ -126,6 +133,13 @@ impl Link for Endpoint {
         let frame = self.front.as_ref().ok_or(OutOfRange)?;
         let from = range(at, len).and_then(|range| frame.payload().get(range));
         to.write(offset, from.ok_or(OutOfRange)?)
+    }
+
+    fn read_bytes(&mut self, into: &mut [u8]) -> Result<(), OutOfRange> {
+        let frame = self.front.as_ref().ok_or(OutOfRange)?;
+        let from = frame.payload().get(..into.len()).ok_or(OutOfRange)?;
+        into.copy_from_slice(from);
+        Ok(())
     }
 
     fn release(&mut self) {

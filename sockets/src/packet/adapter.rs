@@ -17,6 +17,8 @@ pub struct Adapter {
     pub(super) nic: Nic,
     pub(super) variant: Variant,
     capabilities: Capabilities,
+    /// The NIC copies what is sent in the sender's call, from any memory: nothing is staged.
+    pub(super) copies: bool,
     /// Registrations of the program's own memory, if there is a way to them.
     pub(super) cache: Option<Cache>,
 }
@@ -53,11 +55,15 @@ impl Adapter {
             _ => Cache::for_hardware,
         };
         let cache = borrow.filter(|_| registers).map(make);
+        let copies = capabilities.engine == Engine::Software
+            && capabilities.buffers_sends
+            && !capabilities.registration_pays;
         Ok(Arc::new(Self {
             tag,
             nic,
             variant,
             capabilities,
+            copies,
             cache,
         }))
     }

@@ -23,9 +23,19 @@ pub(super) fn abort_later(stream: &Arc<Stream>) {
     );
 }
 
+/// Sends the acknowledgements that `stream` defers, if its program has not come by to take them along.
+pub(super) fn tend_later(stream: &Arc<Stream>) {
+    submit(
+        Instant::now() + TICK,
+        Arc::downgrade(stream),
+        Duty::Acknowledge,
+    );
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Duty {
     Flush,
+    Acknowledge,
     Abort,
 }
 
@@ -90,6 +100,10 @@ fn attend(entry: Entry) -> Option<Entry> {
     let stream = entry.stream.upgrade()?;
     match entry.duty {
         Duty::Flush => stream.expire().map(|due| Entry { due, ..entry }),
+        Duty::Acknowledge => stream.tick().then(|| Entry {
+            due: Instant::now() + TICK,
+            ..entry
+        }),
         Duty::Abort => {
             stream.abort();
             None
@@ -108,3 +122,5 @@ static STATE: Mutex<State> = Mutex::new(State {
 static CHANGED: Condvar = Condvar::new();
 /// As long as Linux keeps a TCP connection that nobody has (`tcp_fin_timeout`).
 const LINGER_TIME: Duration = Duration::from_secs(60);
+/// How long an acknowledgement may wait for DATA, twice at most; TCP's may 40 ms.
+const TICK: Duration = Duration::from_millis(10);

@@ -3,7 +3,8 @@
 //! Packets are taken in by whoever waits, in the course of its own call, unless there is a handler thread (SOVIA_HANDLER). What has come stays in the
 //! buffer that it came into until the program has read it; then the buffer's descriptor is posted again, and that is what is acknowledged: so the window bounds
 //! what a peer can make us keep. Small messages are copied into buffers of ours; larger ones are sent from where they are, if the NIC
-//! gains by it, and the call ends when the NIC has them.
+//! gains by it, and the call ends when the NIC has them. Over a NIC that copies there are no such buffers on the way: it copies from the program's memory, and
+//! into it where the program waits for what comes.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -13,9 +14,10 @@ use std::time::{Duration, Instant};
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
 use sys::sync::{AtomicBool, Ordering};
-use via::{Access, Descriptor, Memory, NetAddress, Region, Vi};
+use via::provider::Received;
+use via::{Access, Descriptor, Done, Memory, NetAddress, Region, Vi};
 
-use self::flow::Inner;
+use self::flow::{Inner, Taken};
 use super::adapter::Adapter;
 use super::handler;
 use super::variant::Waiting;
@@ -170,7 +172,7 @@ impl Stream {
                 return Err(Errno::CONNRESET);
             }
             if !self.take_in(&mut inner) {
-                inner = self.wait(inner);
+                inner = self.wait(inner, &mut []).0;
             }
         }
     }
@@ -232,42 +234,64 @@ impl Stream {
         self.begun.elapsed()
     }
 
-    /// Waits until something may have come. The lock is not held meanwhile.
-    fn wait<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
-        let variant = self.adapter.variant;
+    /// Waits until something may have come, and takes it in: DATA to `into` if it can. The lock is not held meanwhile.
+    fn wait<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        into: &mut [u8],
+    ) -> (MutexGuard<'a, Inner>, Taken) {
+        self.settle(&mut inner);
         // One waits in the NIC, and the others for it.
-        if variant.handler || inner.is_awaited || inner.is_noticed {
-            return self
+        if self.adapter.variant.handler || inner.is_awaited || inner.is_noticed {
+            inner.waiters += 1;
+            let mut inner = self
                 .moved
                 .wait(inner)
                 .unwrap_or_else(PoisonError::into_inner);
+            inner.waiters -= 1;
+            return (inner, Taken::Nothing);
         }
-        if variant.waiting == Waiting::Polling {
-            inner.fruitless = inner.fruitless.wrapping_add(1);
-            let yields = inner.fruitless.is_multiple_of(POLLS_A_YIELD);
-            drop(inner);
-            if yields {
+        inner.is_awaited = true;
+        let acquainted = inner.peer.is_some();
+        drop(inner);
+        let received = match self.adapter.variant.waiting {
+            Waiting::Polling => self.poll(acquainted, into),
+            Waiting::Blocking if acquainted && self.adapter.copies => self.vi.receive(into, None),
+            Waiting::Blocking => {
+                let waited = self.vi.recv_wait(None);
+                waited.map(|completion| Received::Posted(Done::Completed(completion)))
+            }
+        };
+        let mut inner = self.lock();
+        inner.is_awaited = false;
+        let taken = self.absorb_received(&mut inner, received);
+        if inner.shown.is_some()
+            && let Some(me) = inner.me.upgrade()
+        {
+            me.attend(&mut inner);
+        }
+        self.show(&inner, true);
+        if inner.waiters > 0 {
+            self.moved.notify_all();
+        }
+        (inner, taken)
+    }
+
+    /// Looks until there is something.
+    fn poll(&self, acquainted: bool, into: &mut [u8]) -> Result<Received, via::Error> {
+        let mut fruitless = 0u32;
+        loop {
+            let received = self.look(acquainted, into)?;
+            if received != Received::Posted(Done::NotDone) {
+                return Ok(received);
+            }
+            fruitless = fruitless.wrapping_add(1);
+            if fruitless.is_multiple_of(POLLS_A_YIELD) {
                 thread::yield_now();
             } else {
                 std::hint::spin_loop();
             }
-            return self.lock();
         }
-        inner.is_awaited = true;
-        drop(inner);
-        let waited = self.vi.recv_wait(None);
-        let mut inner = self.lock();
-        inner.is_awaited = false;
-        match waited {
-            Ok(completion) => self.absorb(&mut inner, completion),
-            Err(_) => self.lose(&mut inner),
-        }
-        if let Some(me) = inner.me.upgrade() {
-            me.attend(&mut inner);
-        }
-        self.show(&inner, true);
-        self.moved.notify_all();
-        inner
     }
 }
 

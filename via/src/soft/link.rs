@@ -128,6 +128,14 @@ pub trait Link: Send + 'static {
         let _ = (at, from, offset, len);
         Err(OutOfRange)
     }
+    /// Fills the reserved frame's payload from memory that is not registered, if the link can: [`Link::read_bytes`] is its other half.
+    ///
+    /// # Errors
+    /// When they are more than was reserved, or it cannot.
+    fn fill_bytes(&mut self, from: &[u8]) -> Result<(), OutOfRange> {
+        let _ = from;
+        Err(OutOfRange)
+    }
     /// Sends the reserved frame.
     fn commit(&mut self, head: &Head) {
         let _ = head;
@@ -152,6 +160,14 @@ pub trait Link: Send + 'static {
     /// When they do not all fit.
     fn read(&mut self, at: u32, to: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
         let _ = (at, to, offset, len);
+        Err(OutOfRange)
+    }
+    /// Copies its payload, from the beginning, to memory that is not registered, if the link can.
+    ///
+    /// # Errors
+    /// When there is not as much of it, or it cannot.
+    fn read_bytes(&mut self, into: &mut [u8]) -> Result<(), OutOfRange> {
+        let _ = into;
         Err(OutOfRange)
     }
     /// Drops the frame at the front.

@@ -8,7 +8,7 @@ use super::link::{Device, Goodbye, Link, Pending};
 use super::queue::{Plain, Request, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
-use crate::provider::{DoneHandler, Export, Timeout, ViId, ViOps};
+use crate::provider::{DoneHandler, Export, Received, Timeout, ViId, ViOps};
 use crate::{
     AsyncError, Descriptor, DescriptorAt, Done, Error, ErrorCode, Fault, NetAddress, Op, Queue,
     ViAttributes, ViEvent, ViState,
@@ -190,39 +190,27 @@ impl<D: Device> ViOps for SoftVi<D> {
     }
 
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error> {
-        if self.cq(queue).is_some() {
-            self.nic.check()?;
-            return Err(Error::InvalidParameter);
+        self.await_message(queue, timeout, |core| {
+            Some(self.take(core, queue)).filter(|done| *done != Done::NotDone)
+        })
+    }
+
+    fn send_copied(&self, bytes: &[u8], immediate: Option<u32>) -> Result<bool, Error> {
+        let mut core = self.enter()?;
+        self.attend(&mut core);
+        Ok(self.send_bytes(&mut core, bytes, immediate))
+    }
+
+    fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
+        if timeout == Some(Duration::ZERO) {
+            let mut core = self.enter()?;
+            self.attend(&mut core);
+            return Ok(self.receive_bytes(&mut core, into));
         }
-        let deadline = self.nic.deadline(timeout);
-        let mut spin = self.spinner.begin();
-        loop {
-            let done = self.done(queue)?;
-            if done != Done::NotDone {
-                spin.hit();
-                return Ok(done);
-            }
-            if timeout == Some(Duration::ZERO) {
-                return Err(Error::Timeout);
-            }
-            if !spin.again() {
-                break;
-            }
-        }
-        loop {
-            if let Some(done) = self.sleep(queue, deadline)? {
-                spin.hit();
-                return Ok(done);
-            }
-            let done = self.done(queue)?;
-            if done != Done::NotDone {
-                spin.hit();
-                return Ok(done);
-            }
-            if self.nic.expired(deadline) {
-                return Err(Error::Timeout);
-            }
-        }
+        self.await_message(Queue::Recv, timeout, |core| {
+            let received = self.receive_bytes(core, into);
+            Some(received).filter(|received| *received != Received::Posted(Done::NotDone))
+        })
     }
 
     fn notify(&self, queue: Queue, handler: DoneHandler) -> Result<(), Error> {

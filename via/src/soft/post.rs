@@ -1,12 +1,13 @@
 //! Into the queues and out of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::core::{Core, sent_op};
 use super::link::{Device, Link, Sleeper, Waiter};
 use super::queue::{Outcome, Request};
 use super::vi::{SoftVi, disarm};
 use crate::descriptor::Segments;
+use crate::provider::Timeout;
 use crate::{AsyncError, CompletedOp, Done, Error, ErrorCode, Fault, Queue, ViState};
 
 impl<D: Device> SoftVi<D> {
@@ -79,12 +80,60 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
-    /// Sleeps once, unless there is something to take already.
-    pub(super) fn sleep(
+    /// Waits until `look` finds something: for some microseconds awake, then asleep.
+    pub(super) fn await_message<R>(
         &self,
         queue: Queue,
+        timeout: Timeout,
+        mut look: impl FnMut(&mut Core<D>) -> Option<R>,
+    ) -> Result<R, Error> {
+        if self.cq(queue).is_some() {
+            self.nic.check()?;
+            return Err(Error::InvalidParameter);
+        }
+        let mut once = || {
+            let mut core = self.enter()?;
+            self.attend(&mut core);
+            Ok(look(&mut core))
+        };
+        let deadline = self.nic.deadline(timeout);
+        let mut spin = self.spinner.begin();
+        loop {
+            if let Some(found) = once()? {
+                spin.hit();
+                return Ok(found);
+            }
+            if timeout == Some(Duration::ZERO) {
+                return Err(Error::Timeout);
+            }
+            if !spin.again() {
+                break;
+            }
+        }
+        loop {
+            if let Some(found) = self.sleep(deadline, &mut look)? {
+                spin.hit();
+                return Ok(found);
+            }
+            let mut core = self.enter()?;
+            self.attend(&mut core);
+            if let Some(found) = look(&mut core) {
+                spin.hit();
+                return Ok(found);
+            }
+            drop(core);
+            if self.nic.expired(deadline) {
+                return Err(Error::Timeout);
+            }
+        }
+    }
+
+    /// Sleeps once, unless there is something to take already.
+    fn sleep<R>(
+        &self,
         deadline: Option<Instant>,
-    ) -> Result<Option<Done>, Error> {
+        look: &mut impl FnMut(&mut Core<D>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
         let mut core = self.enter()?;
         let link = core
             .link
@@ -94,10 +143,9 @@ impl<D: Device> SoftVi<D> {
             let armed = self.idle.arm(&self.nic.device);
             armed.map_err(|_| Error::Resource)?;
         }
-        let done = self.take(&mut core, queue);
-        if done != Done::NotDone {
+        if let Some(found) = look(&mut core) {
             disarm(&mut core);
-            return Ok(Some(done));
+            return Ok(Some(found));
         }
         if link.is_some() && core.link.is_none() {
             return Ok(None);

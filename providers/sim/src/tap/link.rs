@@ -120,6 +120,11 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
         self.inner.fill(at, from, offset, len)
     }
 
+    fn fill_bytes(&mut self, from: &[u8]) -> Result<(), OutOfRange> {
+        self.first = from.first().copied().unwrap_or(self.first);
+        self.inner.fill_bytes(from)
+    }
+
     fn commit(&mut self, head: &Head) {
         match self.show(Direction::Sent, head) {
             None => self.inner.commit(head),
@@ -192,6 +197,16 @@ impl<D: Device, T: Tap> Link for TappedLink<D, T> {
             let mut first = [0];
             to.read(offset, &mut first)?;
             to.write(offset, &[first[0] ^ 1])?;
+        }
+        Ok(())
+    }
+
+    fn read_bytes(&mut self, into: &mut [u8]) -> Result<(), OutOfRange> {
+        self.inner.read_bytes(into)?;
+        if let Some(first) = into.first_mut()
+            && self.front.as_ref().is_some_and(|front| front.corrupt)
+        {
+            *first ^= 1;
         }
         Ok(())
     }

@@ -103,8 +103,7 @@ impl Stream {
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
             stream.show(&inner, true);
-            drop(inner);
-            stream.moved.notify_all();
+            stream.wake_waiters(inner);
             if !over {
                 stream.linger();
             }
@@ -124,8 +123,7 @@ impl Stream {
         }
         let over = self.advance_end(&mut inner);
         self.show(&inner, true);
-        drop(inner);
-        self.moved.notify_all();
+        self.wake_waiters(inner);
         !over
     }
 }

@@ -1,13 +1,16 @@
 //! What a stream's lock guards, and the packets that come and go.
 
 use std::collections::VecDeque;
-use std::sync::Weak;
+use std::sync::{MutexGuard, Weak};
+use std::time::Duration;
 
 use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
 use sys::sync::Ordering;
+use via::provider::Received;
 use via::{Completion, Descriptor, Done};
 
 use super::Stream;
+use crate::packet::keeper;
 use crate::packet::show::Show;
 
 pub(super) struct Inner {
@@ -33,13 +36,31 @@ pub(super) struct Inner {
     pub(super) is_closing: bool,
     /// The timer knows of it.
     pub(super) is_timed: bool,
-    pub(super) fruitless: u32,
+    /// Acknowledgements are due, and wait for the program's next call: its DATA takes them along.
+    pub(super) is_deferring: bool,
+    /// And since the timer last looked.
+    pub(super) has_deferred: bool,
+    /// The timer looks after them.
+    pub(super) is_tended: bool,
+    /// Threads that wait for another to take packets in.
+    pub(super) waiters: u32,
     /// Where a program that polls is told what there is.
     pub(super) shown: Option<Show>,
     /// The NIC's notify function takes packets in.
     pub(super) is_noticed: bool,
     /// The stream itself.
     pub(super) me: Weak<Stream>,
+}
+
+/// What taking a packet in came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// There is none.
+    Nothing,
+    /// One came.
+    Packet,
+    /// DATA came, and so many bytes of it are where the program wants them.
+    Bytes(usize),
 }
 
 /// Bytes in a receive buffer.
@@ -66,7 +87,10 @@ impl Inner {
             is_awaited: false,
             is_closing: false,
             is_timed: false,
-            fruitless: 0,
+            is_deferring: false,
+            has_deferred: false,
+            is_tended: false,
+            waiters: 0,
             shown: None,
             is_noticed: false,
             me: Weak::new(),
@@ -83,19 +107,103 @@ impl Stream {
     /// Takes one packet in, if one has come and it is ours to take.
     #[inline]
     pub(super) fn take_in(&self, inner: &mut Inner) -> bool {
+        self.take_into(inner, &mut []) != Taken::Nothing
+    }
+
+    /// As [`Stream::take_in`]; DATA may go straight to `into`, which is the program's, and where it continues what the program has read.
+    #[inline]
+    pub(super) fn take_into(&self, inner: &mut Inner, into: &mut [u8]) -> Taken {
         if inner.is_awaited || inner.is_noticed || self.adapter.variant.handler || inner.lost {
-            return false;
+            return Taken::Nothing;
         }
-        match self.vi.recv_done() {
-            Ok(Done::Completed(completion)) => {
-                self.absorb(inner, completion);
-                true
+        let received = self.look(inner.peer.is_some(), into);
+        self.absorb_received(inner, received)
+    }
+
+    /// What has come; DATA goes to `into` where nothing is gained by a buffer of ours in between. The first packet is none.
+    #[inline]
+    pub(super) fn look(&self, acquainted: bool, into: &mut [u8]) -> Result<Received, via::Error> {
+        if acquainted && self.adapter.copies {
+            return self.vi.receive(into, Some(Duration::ZERO));
+        }
+        self.vi.recv_done().map(Received::Posted)
+    }
+
+    #[inline]
+    pub(super) fn absorb_received(
+        &self,
+        inner: &mut Inner,
+        received: Result<Received, via::Error>,
+    ) -> Taken {
+        match received {
+            Ok(Received::Copied { length, immediate }) => {
+                return self.absorb_copied(inner, length, immediate);
             }
-            Ok(Done::NotDone) => false,
-            Ok(Done::Empty) | Err(_) => {
-                self.lose(inner);
-                true
+            Ok(Received::Posted(Done::Completed(completion))) => self.absorb(inner, completion),
+            Ok(Received::Posted(Done::NotDone)) => return Taken::Nothing,
+            Ok(Received::Posted(Done::Empty)) | Err(_) => self.lose(inner),
+        }
+        Taken::Packet
+    }
+
+    /// A packet came that used no descriptor, and its bytes are the program's already.
+    #[inline]
+    fn absorb_copied(&self, inner: &mut Inner, length: u32, immediate: Option<u32>) -> Taken {
+        let Some(Ok(packet)) = immediate.map(Packet::decode) else {
+            self.lose(inner);
+            return Taken::Packet;
+        };
+        match inner.talk.handle(packet, length, Vec::new) {
+            Ok(Arrival::Data) => {
+                inner.talk.reposted();
+                self.acknowledge(inner);
+                return Taken::Bytes(length as usize);
             }
+            Ok(Arrival::Control) => self.transmit(inner),
+            Ok(Arrival::End) => {
+                inner.ended = true;
+                self.transmit(inner);
+            }
+            Ok(Arrival::Wakeup(_) | Arrival::Unwanted) | Err(_) => self.lose(inner),
+        }
+        Taken::Packet
+    }
+
+    /// Acknowledges what the program has read, if it is time; but not before the program's next call if that may be a send. A timer bounds this.
+    #[inline]
+    fn acknowledge(&self, inner: &mut Inner) {
+        let elsewhere = inner.is_noticed || self.adapter.variant.handler || inner.is_closing;
+        if elsewhere || !inner.talk.may_defer() {
+            return self.transmit(inner);
+        }
+        inner.is_deferring = true;
+        inner.has_deferred = true;
+        if !inner.is_tended {
+            self.tend(inner);
+        }
+    }
+
+    #[cold]
+    fn tend(&self, inner: &mut Inner) {
+        if let Some(me) = inner.me.upgrade() {
+            inner.is_tended = true;
+            keeper::tend_later(&me);
+        }
+    }
+
+    /// The timer of deferred acknowledgements; whether it is to look again.
+    pub(in crate::packet) fn tick(&self) -> bool {
+        let mut inner = self.lock();
+        self.settle(&mut inner);
+        inner.is_tended = std::mem::take(&mut inner.has_deferred) && !inner.lost;
+        inner.is_tended
+    }
+
+    /// Sends the acknowledgements that were to wait for the program's next call, which is this one, or which wait long enough.
+    #[inline]
+    pub(super) fn settle(&self, inner: &mut Inner) {
+        if std::mem::take(&mut inner.is_deferring) {
+            self.transmit(inner);
         }
     }
 
@@ -149,7 +257,7 @@ impl Stream {
             return self.lose(inner);
         }
         inner.talk.reposted();
-        self.transmit(inner);
+        self.acknowledge(inner);
     }
 
     /// Sends what the protocol has to say.
@@ -195,6 +303,9 @@ impl Stream {
         descriptor: Descriptor<'_>,
         slot: u32,
     ) {
+        if slot == NO_SLOT && self.post_at_once(&[], packet) {
+            return;
+        }
         if inner.unsent >= UNSENT_MAX {
             self.reap(inner);
         }
@@ -203,6 +314,12 @@ impl Stream {
             Ok(()) => inner.unsent += 1,
             Err(_) => self.lose(inner),
         }
+    }
+
+    /// Hands a packet to a NIC that copies, from wherever its bytes are; `false` if it has to be posted.
+    #[inline]
+    pub(super) fn post_at_once(&self, bytes: &[u8], packet: Packet) -> bool {
+        self.adapter.copies && matches!(self.vi.send_copied(bytes, Some(packet.encode())), Ok(true))
     }
 
     /// Notices sends that are done.
@@ -235,6 +352,15 @@ impl Stream {
         let _ = self.vi.ops().disconnect();
         self.show(inner, false);
         self.moved.notify_all();
+    }
+
+    /// Lets go of the lock; those who wait for another to take packets in look again.
+    pub(super) fn wake_waiters(&self, inner: MutexGuard<'_, Inner>) {
+        let any = inner.waiters > 0;
+        drop(inner);
+        if any {
+            self.moved.notify_all();
+        }
     }
 }
 

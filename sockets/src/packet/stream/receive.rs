@@ -3,7 +3,7 @@
 use sys::errno::Errno;
 
 use super::Stream;
-use super::flow::Inner;
+use super::flow::{Inner, Taken};
 
 impl Stream {
     /// Receives what there is, up to `into.len()` bytes, waiting for the first if `patient` says that it may. 0 is the end of the stream.
@@ -20,6 +20,7 @@ impl Stream {
     fn take(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
         let mut inner = self.lock();
         // Who receives has said what there was to say.
+        self.settle(&mut inner);
         self.flush_now(&mut inner);
         if into.is_empty() {
             return Ok(0);
@@ -30,20 +31,20 @@ impl Stream {
                 return Ok(read);
             }
             if inner.ended {
-                // Our own FIN may have been answered.
-                while self.take_in(&mut inner) {}
                 return Ok(0);
             }
             if inner.lost {
                 return Err(Errno::CONNRESET);
             }
-            if self.take_in(&mut inner) {
-                continue;
-            }
             if !patient() {
                 return Err(Errno::AGAIN);
             }
-            inner = self.wait(inner);
+            let (waited, taken) = self.wait(inner, into);
+            inner = waited;
+            if let Taken::Bytes(first) = taken {
+                let rest = into.get_mut(first..).unwrap_or_default();
+                return Ok(first + self.read(&mut inner, rest));
+            }
             // The window may have opened for what could not leave before.
             self.flush_now(&mut inner);
         }
@@ -55,6 +56,7 @@ impl Stream {
     /// As [`Stream::recv`].
     pub fn peek(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
         let mut inner = self.lock();
+        self.settle(&mut inner);
         self.flush_now(&mut inner);
         loop {
             while self.take_in(&mut inner) {}
@@ -77,7 +79,7 @@ impl Stream {
             if !patient() {
                 return Err(Errno::AGAIN);
             }
-            inner = self.wait(inner);
+            inner = self.wait(inner, &mut []).0;
         }
     }
 
@@ -85,14 +87,16 @@ impl Stream {
     fn read(&self, inner: &mut Inner, into: &mut [u8]) -> usize {
         let mut read = 0;
         while read < into.len() {
-            let Some(piece) = inner.arrived.front_mut() else {
-                // What else has come meanwhile belongs to it too.
-                if read > 0 && self.take_in(inner) {
-                    continue;
-                }
-                break;
-            };
             let rest = into.get_mut(read..).unwrap_or_default();
+            let Some(piece) = inner.arrived.front_mut() else {
+                // What comes meanwhile belongs to it too.
+                match self.take_into(inner, rest) {
+                    Taken::Nothing => break,
+                    Taken::Packet => {}
+                    Taken::Bytes(count) => read += count,
+                }
+                continue;
+            };
             let count = rest.len().min(piece.len as usize);
             let (slot, at) = (piece.slot, piece.at);
             piece.at += count as u32;

@@ -1,6 +1,7 @@
 //! From the program to packets.
 
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 
 use proto::packet::Verdict;
 use sys::errno::Errno;
@@ -48,16 +49,13 @@ impl Stream {
     }
 
     /// The timer of the combined messages; when it is to ask again.
-    pub(in crate::packet) fn expire(&self) -> Option<std::time::Instant> {
+    pub(in crate::packet) fn expire(&self) -> Option<Instant> {
         let mut inner = self.lock();
         match inner.combiner.due() {
             Some(due) if due <= self.now() => {
                 self.flush_now(&mut inner);
                 // A closed window: it opens in the course of a call, or is looked at again.
-                let again = inner
-                    .combiner
-                    .due()
-                    .map(|_| std::time::Instant::now() + RETRY);
+                let again = inner.combiner.due().map(|_| Instant::now() + RETRY);
                 inner.is_timed = again.is_some();
                 again
             }
@@ -86,7 +84,12 @@ impl Stream {
         let start = slot as usize * self.stride as usize + inner.combiner.held() as usize;
         let written = self.outgoing.memory().write(start, bytes);
         written.map_err(|_| Errno::NOBUFS)?;
-        let verdict = inner.combiner.offer(bytes.len() as u32, self.now());
+        // The first of those that wait together says until when; the clock is read for no other.
+        let now = match inner.combiner.held() {
+            0 => self.now(),
+            _ => Duration::ZERO,
+        };
+        let verdict = inner.combiner.offer(bytes.len() as u32, now);
         debug_assert_eq!(verdict, Verdict::Append, "it fits");
         if !std::mem::replace(&mut inner.is_timed, true)
             && let Some(due) = inner.combiner.due()
@@ -141,6 +144,11 @@ impl Stream {
             let end = bytes.len().min(sent + inner.talk.mtu() as usize);
             let piece = bytes.get(sent..end).unwrap_or_default();
             let large = piece.len() > self.adapter.variant.copy_max as usize;
+            let registers = large && self.adapter.cache.is_some();
+            if !registers && self.send_at_once(&mut inner, piece) {
+                sent = end;
+                continue;
+            }
             inner = match large
                 .then(|| self.send_registered(&mut inner, piece))
                 .flatten()
@@ -155,6 +163,26 @@ impl Stream {
             sent = end;
         }
         Ok(sent)
+    }
+
+    /// Sends bytes from where they are by a NIC that copies; it may have room in a moment. `false` if they have to be staged.
+    #[inline]
+    fn send_at_once(&self, inner: &mut Inner, piece: &[u8]) -> bool {
+        if !self.adapter.copies {
+            return false;
+        }
+        for _ in 0..LOOKS_FOR_ROOM {
+            let Some(packet) = inner.talk.take_window() else {
+                return false;
+            };
+            if self.post_at_once(piece, packet) {
+                inner.is_deferring = false;
+                return true;
+            }
+            inner.talk.put_back(packet);
+            std::hint::spin_loop();
+        }
+        false
     }
 
     fn send_copied<'a>(
@@ -237,7 +265,7 @@ impl Stream {
             if !patient() {
                 return Err(Errno::AGAIN);
             }
-            inner = self.wait(inner);
+            inner = self.wait(inner, &mut []).0;
         }
     }
 
@@ -253,16 +281,20 @@ impl Stream {
             if inner.talk.window() > 0 {
                 return Ok(inner);
             }
+            // The peer may wait for the same.
+            self.settle(&mut inner);
             if self.take_in(&mut inner) {
                 continue;
             }
             if !patient() {
                 return Err(Errno::AGAIN);
             }
-            inner = self.wait(inner);
+            inner = self.wait(inner, &mut []).0;
         }
     }
 }
 
 /// How often a closed window is looked at for what a timer should send.
-const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
+const RETRY: Duration = Duration::from_millis(10);
+/// Looks for room in the NIC before a packet is staged: as long as the peer takes for one of the largest.
+const LOOKS_FOR_ROOM: u32 = 128;
