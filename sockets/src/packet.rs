@@ -19,7 +19,7 @@ mod variant;
 pub use adapter::Adapter;
 pub use socket::Socket;
 pub use stream::Stream;
-pub use variant::{BadVariant, Large, Variant, Waiting};
+pub use variant::{BadVariant, Flow, Large, Variant, Waiting};
 
 /// The socket type of a stream over a VI: `socket(AF_INET, SOCK_VIA, 0)`. No type of Linux's has this number.
 pub const SOCK_VIA: i32 = 15;

@@ -68,8 +68,9 @@ fn shm_pair(variant: Variant) -> Pair {
     pair_over([&shm::DRIVER; 2], [variant; 2])
 }
 
-fn versions() -> [Variant; 5] {
+fn versions() -> [Variant; 6] {
     [
+        Variant::default(),
         Variant::handler(),
         Variant::single(),
         Variant::flowctrl(),
@@ -178,6 +179,12 @@ fn a_version_talks_to_every_other() {
 
 #[test]
 fn over_a_simulated_network() {
+    for variant in [Variant::dacks(), Variant::default()] {
+        over_a_fabric(variant);
+    }
+}
+
+fn over_a_fabric(variant: Variant) {
     let fabric = Fabric::new(FabricConfig {
         time: Time::Free,
         ..FabricConfig::default()
@@ -185,7 +192,7 @@ fn over_a_simulated_network() {
     let hosts = [fabric.host(), fabric.host()];
     let adapters = hosts
         .each_ref()
-        .map(|host| Adapter::open(host, Variant::dacks(), None).unwrap());
+        .map(|host| Adapter::open(host, variant, None).unwrap());
     let at = place(port());
     let listener = Socket::new(&adapters[1]);
     listener.bind(at).unwrap();
@@ -351,6 +358,86 @@ fn a_full_window_holds_back_and_says_so() {
     assert!((31_000..=32_000).contains(&sent), "{sent}");
     assert_eq!(read(&b, sent).len(), sent);
     until("acknowledgements come", || a.send(&[7], at_once).is_ok());
+}
+
+#[test]
+fn an_acknowledgement_waits_for_the_next_call_but_not_for_ever() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::single());
+    a.send(b"one", forever).unwrap();
+    assert_eq!(read(&b, 3), b"one");
+    // The reader is busy with other things.
+    assert_eq!(a.send(b"two", forever), Ok(3));
+    assert_eq!(read(&b, 3), b"two");
+    // And so are both, each with a full window.
+    b.send(b"three", forever).unwrap();
+    a.send(b"four", forever).unwrap();
+    assert_eq!(
+        (read(&a, 5), read(&b, 4)),
+        (b"three".into(), b"four".into())
+    );
+    assert_eq!(b.send(b"five", forever), Ok(4));
+}
+
+#[test]
+fn without_a_window_the_nic_holds_a_sender_back() {
+    let plain = Variant {
+        combine: None,
+        ..Variant::default()
+    };
+    let Pair { a, b, _sockets } = shm_pair(plain);
+    for round in 0..3 {
+        let mut sent = Vec::new();
+        loop {
+            let piece = pattern(20_000 + round);
+            match a.send(&piece, at_once) {
+                Ok(n) => sent.extend(&piece[..n]),
+                Err(errno) => break assert_eq!(errno, Errno::AGAIN),
+            }
+        }
+        assert!(sent.len() < 4 << 20, "somebody keeps it: {}", sent.len());
+        assert!(read(&b, sent.len()) == sent);
+        until("there is room", || a.send(&[7], at_once).is_ok());
+        assert_eq!(read(&b, 1), [7]);
+    }
+    // Who waits for room sleeps, and is woken by a reader.
+    let sent = pattern(8 << 20);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(a.send(&sent, forever), Ok(sent.len()));
+            a.end(forever).unwrap();
+        });
+        thread::sleep(Duration::from_millis(5));
+        assert!(read(&b, sent.len()) == sent);
+        assert_eq!(b.recv(&mut [0], forever), Ok(0));
+    });
+}
+
+#[test]
+fn who_waits_for_room_hears_of_the_end() {
+    let plain = Variant {
+        combine: None,
+        ..Variant::default()
+    };
+    let Pair { a, b, _sockets } = shm_pair(plain);
+    // More than the other end has buffers for: the rest stays in the NIC, unread.
+    let mut unread = 0;
+    while let Ok(n) = b.send(&pattern(1000), at_once) {
+        unread += n;
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let bytes = pattern(1 << 20);
+            let errno = loop {
+                if let Err(errno) = a.send(&bytes, forever) {
+                    break errno;
+                }
+            };
+            assert_eq!(errno, Errno::PIPE);
+        });
+        thread::sleep(Duration::from_millis(5));
+        b.abort();
+    });
+    assert!(unread > 0);
 }
 
 #[test]

@@ -227,6 +227,11 @@ pub trait ViOps: Send + Sync {
     /// Errors: [`Error::Timeout`]; [`Error::InvalidParameter`] when the queue reports to a
     /// completion queue.
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error>;
+    /// From now on a message that needs a receive, where none is posted, waits in the NIC and holds its sender back; else it breaks the connection.
+    /// Errors: [`Error::NotSupported`] by a NIC without flow control of its own; [`Error::InvalidState`] unless idle.
+    fn hold_back(&self) -> Result<(), Error> {
+        Err(Error::NotSupported)
+    }
     /// Sends a message of `bytes`, which may be any memory and are the caller's again when this returns; no descriptor is used and nothing
     /// completes. `false`, and nothing was sent, where only a descriptor will do: the NIC does not copy, has no room now, or has sends queued.
     fn send_copied(&self, bytes: &[u8], immediate: Option<u32>) -> Result<bool, Error> {

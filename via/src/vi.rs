@@ -221,6 +221,14 @@ impl Vi {
         self.wait(Queue::Recv, timeout)
     }
 
+    /// From now on messages for which no receive is posted wait in the NIC, and their sender with them; else such a message breaks the connection.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`]; [`Error::InvalidState`] unless idle.
+    pub fn hold_back(&self) -> Result<(), Error> {
+        self.ops.hold_back()
+    }
+
     /// Sends a message from any memory, copied when this returns; nothing completes. `false`, and nothing was sent, where a descriptor has to be
     /// posted: the NIC does not copy ([`crate::Capabilities`]), has no room now, or has sends queued.
     ///

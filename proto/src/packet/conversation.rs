@@ -76,7 +76,7 @@ impl Conversation {
             ours,
             state: State::Normal,
             peer: None,
-            threshold: ours.threshold,
+            threshold: ours.threshold.max(1),
             window: 0,
             owed: 0,
             unread: 0,
@@ -107,11 +107,21 @@ impl Conversation {
         self.peer.map_or(0, |peer| peer.mtu.min(self.ours.mtu))
     }
 
-    /// DATA packets that may be sent now.
+    /// DATA packets that may be sent now; without a window any number.
     #[must_use]
     #[inline]
     pub fn window(&self) -> u32 {
-        if self.state.sends() { self.window } else { 0 }
+        match (self.state.sends(), self.is_counted()) {
+            (false, _) => 0,
+            (true, true) => self.window,
+            (true, false) => u32::MAX,
+        }
+    }
+
+    /// Whether the peer counts what we send.
+    #[inline]
+    fn is_counted(&self) -> bool {
+        self.peer.is_none_or(|peer| peer.has_window())
     }
 
     /// A DATA packet to send now, with what is owed; `None` when the window is closed or this direction is.
@@ -120,13 +130,13 @@ impl Conversation {
         if self.window() == 0 {
             return None;
         }
-        self.window -= 1;
+        self.window -= u32::from(self.is_counted());
         Some(self.with_owed(Kind::Data))
     }
 
     /// A packet that [`Conversation::take_window`] gave could not be sent now, and nothing has been since.
     pub fn put_back(&mut self, packet: Packet) {
-        self.window += 1;
+        self.window += u32::from(self.is_counted());
         self.owed += packet.acks;
     }
 
@@ -205,7 +215,7 @@ impl Conversation {
     pub fn reposted(&mut self) {
         debug_assert!(self.unread > 0, "each comes once");
         self.unread = self.unread.saturating_sub(1);
-        self.owed += 1;
+        self.owed += u32::from(self.ours.has_window());
     }
 
     /// The application ends its direction: a FIN follows whatever DATA has been sent. False if it has done so before.
@@ -265,19 +275,20 @@ impl Conversation {
         let Settings {
             window, threshold, ..
         } = wakeup.settings;
-        let acks_max = (window / threshold).max(1);
+        // Where none is needed for them, ACKs may be as many as we like.
+        let acks_max = window.checked_div(threshold).unwrap_or(u32::MAX).max(1);
         self.threshold = self.threshold.max(self.ours.window.div_ceil(acks_max));
         // Our own WAKEUP has used one.
-        self.window = wakeup.settings.window - 1;
+        self.window = window.saturating_sub(1);
         Ok(Arrival::Wakeup(wakeup))
     }
 
     #[inline]
     fn note_unread(&mut self) -> Result<(), Violation> {
-        if self.unread + self.owed >= self.ours.window {
+        if self.ours.has_window() && self.unread + self.owed >= self.ours.window {
             return Err(Violation::Window);
         }
-        self.unread += 1;
+        self.unread = self.unread.saturating_add(1);
         Ok(())
     }
 

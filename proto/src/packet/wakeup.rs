@@ -46,7 +46,11 @@ impl Wakeup {
         if body.version != VERSION {
             return Err(BadWakeup::Version(body.version.get()));
         }
-        let settings = Settings::new(body.window.get(), body.threshold.get(), body.mtu.get());
+        let mtu = body.mtu.get();
+        let settings = match (body.window.get(), body.threshold.get()) {
+            (0, 0) => Settings::without_window(mtu),
+            (window, threshold) => Settings::new(window, threshold, mtu),
+        };
         Ok(Self {
             descriptor: body.descriptor.get(),
             address: body.address,

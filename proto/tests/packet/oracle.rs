@@ -27,9 +27,11 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    (1..=40u32)
+    let windowed = (1..=40u32)
         .prop_flat_map(|window| (Just(window), 1..=window))
-        .prop_map(|(window, threshold)| Settings::new(window, threshold, 64).expect("in bounds"))
+        .prop_map(|(window, threshold)| Settings::new(window, threshold, 64).expect("in bounds"));
+    let without = Just(Settings::without_window(64).expect("in bounds"));
+    prop_oneof![4 => windowed, 1 => without]
 }
 
 proptest! {

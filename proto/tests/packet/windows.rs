@@ -124,3 +124,36 @@ fn the_worst_case_fills_the_queue_and_no_more() {
     assert_eq!(inbox.len() as u32, Settings::default().slots());
     pair.deliver_all();
 }
+
+#[test]
+fn without_a_window_nothing_is_counted_nor_acknowledged() {
+    let mut pair = Pair::woken(Settings::without_window(1024).unwrap());
+    for n in 0..200 {
+        assert!(pair.send(0, &[n]));
+    }
+    loop {
+        pair.deliver_all();
+        if !pair.read(1) {
+            break;
+        }
+    }
+    assert_eq!(pair.ends[1].taken.len(), 200);
+    assert_eq!(pair.ends[1].sent, [Kind::Wakeup]);
+}
+
+#[test]
+fn one_end_may_have_a_window_and_the_other_none() {
+    let mut pair = Pair::new([settings(2, 1), Settings::without_window(1024).unwrap()]);
+    pair.deliver_all();
+    let sent = |pair: &mut Pair, from| (0..5).filter(|n| pair.send(from, &[*n])).count();
+    assert_eq!([sent(&mut pair, 0), sent(&mut pair, 1)], [5, 2]);
+}
+
+#[test]
+fn what_could_not_be_sent_counts_as_before() {
+    let mut pair = Pair::woken(settings(4, 2));
+    let talk = &mut pair.ends[0].talk;
+    let (window, packet) = (talk.window(), talk.take_window().unwrap());
+    talk.put_back(packet);
+    assert_eq!((talk.window(), talk.take_window()), (window, Some(packet)));
+}

@@ -16,7 +16,7 @@ pub struct Adapter {
     pub(super) tag: Ptag,
     pub(super) nic: Nic,
     pub(super) variant: Variant,
-    capabilities: Capabilities,
+    pub(super) capabilities: Capabilities,
     /// The NIC copies what is sent in the sender's call, from any memory: nothing is staged.
     pub(super) copies: bool,
     /// Registrations of the program's own memory, if there is a way to them.

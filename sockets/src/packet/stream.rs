@@ -20,7 +20,7 @@ use via::{Access, Descriptor, Done, Memory, NetAddress, Region, Vi};
 use self::flow::{Inner, Taken};
 use super::adapter::Adapter;
 use super::handler;
-use super::variant::Waiting;
+use super::variant::{Flow, Waiting};
 
 mod end;
 mod flow;
@@ -105,10 +105,16 @@ impl Stream {
     fn prepare(adapter: &Arc<Adapter>, identity: Identity) -> Result<Self, Errno> {
         let variant = adapter.variant;
         let mtu = adapter.mtu();
-        let settings = Settings::new(variant.settings.window, variant.settings.threshold, mtu);
-        let settings = settings.map_err(|_| Errno::INVAL)?;
         let vi = adapter.nic.create_vi(&adapter.config());
         let vi = vi.map_err(|_| Errno::NOBUFS)?;
+        // Where the NIC holds a sender back, a window would do it once more.
+        let needs_none = adapter.capabilities.flow_control && variant.flow == Flow::AsTheNicSays;
+        let settings = if needs_none && vi.hold_back().is_ok() {
+            Settings::without_window(mtu)
+        } else {
+            Settings::new(variant.settings.window, variant.settings.threshold, mtu)
+        };
+        let settings = settings.map_err(|_| Errno::INVAL)?;
         // An odd number of cache lines, or the first bytes of all buffers would compete for a few places of the cache.
         let stride = (mtu.div_ceil(LINE) | 1) * LINE;
         let region = |slots: u32| {

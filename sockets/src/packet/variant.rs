@@ -20,6 +20,8 @@ pub struct Variant {
     pub copy_max: u32,
     /// What happens to larger ones.
     pub large: Large,
+    /// What holds a sender back.
+    pub flow: Flow,
 }
 
 /// How a thread waits for a packet.
@@ -42,6 +44,15 @@ pub enum Large {
     Registered,
 }
 
+/// What holds a sender back whose peer does not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The NIC, if it can, and a window if not.
+    AsTheNicSays,
+    /// A window, as in the paper.
+    Windowed,
+}
+
 /// A name that no version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
@@ -60,6 +71,7 @@ impl Variant {
             waiting: Waiting::Blocking,
             copy_max: COPY_MAX,
             large: Large::AsTheNicSays,
+            flow: Flow::Windowed,
         }
     }
 
@@ -90,7 +102,7 @@ impl Variant {
         }
     }
 
-    /// SOVIA_COMBINE: and small messages wait for others, 100 ms at most. The whole of SOVIA, and the default.
+    /// SOVIA_COMBINE: and small messages wait for others, 100 ms at most. The whole of SOVIA.
     #[must_use]
     pub fn combine() -> Self {
         Self {
@@ -144,8 +156,12 @@ impl Variant {
 }
 
 impl Default for Variant {
+    /// As [`Variant::combine`], but for a window over a NIC that needs none.
     fn default() -> Self {
-        Self::combine()
+        Self {
+            flow: Flow::AsTheNicSays,
+            ..Self::combine()
+        }
     }
 }
 
@@ -166,7 +182,9 @@ mod tests {
 
     #[test]
     fn words() {
-        assert_eq!(Variant::parse(""), Ok(Variant::combine()));
+        assert_eq!(Variant::parse(""), Ok(Variant::default()));
+        assert_eq!(Variant::parse("combine"), Ok(Variant::combine()));
+        assert_ne!(Variant::combine(), Variant::default());
         assert_eq!(
             Variant::parse("poll, SOVIA_SINGLE"),
             Ok(Variant::single().waiting(Waiting::Polling))

@@ -32,6 +32,8 @@ pub(super) struct Core<D: Device> {
     pub(super) inbound: Option<Inbound>,
     /// The last number of a message that was placed and not yet acknowledged.
     pub(super) ack_due: Option<u32>,
+    /// A message without a receive waits in the link.
+    pub(super) holds: bool,
     /// The receive queue was found empty and that has been reported.
     pub(super) dry: bool,
     /// A peer's write was not allowed; its immediate data may follow.
@@ -126,6 +128,7 @@ impl<D: Device> Core<D> {
             outbound: Outbound::default(),
             inbound: None,
             ack_due: None,
+            holds: false,
             dry: false,
             refused_write: None,
             armed: false,

@@ -195,6 +195,18 @@ impl<D: Device> ViOps for SoftVi<D> {
         })
     }
 
+    fn hold_back(&self) -> Result<(), Error> {
+        let mut core = self.enter()?;
+        if D::Link::MESSAGES || !self.nic.device.capabilities().flow_control {
+            return Err(Error::NotSupported);
+        }
+        if core.state != ViState::Idle {
+            return Err(Error::InvalidState);
+        }
+        core.holds = true;
+        Ok(())
+    }
+
     fn send_copied(&self, bytes: &[u8], immediate: Option<u32>) -> Result<bool, Error> {
         let mut core = self.enter()?;
         self.attend(&mut core);

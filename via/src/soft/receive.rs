@@ -45,6 +45,12 @@ impl<D: Device> SoftVi<D> {
                     }
                     break;
                 }
+                Ok(Some(head)) if Self::is_held(core, &head) => {
+                    if ended.is_some() {
+                        self.give_up_sends(core);
+                    }
+                    break;
+                }
                 Ok(Some(head)) => self.accept_frame(core, &head),
                 Err(garbage) => Err(garbage),
             };
@@ -105,6 +111,24 @@ impl<D: Device> SoftVi<D> {
             link.close(Goodbye::Refused { seq, refusal });
         }
         self.lose(core, Goodbye::Broken);
+    }
+
+    /// Whether a message that begins here waits for a receive.
+    #[inline]
+    fn is_held(core: &Core<D>, head: &Head) -> bool {
+        core.holds
+            && head.kind == Kind::Send
+            && head.offset == 0
+            && core.recv.first_open().is_none()
+    }
+
+    /// The peer is gone, and what it sent has not been taken yet: nobody will take what is queued for it.
+    #[cold]
+    fn give_up_sends(&self, core: &mut Core<D>) {
+        core.outbound.message = None;
+        core.send
+            .end_all(|posted| Outcome::failed(sent_op(posted.request.op), Fault::Flushed, 0));
+        self.settle(core, Queue::Send);
     }
 
     #[inline]

@@ -30,6 +30,12 @@ pub(super) struct Inner {
     pub(super) ended: bool,
     /// The VI is no longer connected.
     pub(super) lost: bool,
+    /// A packet could not be delivered, and no other will be.
+    pub(super) is_refused: bool,
+    /// A thread waits for the NIC to let go of a buffer.
+    pub(super) is_draining: bool,
+    /// The program was told that there is no room in the NIC, and polls: it is to be told when there is.
+    pub(super) is_crowded: bool,
     /// A thread waits in the NIC.
     pub(super) is_awaited: bool,
     /// The program has closed it.
@@ -84,6 +90,9 @@ impl Inner {
             peer: None,
             ended: false,
             lost: false,
+            is_refused: false,
+            is_draining: false,
+            is_crowded: false,
             is_awaited: false,
             is_closing: false,
             is_timed: false,
@@ -334,12 +343,19 @@ impl Stream {
                     return;
                 }
             };
-            inner.unsent -= 1;
-            if completion.token != u64::from(NO_SLOT) {
-                inner.free.push(completion.token as u32);
-            }
-            // One that failed has broken the connection, which shows on the other queue, behind what came before.
+            Self::note_sent(inner, completion);
         }
+    }
+
+    /// A posted send has left, or will not.
+    #[inline]
+    pub(super) fn note_sent(inner: &mut Inner, completion: Completion) {
+        inner.unsent = inner.unsent.saturating_sub(1);
+        if completion.token != u64::from(NO_SLOT) {
+            inner.free.push(completion.token as u32);
+        }
+        // It also shows on the other queue; but behind what came before, which the program may never read.
+        inner.is_refused |= completion.ok().is_err();
     }
 
     /// The connection is broken, or has been by the peer.

@@ -10,6 +10,7 @@ use via::{Descriptor, Segment};
 use super::Stream;
 use super::flow::{Inner, NO_SLOT};
 use crate::packet::keeper;
+use crate::packet::variant::Waiting;
 
 impl Stream {
     /// Sends bytes, all of them if `patient` says that it may wait. Returns how many.
@@ -68,7 +69,7 @@ impl Stream {
     }
 
     fn may_send(inner: &Inner) -> Result<(), Errno> {
-        if inner.lost || !inner.talk.state().sends() || inner.is_closing {
+        if inner.lost || inner.is_refused || !inner.talk.state().sends() || inner.is_closing {
             return Err(Errno::PIPE);
         }
         Ok(())
@@ -237,14 +238,33 @@ impl Stream {
             }
             Self::may_send(&inner)?;
             if !patient() {
+                self.watch_room(&mut inner);
                 return Err(Errno::AGAIN);
             }
-            // The NIC lets go of it when the peer makes room there.
-            drop(inner);
-            std::thread::yield_now();
-            inner = self.lock();
+            // The peer may wait for the same.
+            self.settle(&mut inner);
+            inner = self.drain(inner);
             self.take_in(&mut inner);
         }
+    }
+
+    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there.
+    fn drain<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        if inner.is_draining || self.adapter.variant.waiting == Waiting::Polling {
+            drop(inner);
+            std::thread::yield_now();
+            return self.lock();
+        }
+        inner.is_draining = true;
+        drop(inner);
+        let sent = self.vi.send_wait(None);
+        let mut inner = self.lock();
+        inner.is_draining = false;
+        // Others may have seen all of them done meanwhile.
+        if let Ok(completion) = sent {
+            Self::note_sent(&mut inner, completion);
+        }
+        inner
     }
 
     /// Waits for the peer's first packet, which says what it has room for.

@@ -19,7 +19,28 @@ impl Stream {
         inner.shown = Some(show.clone());
         self.watched.store(true, Ordering::Relaxed);
         self.attend(&mut inner);
+        self.reap(&mut inner);
+        if inner.free.is_empty() {
+            self.watch_room(&mut inner);
+        }
         self.show(&inner, true);
+    }
+
+    /// There is no room in the NIC: a program that polls is to see when there is.
+    pub(super) fn watch_room(&self, inner: &mut Inner) {
+        let polls = inner.shown.is_some() && !inner.is_crowded && !inner.is_draining;
+        let (true, Some(me)) = (polls, inner.me.upgrade()) else {
+            return;
+        };
+        let handler = Box::new(move |completion| {
+            let Some(mut inner) = me.lock_unless_losing() else {
+                return;
+            };
+            inner.is_crowded = false;
+            Self::note_sent(&mut inner, completion);
+            me.show(&inner, false);
+        });
+        inner.is_crowded = self.vi.ops().notify(via::Queue::Send, handler).is_ok();
     }
 
     /// Has the NIC call for the next packet, unless a thread takes them in.
@@ -48,7 +69,8 @@ impl Stream {
         let sends = inner.talk.state().sends();
         show.input(!inner.arrived.is_empty(), fresh);
         // Who may not send any more is told so at once.
-        show.room(!sends || (inner.peer.is_some() && inner.talk.window() > 0));
+        let room = inner.talk.window() > 0 && !inner.is_crowded;
+        show.room(!sends || (inner.peer.is_some() && room));
         if inner.ended {
             show.end();
         }
