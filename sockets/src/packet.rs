@@ -10,6 +10,7 @@ pub mod calls;
 mod handler;
 pub mod keeper;
 mod listener;
+pub mod option;
 pub mod show;
 mod socket;
 pub mod stream;

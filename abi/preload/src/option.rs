@@ -171,7 +171,7 @@ pub unsafe extern "C" fn getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     // SAFETY: as above.
-    let outcome = unsafe { via_socket::option(fd, level, name, value, len) };
+    let outcome = unsafe { via_socket::get_option(fd, level, name, value, len) };
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
     }

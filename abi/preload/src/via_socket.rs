@@ -4,11 +4,11 @@
 
 use std::ffi::c_int;
 use std::io::{IoSlice, IoSliceMut};
-use std::net::{Ipv4Addr, SocketAddrV4};
 
-use libc::{sockaddr, sockaddr_in, socklen_t};
+use libc::{sockaddr, socklen_t};
 use sockets::packet::calls::{self, How};
-use sockets::packet::{SOCK_VIA, Socket, Variant, table};
+use sockets::packet::{SOCK_VIA, Socket, Variant, option, table};
+use sys::argument;
 use sys::errno::Errno;
 use sys::mem::Memory;
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     of(fd, |socket| {
         // SAFETY: the program promises `len` bytes.
-        socket.bind(unsafe { read(address, len) }?)?;
+        socket.bind(unsafe { argument::address(address.cast(), len) }?)?;
         Ok(0)
     })
     // SAFETY: as above.
@@ -82,7 +82,7 @@ pub(crate) unsafe fn name(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { write(socket.local(), address, len) };
+        unsafe { argument::put_address(socket.local(), address.cast(), len) };
         Ok(0)
     })
 }
@@ -94,7 +94,7 @@ pub(crate) unsafe fn peer_name(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { write(socket.peer()?, address, len) };
+        unsafe { argument::put_address(socket.peer()?, address.cast(), len) };
         Ok(0)
     })
 }
@@ -114,7 +114,7 @@ pub(crate) unsafe fn accept(
         }
         if let Some(peer) = peer {
             // SAFETY: the program's room.
-            unsafe { write(peer, address, len) };
+            unsafe { argument::put_address(peer, address.cast(), len) };
         }
         Ok(new)
     })
@@ -127,7 +127,8 @@ pub(crate) unsafe fn connect(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         // SAFETY: the program promises `len` bytes.
-        socket.connect(unsafe { read(address, len) }?, fd.cast_unsigned())?;
+        let address = unsafe { argument::address(address.cast(), len) }?;
+        socket.connect(address, fd.cast_unsigned())?;
         Ok(0)
     })
 }
@@ -200,21 +201,14 @@ pub(crate) unsafe fn set_option(
     len: socklen_t,
 ) -> Outcome<c_int> {
     of(fd, |socket| {
-        if (level, name) == (libc::IPPROTO_TCP, libc::TCP_NODELAY) {
-            if !is_memory(value) {
-                return Err(Errno::FAULT);
-            }
-            if (len as usize) < size_of::<c_int>() {
-                return Err(Errno::INVAL);
-            }
-            // SAFETY: the program promises `len` bytes.
-            socket.set_nodelay(unsafe { value.cast::<c_int>().read_unaligned() } != 0);
-        }
+        // SAFETY: the program promises `len` bytes.
+        let value = || unsafe { argument::int(value, len) };
+        option::set(socket, level, name, value)?;
         Ok(0)
     })
 }
 
-pub(crate) unsafe fn option(
+pub(crate) unsafe fn get_option(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -222,24 +216,9 @@ pub(crate) unsafe fn option(
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
     of(fd, |socket| {
-        let answer = match (level, name) {
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => socket.nodelay().into(),
-            (libc::SOL_SOCKET, libc::SO_TYPE) => SOCK_VIA,
-            (libc::SOL_SOCKET, libc::SO_ERROR) => 0,
-            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => socket.is_listening().into(),
-            _ => return Err(Errno::NOPROTOOPT),
-        };
-        if !is_memory(value) || !is_memory(len) {
-            return Err(Errno::FAULT);
-        }
+        let answer = option::get(socket, level, name)?;
         // SAFETY: the program's room, as long as it says.
-        if (unsafe { len.read_unaligned() } as usize) < size_of::<c_int>() {
-            return Err(Errno::INVAL);
-        }
-        // SAFETY: as above.
-        unsafe { value.cast::<c_int>().write_unaligned(answer) };
-        // SAFETY: as above.
-        unsafe { len.write_unaligned(size_of::<c_int>() as socklen_t) };
+        unsafe { argument::put_int(answer, value, len) }?;
         Ok(0)
     })
 }
@@ -249,39 +228,4 @@ fn of(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c
         Some(socket) => keeping_errno(|| act(&socket)).into(),
         None => Outcome::NotOurs,
     }
-}
-
-unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<SocketAddrV4, Errno> {
-    if !is_memory(address) {
-        return Err(Errno::FAULT);
-    }
-    if (len as usize) < size_of::<sockaddr_in>() {
-        return Err(Errno::INVAL);
-    }
-    // SAFETY: by the caller's contract so much is there; any bytes are a `sockaddr_in`.
-    let found = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
-    if i32::from(found.sin_family) != libc::AF_INET {
-        return Err(Errno::AFNOSUPPORT);
-    }
-    let ip = Ipv4Addr::from(u32::from_be(found.sin_addr.s_addr));
-    Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
-}
-
-unsafe fn write(from: SocketAddrV4, address: *mut sockaddr, len: *mut socklen_t) {
-    if !is_memory(address) || !is_memory(len) {
-        return;
-    }
-    // SAFETY: zeros are a valid `sockaddr_in`.
-    let mut full: sockaddr_in = unsafe { std::mem::zeroed() };
-    full.sin_family = libc::AF_INET as libc::sa_family_t;
-    full.sin_port = from.port().to_be();
-    full.sin_addr.s_addr = u32::from(*from.ip()).to_be();
-    // SAFETY: by the caller's contract.
-    let room = unsafe { len.read_unaligned() } as usize;
-    let count = room.min(size_of::<sockaddr_in>());
-    let source = (&raw const full).cast::<u8>();
-    // SAFETY: `count` bytes of each.
-    unsafe { address.cast::<u8>().copy_from_nonoverlapping(source, count) };
-    // SAFETY: as above.
-    unsafe { len.write_unaligned(size_of::<sockaddr_in>() as socklen_t) };
 }

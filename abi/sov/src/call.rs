@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use libc::{socklen_t, ssize_t};
+use libc::ssize_t;
 use sockets::packet::{Socket, table};
 use sys::errno::Errno;
 
@@ -63,40 +63,6 @@ pub(crate) unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut
     }
     // SAFETY: by the contract; bytes have no invalid values, and nothing reads them before they are written.
     Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len.min(MOST)) })
-}
-
-/// # Safety
-/// `len` bytes at `value`.
-pub(crate) unsafe fn int(value: *const c_void, len: socklen_t) -> Result<c_int, Errno> {
-    if value.is_null() {
-        return Err(Errno::FAULT);
-    }
-    if (len as usize) < size_of::<c_int>() {
-        return Err(Errno::INVAL);
-    }
-    // SAFETY: by the contract, so much is there.
-    Ok(unsafe { value.cast::<c_int>().read_unaligned() })
-}
-
-/// # Safety
-/// Room for `*len` bytes at `value`.
-pub(crate) unsafe fn answer(
-    answer: c_int,
-    value: *mut c_void,
-    len: *mut socklen_t,
-) -> Result<(), Errno> {
-    if value.is_null() || len.is_null() {
-        return Err(Errno::FAULT);
-    }
-    // SAFETY: by the contract.
-    let room = unsafe { len.read_unaligned() } as usize;
-    let bytes = answer.to_ne_bytes();
-    let count = room.min(bytes.len());
-    // SAFETY: `count` bytes of room.
-    unsafe { value.copy_from_nonoverlapping(bytes.as_ptr().cast(), count) };
-    // SAFETY: as above.
-    unsafe { len.write_unaligned(count as socklen_t) };
-    Ok(())
 }
 
 /// As many bytes as Linux moves in one call.

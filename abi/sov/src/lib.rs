@@ -10,7 +10,6 @@
     reason = "what C finds by name is public though no Rust program names it"
 )]
 
-mod address;
 mod call;
 mod start;
 
@@ -19,7 +18,8 @@ use std::io::{IoSlice, IoSliceMut};
 
 use libc::{size_t, sockaddr, socklen_t, ssize_t};
 use sockets::packet::calls::{self, How};
-use sockets::packet::{SOCK_VIA, table};
+use sockets::packet::{SOCK_VIA, option, table};
+use sys::argument;
 use sys::errno::Errno;
 
 use crate::call::{borrow, of, returned, socket, zero};
@@ -53,7 +53,7 @@ pub extern "C" fn sov_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_i
 pub unsafe extern "C" fn sov_bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        socket.bind(unsafe { address::read(address, len) }?)?;
+        socket.bind(unsafe { argument::address(address.cast(), len) }?)?;
         Ok(0)
     })
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn sov_accept(
         let (new, peer) = calls::accept(borrow(fd)?, socket, !address.is_null())?;
         if let Some(peer) = peer {
             // SAFETY: by the contract.
-            unsafe { address::write(peer, address, len) };
+            unsafe { argument::put_address(peer, address.cast(), len) };
         }
         Ok(new)
     })
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn sov_accept(
 pub unsafe extern "C" fn sov_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        let address = unsafe { address::read(address, len) }?;
+        let address = unsafe { argument::address(address.cast(), len) }?;
         socket.connect(address, fd.cast_unsigned())?;
         Ok(0)
     })
@@ -184,14 +184,11 @@ pub unsafe extern "C" fn sov_setsockopt(
     value: *const c_void,
     len: socklen_t,
 ) -> c_int {
-    of(fd, |socket| match (level, name) {
-        (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
-            // SAFETY: by the contract.
-            socket.set_nodelay(unsafe { call::int(value, len) }? != 0);
-            Ok(0)
-        }
-        (libc::SOL_SOCKET | libc::IPPROTO_TCP, _) => Ok(0),
-        _ => Err(Errno::NOPROTOOPT),
+    of(fd, |socket| {
+        // SAFETY: by the contract.
+        let value = || unsafe { argument::int(value, len) };
+        option::set(socket, level, name, value)?;
+        Ok(0)
     })
 }
 
@@ -208,15 +205,9 @@ pub unsafe extern "C" fn sov_getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     of(fd, |socket| {
-        let answer = match (level, name) {
-            (libc::IPPROTO_TCP, libc::TCP_NODELAY) => socket.nodelay().into(),
-            (libc::SOL_SOCKET, libc::SO_TYPE) => SOCK_VIA,
-            (libc::SOL_SOCKET, libc::SO_ERROR) => 0,
-            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => socket.is_listening().into(),
-            _ => return Err(Errno::NOPROTOOPT),
-        };
+        let answer = option::get(socket, level, name)?;
         // SAFETY: by the contract.
-        unsafe { call::answer(answer, value, len) }?;
+        unsafe { argument::put_int(answer, value, len) }?;
         Ok(0)
     })
 }
@@ -233,7 +224,7 @@ pub unsafe extern "C" fn sov_getsockname(
 ) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        unsafe { address::write(socket.local(), address, len) };
+        unsafe { argument::put_address(socket.local(), address.cast(), len) };
         Ok(0)
     })
 }
@@ -250,7 +241,7 @@ pub unsafe extern "C" fn sov_getpeername(
 ) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        unsafe { address::write(socket.peer()?, address, len) };
+        unsafe { argument::put_address(socket.peer()?, address.cast(), len) };
         Ok(0)
     })
 }

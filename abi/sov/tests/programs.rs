@@ -102,6 +102,7 @@ fn in_every_version(faces: &[Face], mode: &str, well: [bool; 2]) {
     for &face in faces {
         let program = compile(face, mode);
         for version in [
+            "",
             "handler",
             "single",
             "flowctrl",

@@ -1,0 +1,46 @@
+//! Options of a socket of type `SOCK_VIA`: `setsockopt` and `getsockopt`, with Linux's numbers.
+
+use sys::errno::Errno;
+
+use super::SOCK_VIA;
+use super::socket::Socket;
+
+/// Sets an option to what `value` reads: TCP_NODELAY counts; what else a TCP socket has is accepted and means nothing.
+///
+/// # Errors
+/// `ENOPROTOOPT` for other levels; those of `value`.
+pub fn set(
+    socket: &Socket,
+    level: i32,
+    name: i32,
+    value: impl FnOnce() -> Result<i32, Errno>,
+) -> Result<(), Errno> {
+    match (level, name) {
+        (IPPROTO_TCP, TCP_NODELAY) => socket.set_nodelay(value()? != 0),
+        (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
+        _ => return Err(Errno::NOPROTOOPT),
+    }
+    Ok(())
+}
+
+/// TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN.
+///
+/// # Errors
+/// `ENOPROTOOPT` for any other.
+pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
+    Ok(match (level, name) {
+        (IPPROTO_TCP, TCP_NODELAY) => socket.nodelay().into(),
+        (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
+        (SOL_SOCKET, SO_ERROR) => 0,
+        (SOL_SOCKET, SO_ACCEPTCONN) => socket.is_listening().into(),
+        _ => return Err(Errno::NOPROTOOPT),
+    })
+}
+
+const IPPROTO_IP: i32 = 0;
+const IPPROTO_TCP: i32 = 6;
+const TCP_NODELAY: i32 = 1;
+const SOL_SOCKET: i32 = 1;
+const SO_TYPE: i32 = 3;
+const SO_ERROR: i32 = 4;
+const SO_ACCEPTCONN: i32 = 30;

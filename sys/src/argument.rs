@@ -1,0 +1,151 @@
+//! What C hands to calls on sockets by pointer: a `struct sockaddr_in`, and the `int` of an option.
+//!
+//! Where a pointer cannot be one of memory the answer is `EFAULT`, as the kernel's.
+
+use std::ffi::{c_int, c_void};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use libc::{sockaddr_in, socklen_t};
+
+use crate::errno::Errno;
+
+/// Reads an address.
+///
+/// # Errors
+/// `EFAULT`; `EINVAL` if it is too short, `EAFNOSUPPORT` if it is not one of IPv4.
+///
+/// # Safety
+/// `len` bytes at `at`, if that is memory.
+pub unsafe fn address(at: *const c_void, len: u32) -> Result<SocketAddrV4, Errno> {
+    check(at)?;
+    if (len as usize) < size_of::<sockaddr_in>() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: by the contract so much is there; any bytes are a `sockaddr_in`.
+    let found = unsafe { at.cast::<sockaddr_in>().read_unaligned() };
+    if i32::from(found.sin_family) != libc::AF_INET {
+        return Err(Errno::AFNOSUPPORT);
+    }
+    let ip = Ipv4Addr::from(u32::from_be(found.sin_addr.s_addr));
+    Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
+}
+
+/// Writes as much of an address as there is room for, and says how long it is; nothing where either pointer is none.
+///
+/// # Safety
+/// A length at `len`, and room for so many bytes at `at`, if they are memory.
+pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) {
+    if check(at).is_err() || check(len).is_err() {
+        return;
+    }
+    // SAFETY: zeros are a valid `sockaddr_in`.
+    let mut full: sockaddr_in = unsafe { std::mem::zeroed() };
+    full.sin_family = libc::AF_INET as libc::sa_family_t;
+    full.sin_port = from.port().to_be();
+    full.sin_addr.s_addr = u32::from(*from.ip()).to_be();
+    // SAFETY: by the contract.
+    let room = unsafe { len.read_unaligned() } as usize;
+    let count = room.min(size_of::<sockaddr_in>());
+    let source = (&raw const full).cast::<u8>();
+    // SAFETY: `count` bytes of each.
+    unsafe { at.cast::<u8>().copy_from_nonoverlapping(source, count) };
+    // SAFETY: by the contract.
+    unsafe { len.write_unaligned(size_of::<sockaddr_in>() as socklen_t) };
+}
+
+/// Reads the value of an option that is an `int`.
+///
+/// # Errors
+/// `EFAULT`, `EINVAL` if it is too short.
+///
+/// # Safety
+/// `len` bytes at `value`, if that is memory.
+pub unsafe fn int(value: *const c_void, len: u32) -> Result<c_int, Errno> {
+    check(value)?;
+    if (len as usize) < size_of::<c_int>() {
+        return Err(Errno::INVAL);
+    }
+    // SAFETY: by the contract, so much is there.
+    Ok(unsafe { value.cast::<c_int>().read_unaligned() })
+}
+
+/// Answers for an option that is an `int`: as many of its bytes as there is room for, and how many.
+///
+/// # Errors
+/// `EFAULT`.
+///
+/// # Safety
+/// A length at `len`, and room for so many bytes at `value`, if they are memory.
+pub unsafe fn put_int(answer: c_int, value: *mut c_void, len: *mut u32) -> Result<(), Errno> {
+    check(value)?;
+    check(len)?;
+    // SAFETY: by the contract.
+    let room = unsafe { len.read_unaligned() } as usize;
+    let bytes = answer.to_ne_bytes();
+    let count = room.min(bytes.len());
+    // SAFETY: `count` bytes of each.
+    unsafe { value.copy_from_nonoverlapping(bytes.as_ptr().cast(), count) };
+    // SAFETY: by the contract.
+    unsafe { len.write_unaligned(count as socklen_t) };
+    Ok(())
+}
+
+/// The first page and the last are never a program's.
+fn check<T>(pointer: *const T) -> Result<(), Errno> {
+    match (PAGE..usize::MAX - PAGE).contains(&pointer.addr()) {
+        true => Ok(()),
+        false => Err(Errno::FAULT),
+    }
+}
+
+const PAGE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        let address = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 0x1234);
+        let mut bytes = [0u8; 20];
+        let mut len = 20;
+        let at = bytes.as_mut_ptr();
+        // SAFETY: 20 bytes, and their number.
+        unsafe { put_address(address, at.cast(), &raw mut len) };
+        assert_eq!((len, &bytes[2..8]), (16, &[0x12, 0x34, 10, 1, 2, 3][..]));
+        // SAFETY: as above.
+        let read = |len| unsafe { super::address(at.cast(), len) };
+        assert_eq!(read(16), Ok(address));
+        assert_eq!(read(15), Err(Errno::INVAL));
+        bytes[0] = libc::AF_INET6 as u8;
+        // SAFETY: as above.
+        let other = unsafe { super::address(bytes.as_ptr().cast(), 16) };
+        assert_eq!(other, Err(Errno::AFNOSUPPORT));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_off_and_said_to_be_longer() {
+        let mut bytes = [9u8; 16];
+        let mut len = 4;
+        // SAFETY: more than 4 bytes, and their number.
+        unsafe {
+            put_address(
+                SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7),
+                bytes.as_mut_ptr().cast(),
+                &raw mut len,
+            );
+        };
+        assert_eq!((len, &bytes[..5]), (16, &[2, 0, 0, 7, 9][..]));
+    }
+
+    #[test]
+    fn no_memory() {
+        let mut len = 4u32;
+        let nowhere = std::ptr::without_provenance_mut::<c_void>(8);
+        // SAFETY: neither is memory.
+        assert_eq!(unsafe { int(nowhere, 4) }, Err(Errno::FAULT));
+        // SAFETY: as above.
+        let written = unsafe { put_int(1, nowhere, &raw mut len) };
+        assert_eq!((written, len), (Err(Errno::FAULT), 4));
+    }
+}
