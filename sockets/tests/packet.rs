@@ -406,6 +406,7 @@ fn without_a_window_the_nic_holds_a_sender_back() {
             assert_eq!(a.send(&sent, forever), Ok(sent.len()));
             a.end(forever).unwrap();
         });
+        // tidy: sleep because the sender is to be asleep by then, which nothing shows.
         thread::sleep(Duration::from_millis(5));
         assert!(read(&b, sent.len()) == sent);
         assert_eq!(b.recv(&mut [0], forever), Ok(0));
@@ -434,6 +435,7 @@ fn who_waits_for_room_hears_of_the_end() {
             };
             assert_eq!(errno, Errno::PIPE);
         });
+        // tidy: sleep because the sender is to be asleep by then, which nothing shows.
         thread::sleep(Duration::from_millis(5));
         b.abort();
     });

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use via::{Access, Descriptor, Memory, Nic, Ptag, Region, Reliability, Vi, ViConfig, ViState};
+use via::provider::Received;
+use via::{
+    Access, Descriptor, Done, Memory, Nic, Ptag, Region, Reliability, Vi, ViConfig, ViState,
+};
 
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
@@ -30,7 +33,13 @@ fn end(level: Reliability) -> End {
 }
 
 fn connect(name: &[u8], level: Reliability) -> (End, End) {
+    connect_as(name, level, |_| {})
+}
+
+/// After the accepting end has been prepared.
+fn connect_as(name: &[u8], level: Reliability, prepare: impl FnOnce(&End)) -> (End, End) {
     let (a, b) = (end(level), end(level));
+    prepare(&b);
     let address = b.nic.address(name).expect("short");
     let from = a.nic.address(b"client").expect("short");
     thread::scope(|scope| {
@@ -156,7 +165,7 @@ fn rdma_reaches_its_place_by_every_way() {
             let (again_a, again_b) = (&a, &b);
             again_a.vi.disconnect().expect("disconnects");
             again_b.vi.disconnect().expect("disconnects");
-            while let Ok(via::Done::Completed(_)) = again_b.vi.recv_done() {}
+            while let Ok(Done::Completed(_)) = again_b.vi.recv_done() {}
             reconnect(again_a, again_b);
         }
     }
@@ -201,4 +210,117 @@ fn an_exported_end_connects_elsewhere() {
             "the peer's end is noticed"
         );
     }
+}
+
+/// What comes next, copied if it can be: its bytes and immediate data.
+fn next(b: &End, slots: &Region, room: usize) -> (Vec<u8>, Option<u32>) {
+    let mut into = vec![0; room];
+    match b.vi.receive(&mut into, SOON).expect("connected") {
+        Received::Copied { length, immediate } => {
+            into.truncate(length as usize);
+            (into, immediate)
+        }
+        Received::Posted(done) => {
+            let completion = done.completion().expect("waited").ok().expect("whole");
+            let mut bytes = vec![0; completion.length as usize];
+            let start = completion.token as usize * SLOT as usize;
+            slots.memory().read(start, &mut bytes).expect("in range");
+            (bytes, completion.immediate)
+        }
+    }
+}
+
+const SLOT: u32 = 32 << 10;
+
+fn slots(end: &End, count: u32) -> Region {
+    let memory = Memory::private((count * SLOT) as usize).expect("memory");
+    region(end, memory, Access::Local)
+}
+
+fn post(end: &End, slots: &Region, slot: u32) {
+    let descriptor = Descriptor::recv().segment(slots, slot * SLOT..(slot + 1) * SLOT);
+    end.vi.post_recv(&descriptor, slot.into()).expect("posts");
+}
+
+#[test]
+fn copied_messages_and_posted_ones_keep_their_order() {
+    let (a, b) = connect(b"copied", Reliability::ReliableDelivery);
+    let places = slots(&b, 4);
+    (0..4).for_each(|slot| post(&b, &places, slot));
+    let from = region(&a, Memory::private(64).expect("memory"), Access::Local);
+    let bytes = |len: usize| pattern(len, len as u8);
+    assert_eq!(a.vi.send_copied(&bytes(4), Some(1)), Ok(true));
+    from.memory().write(0, &bytes(64)).expect("in range");
+    let posted = Descriptor::send().segment(&from, 0..64).immediate(2);
+    a.vi.post_send(&posted, 0).expect("posts");
+    assert_eq!(a.vi.send_copied(&[], Some(3)), Ok(true));
+    assert_eq!(a.vi.send_copied(&bytes(32 << 10), None), Ok(true));
+    assert_eq!(a.vi.send_copied(&bytes(5), Some(5)), Ok(true));
+    // What does not fit goes where it was to go without all this, and what follows stays behind it.
+    for (len, immediate, room) in [
+        (4, Some(1), 4),
+        (64, Some(2), 64),
+        (0, Some(3), 0),
+        (32 << 10, None, 100),
+        (5, Some(5), 100),
+    ] {
+        assert_eq!(next(&b, &places, room), (bytes(len), immediate));
+    }
+    assert_eq!(
+        b.vi.receive(&mut [0; 9], Some(Duration::ZERO)),
+        Ok(Received::Posted(Done::NotDone))
+    );
+    // Larger than a frame, or than the VI moves: only by a descriptor, which says what is wrong.
+    assert_eq!(a.vi.send_copied(&bytes((32 << 10) + 1), None), Ok(false));
+}
+
+#[test]
+fn a_copied_message_wakes_who_sleeps_for_it() {
+    let (a, b) = connect(b"copied, asleep", Reliability::ReliableDelivery);
+    // The agent may be there first: then a descriptor is used.
+    let turn = |end: &End| {
+        let places = slots(end, ROUNDS);
+        (0..ROUNDS).for_each(|slot| post(end, &places, slot));
+        places
+    };
+    let (ours, theirs) = (turn(&a), turn(&b));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..ROUNDS {
+                assert_eq!(next(&b, &theirs, 4), (b"ask".to_vec(), Some(n)));
+                assert_eq!(b.vi.send_copied(&n.to_le_bytes(), None), Ok(true));
+            }
+        });
+        for n in 0..ROUNDS {
+            assert_eq!(a.vi.send_copied(b"ask", Some(n)), Ok(true));
+            assert_eq!(next(&a, &ours, 4), (n.to_le_bytes().to_vec(), None));
+        }
+    });
+}
+
+const ROUNDS: u32 = 100;
+
+#[test]
+fn a_message_without_a_receive_waits_where_that_was_asked_for() {
+    let (a, b) = connect_as(b"held", Reliability::ReliableDelivery, |end| {
+        assert_eq!(end.vi.hold_back(), Ok(()));
+    });
+    let mut sent = 0u32;
+    while a.vi.send_copied(&pattern(1000, sent as u8), Some(sent)) == Ok(true) {
+        sent += 1;
+    }
+    assert!(sent > 0);
+    // The agent has been there too.
+    assert_eq!(b.vi.state(), Ok(ViState::Connected));
+    let places = slots(&b, 1);
+    // In turns without a descriptor, and by one.
+    for n in 0..sent {
+        let room = if n % 2 == 0 { 1000 } else { 0 };
+        if room == 0 {
+            post(&b, &places, 0);
+        }
+        assert_eq!(next(&b, &places, room), (pattern(1000, n as u8), Some(n)));
+    }
+    assert_eq!(a.vi.send_copied(b"room again", None), Ok(true));
+    assert_eq!(b.vi.hold_back(), Err(via::Error::InvalidState));
 }

@@ -278,7 +278,7 @@ impl Stream {
             }
             if packet.kind == Kind::Wakeup {
                 self.send_wakeup(inner, packet);
-            } else {
+            } else if !self.post_at_once(&[], packet) {
                 self.post(inner, packet, Descriptor::send(), NO_SLOT);
             }
         }
@@ -312,9 +312,6 @@ impl Stream {
         descriptor: Descriptor<'_>,
         slot: u32,
     ) {
-        if slot == NO_SLOT && self.post_at_once(&[], packet) {
-            return;
-        }
         if inner.unsent >= UNSENT_MAX {
             self.reap(inner);
         }

@@ -19,6 +19,7 @@ impl Stream {
         inner.shown = Some(show.clone());
         self.watched.store(true, Ordering::Relaxed);
         self.attend(&mut inner);
+        self.settle(&mut inner);
         self.reap(&mut inner);
         if inner.free.is_empty() {
             self.watch_room(&mut inner);
