@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
-use sys::stream::{Stream, fetch};
+use sys::stream::{Stream, Watch, fetch};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
@@ -175,6 +175,12 @@ impl Conn {
     #[inline]
     pub(crate) fn foresee(&self) {
         fetch(self.watched.load(Ordering::Relaxed));
+    }
+
+    /// Whether that watches what this end receives by now.
+    #[inline]
+    pub(crate) fn is_watched_by(&self, watch: &Watch) -> bool {
+        watch.is_of(self.watched.load(Ordering::Relaxed))
     }
 
     /// Does without the rings of a connection that is back on TCP.

@@ -6,7 +6,8 @@
 //! are worked out from memory, and changing what it is waited for is no system call.
 //!
 //! Captured members that were active lately are *hot*: each wait looks at them. Before it sleeps, a wait arms them, and they are cold: their
-//! doorbells make the kernel report their tokens, which makes them hot again. Idle connections cost nothing.
+//! doorbells make the kernel report their tokens, which makes them hot again. Idle connections cost nothing. Most looks at a hot member compare one
+//! count (`members/hot.rs`), and after a sleep those are hot again at once that were busy before (`members/rouse.rs`).
 
 use std::os::fd::RawFd;
 use std::time::Duration;

@@ -264,7 +264,7 @@ fn show(fds: &mut [PollFd], scratch: &mut [PollFd]) -> Shown {
         let interest = bits(entry.events);
         match What::is(entry.fd) {
             What::Ring(conn) => {
-                let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+                let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
                 entry.revents = revents(look.ready & (interest | ALWAYS));
                 let ask = look.ask & (interest | ALWAYS);
                 shown.ask |= ask != 0;
@@ -299,7 +299,7 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
                     said &= !ERR;
                     said |= u32::from(sys::epoll::shows(entry.fd, 0)) & ERR;
                 }
-                let look = with(entry.fd, |fd| ready::look(conn, fd)).unwrap_or_default();
+                let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
                 // Beside what memory shows: something in the error queue, and the end of a connection that is read from TCP.
                 let ask = look.ask | ERR | if look.ask & READ == 0 { 0 } else { HUP };
                 entry.revents = revents((look.ready | said & ask) & (interest | ALWAYS));

@@ -7,6 +7,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use sys::stream::Watch;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
@@ -22,6 +23,8 @@ pub(crate) struct Look {
     pub(crate) ready: u32,
     /// Events for which the kernel's answer counts.
     pub(crate) ask: u32,
+    /// Nothing but the sender's next bytes, or its end, will change what there is to receive, unless this process does.
+    pub(crate) settled: bool,
 }
 
 /// Whether one may sleep.
@@ -31,6 +34,15 @@ pub(crate) enum Rest {
     Awake,
     /// Yes, in this way.
     Asleep(Bed),
+}
+
+/// What to do with the doorbells on the connection before one sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bells {
+    /// Take them away: a system call.
+    Take,
+    /// Leave them: there are none, or the kernel has yet to tell of them.
+    Leave,
 }
 
 /// How to sleep until something comes.
@@ -75,20 +87,30 @@ pub(crate) fn aware() {
 
 static UNAWARE: AtomicU32 = AtomicU32::new(0);
 
-/// What the connection shows; `None` if it has no rings (any more).
+/// What the connection shows of the events of `interest`; `None` if it has no rings (any more).
 #[inline]
-pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Look> {
+pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Option<Look> {
     let turn = conn.turn(fd, RECEIVE)?;
-    Some(look_at(conn, &turn, fd))
+    Some(look_at(conn, &turn, fd, interest))
+}
+
+/// For looks without a turn at what the peer shows.
+pub(crate) fn watch(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Watch> {
+    let turn = conn.turn(fd, RECEIVE)?;
+    Some(turn.stream().rx().watch())
 }
 
 /// As [`look`], and what an edge-triggered observer compares.
 #[inline]
-pub(crate) fn look_closely(conn: &Conn, fd: BorrowedFd<'_>) -> Option<(Look, Marks)> {
+pub(crate) fn look_closely(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    interest: u32,
+) -> Option<(Look, Marks)> {
     let turn = conn.turn(fd, RECEIVE)?;
     // First: what comes in between must be new at the next look.
     let arrived = arrived(&turn);
-    let look = look_at(conn, &turn, fd);
+    let look = look_at(conn, &turn, fd, interest);
     Some((look, Marks::of(&turn, arrived, look)))
 }
 
@@ -131,11 +153,11 @@ pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {
 
 /// Gets ready to sleep until one of the events of `interest`, and looks once more.
 pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
-    let bed = lie_down(conn, fd, interest, false);
+    let bed = lie_down(conn, fd, interest, false, Bells::Take);
     if bed.rang {
         epoll::rang(fd.as_raw_fd(), conn);
     }
-    match look(conn, fd) {
+    match look(conn, fd, interest) {
         Some(look) if look.ready & (interest | ALWAYS) != 0 => Rest::Awake,
         _ => Rest::Asleep(bed),
     }
@@ -143,7 +165,13 @@ pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
 
 /// Gets ready to sleep: takes doorbells away, arms. Look once more afterwards. An `edge` observer sleeps while there is room, too, and is
 /// told when there was none in between.
-pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: bool) -> Bed {
+pub(crate) fn lie_down(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    interest: u32,
+    edge: bool,
+    bells: Bells,
+) -> Bed {
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return Bed {
             wake: interest,
@@ -157,7 +185,11 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent();
     }
-    let mut quiet = turn.arm_receive(&tcp).is_ok();
+    let armed = match bells {
+        Bells::Take => turn.arm_receive(&tcp),
+        Bells::Leave => turn.arm_unheard(&tcp),
+    };
+    let mut quiet = armed.is_ok();
     if turn.stream().tx().back_wanted()
         && let Some(send) = conn.turn(fd, SEND)
     {
@@ -170,7 +202,7 @@ pub(crate) fn lie_down(conn: &Conn, fd: BorrowedFd<'_>, interest: u32, edge: boo
         let armed = conn.turn(fd, SEND).map(|send| send.arm_send());
         quiet &= !full || armed == Some(Ok(true));
     }
-    let look = look_at(conn, &turn, fd);
+    let look = look_at(conn, &turn, fd, interest);
     let over = turn.kernel_end().is_some() || turn.read_is_shut();
     let on_ring = turn.receives_on_ring() && !over;
     let mut wake = look.ask & interest;
@@ -248,8 +280,12 @@ fn arrived(flow: &Flow) -> u64 {
 }
 
 #[inline]
-fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
-    let mut look = Look { ready: 0, ask: PRI };
+fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look {
+    let mut look = Look {
+        ready: 0,
+        ask: PRI,
+        settled: false,
+    };
     let mut awaits_tcp = false;
     if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
         awaits_tcp = follow(conn, flow, fd);
@@ -281,7 +317,11 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
             0
         };
     }
-    if flow.sends_on_ring() && !flow.stream().peer_deaf() {
+    let deaf = flow.stream().peer_deaf();
+    look.settled = flow.receives_on_ring() && !awaits_tcp && !deaf;
+    if interest & WRITE == 0 {
+        // The lines of the other direction are as far away as those of this one.
+    } else if flow.sends_on_ring() && !deaf {
         look.ready |= if flow.writable() { WRITE } else { 0 };
     } else {
         look.ask |= WRITE;
@@ -294,6 +334,7 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> Look {
             0
         };
         look.ask |= ALWAYS;
+        look.settled = false;
     }
     look
 }

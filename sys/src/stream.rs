@@ -22,6 +22,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::hidden::Hidden;
 use crate::lock::Lock;
@@ -46,16 +47,20 @@ mod sleep;
 mod tests;
 mod tx;
 mod unfinished;
+mod watch;
 mod write;
 
 pub use held::{Held, Kept};
 pub use own::{Tag, closes_on_exec, cookie, is_stream};
 pub use rx::Rx;
 pub use tx::Tx;
+pub use watch::{Shown, Watch};
 
 /// One end of a stream.
 pub struct Stream {
-    mapping: Mapping,
+    /// Where `mapping` starts, which every access would have to ask it.
+    start: *mut u8,
+    mapping: Arc<Mapping>,
     fd: Hidden,
     side: Side,
     /// Whether `fd` says what the stream is.
@@ -90,7 +95,8 @@ impl Stream {
         }
         let mapping = Mapping::shared(fd.as_fd(), LEN)?;
         Ok(Self {
-            mapping,
+            start: mapping.start(),
+            mapping: Arc::new(mapping),
             fd,
             side,
             tagged: false,
@@ -184,7 +190,7 @@ impl Stream {
     fn control(&self) -> &ControlPage {
         // SAFETY: the mapping is longer than the page, page-aligned and outlives `self`; the page consists of atomics and padding,
         // for which all bit patterns are valid and which others may change.
-        unsafe { &*self.mapping.start().cast() }
+        unsafe { &*self.start.cast() }
     }
 
     #[inline]
@@ -236,7 +242,7 @@ impl Stream {
     #[inline]
     fn ring(&self, index: usize) -> *mut u8 {
         // SAFETY: both rings lie in the mapping, which is LEN long.
-        unsafe { self.mapping.start().add(RINGS + (index & 1) * RING) }
+        unsafe { self.start.add(RINGS + (index & 1) * RING) }
     }
 }
 

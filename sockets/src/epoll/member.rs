@@ -3,11 +3,12 @@
 use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::errno::Errno;
+use sys::stream::Watch;
 use sys::{epoll, tcp};
 
 use super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, Set, token};
 use crate::conn::Conn;
-use crate::ready::{self, ALWAYS, ERR, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
+use crate::ready::{self, ALWAYS, Bells, ERR, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
 use crate::table;
 
 /// A member, as the program registered it, and what it was told of it.
@@ -22,6 +23,8 @@ pub(super) struct Member {
     pub(super) captured: Option<u32>,
     /// What the kernel said that has not been passed on.
     said: u32,
+    /// The kernel has said something since it was last armed: doorbells, perhaps.
+    heard: bool,
     /// Errors and ends that the program was told of.
     told_ends: u32,
     /// A descriptor of the connection for calls; `fd` is what the kernel knows it by, and may be closed.
@@ -32,12 +35,24 @@ pub(super) struct Member {
     pub(super) dormant: bool,
     /// Took a doorbell away that others may be waiting for.
     pub(super) rang: bool,
-    /// Among those that each wait looks at.
-    pub(super) hot: bool,
-    /// How often in a row there was nothing to report.
-    pub(super) fruitless: u32,
+    /// Where it is among those that each wait looks at.
+    pub(super) hot: Option<u32>,
+    /// After how many sleeps it last had news.
+    pub(super) told_in: u32,
+    /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
+    settled: bool,
     /// What the program knows of an edge-triggered member.
     told: Marks,
+}
+
+/// What there is to tell of a member.
+#[derive(Default)]
+struct News {
+    events: u32,
+    /// Of an edge-triggered connection.
+    marks: Option<Marks>,
+    /// As [`Look::settled`].
+    settled: bool,
 }
 
 /// What a descriptor is.
@@ -100,13 +115,15 @@ impl Member {
             data: event.data,
             captured: None,
             said: 0,
+            heard: true,
             told_ends: 0,
             via: fd,
             fired: false,
             dormant: false,
             rang: false,
-            hot: false,
-            fruitless: 0,
+            hot: None,
+            told_in: 0,
+            settled: false,
             told: UNTOLD,
         }
     }
@@ -119,7 +136,6 @@ impl Member {
         self.said = 0;
         self.told = UNTOLD;
         self.told_ends = 0;
-        self.fruitless = 0;
     }
 
     /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked.
@@ -165,16 +181,20 @@ impl Member {
     /// Which of its events the program is to be told now.
     #[inline]
     pub(super) fn news(&self) -> u32 {
-        self.news_and_marks().0
+        self.find_news().events
     }
 
     /// As [`Member::news`], and from now on the program knows.
     #[inline]
     pub(super) fn tell(&mut self) -> u32 {
-        let (news, marks) = self.news_and_marks();
+        let News {
+            events: news,
+            marks,
+            settled,
+        } = self.find_news();
         self.said = 0;
+        self.settled = settled;
         if news != 0 {
-            self.fruitless = 0;
             self.told_ends |= news & ALWAYS;
             self.fired = self.events & ONCE != 0;
             if let Some(marks) = marks {
@@ -203,30 +223,36 @@ impl Member {
     }
 
     #[inline]
-    fn news_and_marks(&self) -> (u32, Option<Marks>) {
+    fn find_news(&self) -> News {
         if self.fired {
-            return (0, None);
+            return News::default();
         }
         match self.what {
             What::Connection { conn, generation } if conn.generation() == generation => {
                 self.news_of(conn)
             }
-            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => {
-                (READ & self.events, None)
-            }
-            _ => (0, None),
+            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => News {
+                events: READ & self.events,
+                ..News::default()
+            },
+            _ => News::default(),
         }
     }
 
     #[inline]
-    fn news_of(&self, conn: &Conn) -> (u32, Option<Marks>) {
+    fn news_of(&self, conn: &Conn) -> News {
         let interest = self.interest();
         if !self.is_edge() {
-            let look = with(self.via, |fd| ready::look(conn, fd)).unwrap_or_default();
-            return (self.shown(look) & interest, None);
+            let look = with(self.via, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
+            return News {
+                events: self.shown(look) & interest,
+                marks: None,
+                settled: look.settled,
+            };
         }
-        let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd)) else {
-            return (0, None);
+        let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd, interest))
+        else {
+            return News::default();
         };
         let shown = self.shown(look) & interest;
         let edge = self.said & look.ask & shown & !ALWAYS != 0
@@ -234,7 +260,11 @@ impl Member {
             || self.said & shown & !look.ready & ERR != 0
             || (shown & !WRITE != 0 && marks.input != self.told.input)
             || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
-        (if edge { shown } else { 0 }, Some(marks))
+        News {
+            events: if edge { shown } else { 0 },
+            marks: Some(marks),
+            settled: look.settled,
+        }
     }
 
     #[inline]
@@ -260,9 +290,29 @@ impl Member {
         }
     }
 
+    /// What its peer shows, if it is a connection.
+    pub(super) fn watch(&self) -> Option<Watch> {
+        match self.what {
+            What::Connection { conn, generation } if conn.generation() == generation => {
+                with(self.via, |fd| ready::watch(conn, fd))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it can have news only when what that shows has changed, or a call of this process has changed something.
+    #[inline]
+    pub(super) fn hangs_on(&self, watch: &Watch) -> bool {
+        self.settled
+            && self.said == 0
+            && self.interest() & WRITE == 0
+            && matches!(self.what, What::Connection { conn, .. } if conn.is_watched_by(watch))
+    }
+
     /// The kernel has reported its token. Whether to look at it from now on.
     pub(super) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
         self.said |= events;
+        self.heard = true;
         if events & (RDHUP | ALWAYS) != 0
             && let What::Connection { conn, .. } = self.what
         {
@@ -287,8 +337,10 @@ impl Member {
         }
         self.captured = Some(wake);
         self.told = UNTOLD;
+        let interest = self.interest();
         if let What::Connection { conn, .. } = self.what
-            && let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd))
+            && let Some((look, marks)) =
+                with(self.via, |fd| ready::look_closely(conn, fd, interest))
             && look.ready & READ == 0
         {
             self.told = marks;
@@ -337,11 +389,18 @@ impl Member {
         };
         let edge = self.is_edge();
         let interest = self.interest();
+        // What the kernel has not reported, it will: then somebody is awake, and looks.
         let Some(bed) = with(self.via, |fd| {
-            Some(ready::lie_down(conn, fd, interest, edge))
+            let bells = if self.heard {
+                Bells::Take
+            } else {
+                Bells::Leave
+            };
+            Some(ready::lie_down(conn, fd, interest, edge, bells))
         }) else {
             return Armed::Gone;
         };
+        self.heard = false;
         // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.
         self.rang |= bed.rang;
         let once = edge || !(bed.carried || shared);
@@ -379,7 +438,7 @@ impl Member {
         let What::Connection { conn, .. } = self.what else {
             return Ok(());
         };
-        let look = with(self.via, |fd| ready::look(conn, fd)).unwrap_or_default();
+        let look = with(self.via, |fd| ready::look(conn, fd, self.interest())).unwrap_or_default();
         let needed = look.ask & self.interest() & !ALWAYS;
         let now = self.captured.unwrap_or(0);
         if needed == 0 {

@@ -8,6 +8,12 @@ use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, places, token};
 use crate::conn::Conn;
 
+pub(super) use hot::Glance;
+use hot::Hot;
+use rouse::Muster;
+
+mod hot;
+mod rouse;
 mod sleep;
 
 /// The members of one set. All calls are made under the set's lock.
@@ -19,9 +25,12 @@ pub(super) struct Members {
     /// By descriptor: index plus 1.
     by_fd: Vec<u32>,
     /// Looked at by each wait. Never needs to grow in one: it has room for all.
-    hot: Vec<u32>,
+    hot: Vec<Hot>,
+    /// How often they were looked at.
+    glances: u32,
     /// Of those armed for a sleep, those that had news not long ago. It has room for [`WARM_MAX`].
     warm: Vec<u32>,
+    muster: Muster,
     /// Other sets.
     sets: Vec<u32>,
     /// Where the next look begins, so that who fills the program's buffer does not fill it each time.
@@ -175,11 +184,13 @@ impl Members {
         if matches!(member.what, What::Nothing) {
             return;
         }
+        if let Some(at) = member.hot {
+            self.cool(at as usize);
+        }
         self.captured -= u32::from(member.captured.is_some());
         self.connections -= u32::from(matches!(member.what, What::Connection { .. }));
         self.orphans -= u32::from(member.via != member.fd);
         self.sets.retain(|other| *other != index);
-        self.hot.retain(|other| *other != index);
         self.disown(member.fd, index);
         self.free.push(index);
     }
@@ -244,18 +255,6 @@ impl Members {
             self.remove(index as u32);
         }
         *self = Self::default();
-    }
-
-    /// Has each wait look at a member.
-    #[inline]
-    pub(super) fn heat(&mut self, index: u32) {
-        if let Some(member) = self.list.get_mut(index as usize)
-            && member.captured.is_some()
-            && !member.hot
-        {
-            member.hot = true;
-            self.hot.push(index);
-        }
     }
 
     /// Captures a member that has become one of ours.
@@ -325,62 +324,6 @@ impl Members {
         (self.captured as usize) + self.free.len() < self.list.len()
     }
 
-    /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before. `idly` says that the caller
-    /// only passes the time: then looking costs nothing, and teaches nothing of who is worth it.
-    #[inline]
-    pub(super) fn tell(&mut self, events: &mut [Event], told: usize, idly: bool) -> usize {
-        let mut told = told;
-        let mut left = self.hot.len();
-        let mut at = self.next;
-        while left > 0 && told < events.len() {
-            left -= 1;
-            if at >= self.hot.len() {
-                at = 0;
-            }
-            let Some(index) = self.hot.get(at).copied() else {
-                break;
-            };
-            // The peers have written to most of these lines: one after the other each would be waited for.
-            if let Some(later) = self.hot.get(at + AHEAD)
-                && let Some(member) = self.list.get(*later as usize)
-            {
-                member.foresee();
-            }
-            let Some(member) = self.list.get_mut(index as usize) else {
-                break;
-            };
-            let news = member.tell();
-            if news != 0 {
-                if let Some(event) = events.get_mut(told) {
-                    *event = Event {
-                        events: news,
-                        data: member.data,
-                    };
-                    told += 1;
-                }
-                at += 1;
-                continue;
-            }
-            member.fruitless = member.fruitless.saturating_add(u32::from(!idly));
-            if member.is_fired() || (member.fruitless > PATIENCE && self.cools(index)) {
-                self.cool(at);
-            } else {
-                at += 1;
-            }
-        }
-        self.next = at;
-        told
-    }
-
-    fn cool(&mut self, at: usize) {
-        if at < self.hot.len() {
-            let index = self.hot.swap_remove(at);
-            if let Some(member) = self.list.get_mut(index as usize) {
-                member.hot = false;
-            }
-        }
-    }
-
     /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.
     pub(super) fn hear(&mut self, events: &mut [Event], count: usize) -> usize {
         let mut kept = 0;
@@ -418,21 +361,12 @@ impl Members {
             let Some(member) = self.list.get(index) else {
                 break;
             };
-            if member.captured.is_some() && !member.hot && member.news() != 0 {
+            if member.captured.is_some() && member.hot.is_none() && member.news() != 0 {
                 self.heat(index as u32);
                 any = true;
             }
         }
         any
-    }
-
-    /// Whether a hot member has news.
-    pub(super) fn have_news(&self) -> bool {
-        self.hot.iter().any(|index| {
-            self.list
-                .get(*index as usize)
-                .is_some_and(|member| member.news() != 0)
-        })
     }
 
     /// Makes those hot for which the kernel has something, without taking the program's own events from it.
@@ -455,9 +389,6 @@ impl Members {
     }
 }
 
-/// How many members ahead of the one that is looked at.
-const AHEAD: usize = 3;
-
 const NO_EVENT: Event = Event { events: 0, data: 0 };
 
 /// While rings are busy the kernel is looked at so seldom.
@@ -471,6 +402,3 @@ const WARM_MAX: usize = 256;
 
 /// So many connections can be in several sets and ring at once; the others are told of at the next doorbell.
 const RANG_MAX: usize = 64;
-
-/// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
-const PATIENCE: u32 = 256;

@@ -108,7 +108,7 @@ impl Set {
         }
         // Whose doorbell is it, or is it a member that only the kernel knows?
         members.ask_kernel();
-        members.have_news() || members.lie_down().is_none() || {
+        members.have_news() || members.lie_down(false).is_none() || {
             members.get_up();
             shows(fd)
         }
@@ -119,7 +119,7 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return Rest::Awake;
         };
-        match members.lie_down() {
+        match members.lie_down(false) {
             None => Rest::Awake,
             Some(nap) => {
                 self.waiters.fetch_add(1, Ordering::SeqCst);
@@ -407,7 +407,8 @@ fn shows(fd: RawFd) -> bool {
 impl Entered<'_> {
     /// Arms all, and notes that the caller sleeps. `None` if there is news; else whether he may only nap.
     pub(super) fn fall_asleep(&mut self) -> Option<bool> {
-        let nap = self.lie_down()?;
+        let alone = !self.set.has_waiters();
+        let nap = self.lie_down(alone)?;
         self.set.waiters.fetch_add(1, Ordering::SeqCst);
         Some(nap)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sys::errno::Errno;
 use sys::sync::Ordering;
 
+use super::members::Glance;
 use super::{Event, Set, Waiter, token};
 use crate::leftover;
 use crate::ready::{self, Deadline};
@@ -103,7 +104,12 @@ fn mixed(
             if looks == 0 && members.kernel_is_due(patient) {
                 due = true;
             } else {
-                found = members.tell(events, 0, looks > 0);
+                let glance = match looks {
+                    _ if !patient => Glance::Close,
+                    0 => Glance::Eager,
+                    _ => Glance::Idle,
+                };
+                found = members.tell(events, 0, glance);
                 if found > 0 && set.has_waiters() {
                     members.keep_watch();
                 }
@@ -176,7 +182,7 @@ fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
     let kept = members.hear(events, said);
     members.kernel_had(kept > 0, kept == events.len());
-    let found = members.tell(events, kept, false);
+    let found = members.tell(events, kept, Glance::Eager);
     if found > 0 && set.has_waiters() {
         members.keep_watch();
     }

@@ -15,10 +15,18 @@ impl Flow {
     /// # Errors
     /// If TCP's bytes cannot be told apart any more.
     pub fn arm_receive(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        self.drain(kernel)?;
+        self.arm_unheard(kernel)
+    }
+
+    /// As [`Flow::arm_receive`], where no doorbell has been heard since the last were taken.
+    ///
+    /// # Errors
+    /// As [`Flow::arm_receive`].
+    pub(crate) fn arm_unheard(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         let rx = self.stream.rx();
         match rx.phase() {
             ON_RING => {
-                self.drain(kernel)?;
                 rx.arm();
                 Ok(rx.settled() && !self.readable() || self.awaits_tcp(kernel))
             }

@@ -53,6 +53,11 @@ impl Mapping {
     }
 }
 
+// SAFETY: pages belong to the process, and not to a thread.
+unsafe impl Send for Mapping {}
+// SAFETY: `&self` gives out numbers; who makes references of them argues for himself.
+unsafe impl Sync for Mapping {}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the pages are this value's own, and its owner lends out no pointer that outlives it.

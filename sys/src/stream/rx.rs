@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::Bytes;
-use super::{BACK, Corrupt, RING, SLEEPER, Stream, place};
+use super::{BACK, Corrupt, RING, SLEEPER, Stream, Watch, place};
 use crate::mem::{Store, prefetch, prefetch_to_write};
 use crate::sync::{
     Ordering,
@@ -44,6 +44,11 @@ impl Rx<'_> {
             }
         }
         Err(Corrupt)
+    }
+
+    /// To look at what the sender shows without a turn.
+    pub fn watch(&self) -> Watch {
+        Watch::new(&self.stream.mapping, self.index)
     }
 
     /// Where [`fetch`](super::fetch) finds what the next look will read.

@@ -109,3 +109,25 @@ impl Random {
         self.below(most) + 1
     }
 }
+
+#[test]
+fn a_watch_sees_bytes_and_the_end_and_outlives_the_stream() {
+    let (a, b) = pair();
+    let watch = b.rx().watch();
+    assert!(watch.is_of(b.rx().watched()) && !watch.is_of(a.rx().watched()));
+    let nothing = watch.shown();
+    assert!(
+        a.tx()
+            .write(false, || [&b"x"[..]].into_iter())
+            .is_ok_and(|(n, _)| n == 1)
+    );
+    let byte = watch.shown();
+    assert_ne!(byte, nothing);
+    assert_eq!(read(&b, 1), b"x");
+    assert_eq!(watch.shown(), byte, "what is taken is not the sender's");
+    a.tx().finish(FIN);
+    let end = watch.shown();
+    assert_ne!(end, byte);
+    drop((a, b));
+    assert_eq!(watch.shown(), end);
+}

@@ -17,7 +17,6 @@ impl Members {
         if matches!(member.what, What::Set(_)) {
             return false;
         }
-        member.fruitless = 0;
         let armed = member.arm(index, instance, shared);
         note_rang(member, &mut self.rang);
         match armed {
@@ -26,51 +25,75 @@ impl Members {
         }
     }
 
-    /// Arms all hot members and lets them cool. `None` if one has news; else whether one may only nap.
-    pub(in crate::epoll) fn lie_down(&mut self) -> Option<bool> {
+    /// Arms all hot members and lets them cool. `None` if one has news; else whether one may only nap. Who is `alone` in waiting for the set
+    /// takes back what he has armed if he does not sleep after all: it would ring for nobody.
+    pub(in crate::epoll) fn lie_down(&mut self, alone: bool) -> Option<bool> {
         let (instance, shared) = (self.instance, self.shared);
         let mut nap = false;
         let mut at = 0;
         self.warm.clear();
-        while let Some(index) = self.hot.get(at).copied() {
-            let Some(member) = self.list.get_mut(index as usize) else {
+        while let Some(hot) = self.hot.get_mut(at) {
+            let Some(member) = self.list.get_mut(hot.index as usize) else {
                 break;
             };
             if matches!(member.what, What::Set(_)) {
+                hot.stays = true;
                 at += 1;
                 continue;
             }
-            let armed = member.arm(index, instance, shared);
+            let armed = member.arm(hot.index, instance, shared);
             note_rang(member, &mut self.rang);
             match armed {
-                Armed::Awake => return None,
-                Armed::Quiet { nap: true } => {
-                    nap = true;
+                Armed::Awake => {
+                    if alone {
+                        self.stay_up(at + 1);
+                    }
+                    return None;
+                }
+                Armed::Quiet { nap: short } => {
+                    hot.stays = short;
+                    nap |= short;
                     at += 1;
                 }
-                Armed::Quiet { nap: false } => {
-                    if member.fruitless <= WARM && self.warm.len() < self.warm.capacity() {
-                        self.warm.push(index);
-                    }
-                    self.cool(at);
+                Armed::Gone => {
+                    let index = hot.index;
+                    self.remove(index);
                 }
-                Armed::Gone => self.remove(index),
             }
         }
-        self.lie_down_in_sets().map(|short| nap || short)
+        let rest = self.lie_down_in_sets();
+        if rest.is_none() && alone {
+            self.stay_up(self.hot.len());
+        } else {
+            self.cool_armed();
+        }
+        rest.map(|short| nap || short)
     }
 
-    /// After a sleep, when nobody else sleeps on the set: what was busy before it will be so again, and each doorbell would cost its sender a
-    /// system call though we are awake.
-    pub(in crate::epoll) fn rouse(&mut self) {
-        while let Some(index) = self.warm.pop() {
-            if self.shared {
-                continue;
-            }
-            if let Some(member) = self.list.get(index as usize) {
+    /// The first `count` of the hot members need not ring.
+    fn stay_up(&mut self, count: usize) {
+        if self.shared {
+            return;
+        }
+        for hot in self.hot.iter().take(count) {
+            if let Some(member) = self.list.get(hot.index as usize) {
                 member.rouse();
             }
-            self.heat(index);
+        }
+    }
+
+    /// All are armed, and those cool that can be waited for.
+    fn cool_armed(&mut self) {
+        let mut at = 0;
+        while let Some(hot) = self.hot.get(at) {
+            if hot.stays {
+                at += 1;
+                continue;
+            }
+            if hot.fruitless <= WARM && self.warm.len() < self.warm.capacity() {
+                self.warm.push(hot.index);
+            }
+            self.cool(at);
         }
     }
 
@@ -117,9 +140,9 @@ impl Members {
     /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
     pub(in crate::epoll) fn keep_watch(&mut self) {
         let (instance, shared) = (self.instance, self.shared);
-        for index in &self.hot {
-            if let Some(member) = self.list.get_mut(*index as usize) {
-                member.arm(*index, instance, shared);
+        for hot in &self.hot {
+            if let Some(member) = self.list.get_mut(hot.index as usize) {
+                member.arm(hot.index, instance, shared);
                 note_rang(member, &mut self.rang);
             }
         }

@@ -1,0 +1,258 @@
+//! The members that each wait looks at.
+//!
+//! A look at a connection reads half a dozen lines, which for some hundred connections are in no near cache. Of a member that had nothing to report,
+//! and can have something only if its peer shows another count, it is enough to compare that count: one line, without a turn.
+//! What changes otherwise (calls of this process, the way back) is found by the close looks in between, which every
+//! wait makes before it sleeps, and each look of one that does not wait.
+
+use sys::stream::{Shown, Watch};
+
+use super::super::Event;
+use super::super::member::Member;
+use super::Members;
+
+/// A member that is looked at.
+#[derive(Debug)]
+pub(super) struct Hot {
+    pub(super) index: u32,
+    /// Looks in vain, in a row.
+    pub(super) fruitless: u32,
+    /// It stays among them while somebody sleeps.
+    pub(super) stays: bool,
+    watch: Option<Watch>,
+    /// What the peer showed when there was nothing to report, if only that can change it.
+    quiet: Option<Shown>,
+}
+
+/// How a look at the hot members is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::epoll) enum Glance {
+    /// For a wait.
+    Eager,
+    /// To pass the time: it costs nothing, and teaches nothing of who is worth it.
+    Idle,
+    /// As `Eager`, with a close look at each.
+    Close,
+}
+
+impl Hot {
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        match (&self.watch, self.quiet) {
+            (Some(watch), Some(quiet)) => watch.shown() == quiet,
+            _ => false,
+        }
+    }
+}
+
+impl Members {
+    /// Has each wait look at a member, and the next one closely.
+    #[inline]
+    pub(in crate::epoll) fn heat(&mut self, index: u32) {
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return;
+        };
+        if member.captured.is_none() {
+            return;
+        }
+        match member.hot {
+            Some(at) => {
+                if let Some(hot) = self.hot.get_mut(at as usize) {
+                    hot.quiet = None;
+                }
+            }
+            None => {
+                member.hot = Some(self.hot.len() as u32);
+                self.hot.push(Hot {
+                    index,
+                    fruitless: 0,
+                    stays: false,
+                    watch: None,
+                    quiet: None,
+                });
+            }
+        }
+    }
+
+    /// Looks no more at the member at that place of the list.
+    pub(super) fn cool(&mut self, at: usize) {
+        if at >= self.hot.len() {
+            return;
+        }
+        let cooled = self.hot.swap_remove(at);
+        if let Some(member) = self.list.get_mut(cooled.index as usize) {
+            member.hot = None;
+        }
+        if let Some(moved) = self.hot.get(at)
+            && let Some(member) = self.list.get_mut(moved.index as usize)
+        {
+            member.hot = Some(at as u32);
+        }
+    }
+
+    /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before.
+    #[inline]
+    pub(in crate::epoll) fn tell(
+        &mut self,
+        events: &mut [Event],
+        told: usize,
+        glance: Glance,
+    ) -> usize {
+        let closely = glance == Glance::Close || self.is_close_look_due();
+        let mut told = told;
+        let mut left = self.hot.len();
+        let mut at = self.next;
+        while left > 0 && told < events.len() {
+            left -= 1;
+            if at >= self.hot.len() {
+                at = 0;
+            }
+            // The peers have written to most of these lines: one after the other each would be waited for.
+            if let Some(later) = self.hot.get(at + AHEAD) {
+                match &later.watch {
+                    Some(watch) => watch.foresee(),
+                    None => self
+                        .list
+                        .get(later.index as usize)
+                        .into_iter()
+                        .for_each(Member::foresee),
+                }
+            }
+            let Some(hot) = self.hot.get_mut(at) else {
+                break;
+            };
+            if !closely && hot.is_quiet() {
+                hot.fruitless = hot
+                    .fruitless
+                    .saturating_add(u32::from(glance != Glance::Idle));
+                if hot.fruitless <= PATIENCE {
+                    at += 1;
+                    continue;
+                }
+            }
+            // First: what comes meanwhile must not be what it showed.
+            let shown = hot.watch.as_ref().map(Watch::shown);
+            let index = hot.index;
+            let Some(member) = self.list.get_mut(index as usize) else {
+                break;
+            };
+            let news = member.tell();
+            if news != 0 {
+                hot.fruitless = 0;
+                hot.quiet = None;
+                member.told_in = self.muster.sleeps;
+                if let Some(event) = events.get_mut(told) {
+                    *event = Event {
+                        events: news,
+                        data: member.data,
+                    };
+                    told += 1;
+                }
+                at += 1;
+                continue;
+            }
+            hot.fruitless = hot
+                .fruitless
+                .saturating_add(u32::from(glance != Glance::Idle));
+            if member.is_fired() {
+                self.cool(at);
+                continue;
+            }
+            hot.quiet = shown.filter(|_| {
+                hot.watch
+                    .as_ref()
+                    .is_some_and(|watch| member.hangs_on(watch))
+            });
+            if hot.quiet.is_none() {
+                hot.watch = member.watch();
+            }
+            if hot.fruitless > PATIENCE {
+                hot.fruitless = 0;
+                if self.cools(index) {
+                    self.cool(at);
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        self.next = at;
+        self.muster.told = self.muster.told.saturating_add(told as u32);
+        told
+    }
+
+    #[inline]
+    fn is_close_look_due(&mut self) -> bool {
+        self.glances = self.glances.wrapping_add(1);
+        self.glances.is_multiple_of(CLOSE_EACH)
+    }
+
+    /// Whether a hot member has news.
+    pub(in crate::epoll) fn have_news(&self) -> bool {
+        self.hot.iter().any(|hot| {
+            self.list
+                .get(hot.index as usize)
+                .is_some_and(|member| member.news() != 0)
+        })
+    }
+}
+
+/// How many members ahead of the one that is looked at.
+const AHEAD: usize = 3;
+
+/// One look in so many is a close one.
+const CLOSE_EACH: u32 = 16;
+
+/// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
+const PATIENCE: u32 = 2048;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::super::member::{Member, What};
+    use super::*;
+
+    fn members(count: i32) -> Members {
+        let mut members = Members::default();
+        for fd in 800_000..800_000 + count {
+            let index = members.reserve(fd).expect("memory");
+            let mut member = Member::new(fd, What::Other, Event { events: 1, data: 0 });
+            member.captured = Some(1);
+            members.insert(index, member);
+        }
+        members
+    }
+
+    proptest! {
+        #[test]
+        fn each_knows_where_it_is(steps in prop::collection::vec((0..3, 0..8u32), 0..60)) {
+            let mut members = members(8);
+            let mut expected = std::collections::BTreeSet::new();
+            for (what, index) in steps {
+                match what {
+                    0 if members.list[index as usize].captured.is_some() => {
+                        members.heat(index);
+                        expected.insert(index);
+                    }
+                    1 => {
+                        if let Some(at) = members.list[index as usize].hot {
+                            members.cool(at as usize);
+                            expected.remove(&index);
+                        }
+                    }
+                    _ => {
+                        members.remove(index);
+                        expected.remove(&index);
+                    }
+                }
+                let mut hot: Vec<_> = members.hot.iter().map(|hot| hot.index).collect();
+                for (at, index) in hot.iter().enumerate() {
+                    prop_assert_eq!(members.list[*index as usize].hot, Some(at as u32));
+                }
+                hot.sort_unstable();
+                prop_assert!(hot.iter().eq(&expected));
+            }
+            members.clear();
+        }
+    }
+}

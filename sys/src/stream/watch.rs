@@ -1,0 +1,68 @@
+//! Looks at what a sender shows, by who has no turn.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::layout::ControlPage;
+use crate::mem::{Mapping, prefetch};
+use crate::sync::Ordering;
+
+/// What the sender of one direction shows. The memory stays mapped as long as this lives, whatever becomes of the [`Stream`](super::Stream).
+#[derive(Clone)]
+pub struct Watch {
+    mapping: Arc<Mapping>,
+    index: usize,
+}
+
+/// What it showed. The peer can write it: it is to be compared, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    tail: u64,
+    fin: u32,
+}
+
+impl Watch {
+    pub(super) fn new(mapping: &Arc<Mapping>, index: usize) -> Self {
+        Self {
+            mapping: Arc::clone(mapping),
+            index: index & 1,
+        }
+    }
+
+    /// What changes with each byte that is sent, and when the sender ends.
+    #[inline]
+    pub fn shown(&self) -> Shown {
+        let published = &self.control().directions[self.index].published.0;
+        Shown {
+            tail: published.tail.load(Ordering::Acquire),
+            fin: published.fin.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Asks for what [`Watch::shown`] reads, without waiting for it.
+    #[inline]
+    pub fn foresee(&self) {
+        let published = &raw const self.control().directions[self.index].published;
+        prefetch(published.cast(), 1);
+    }
+
+    /// Whether it watches this direction: the number is [`Rx::watched`](super::Rx::watched)'s.
+    #[inline]
+    pub fn is_of(&self, watched: usize) -> bool {
+        (&raw const self.control().directions[self.index].published).addr() == watched
+    }
+
+    #[inline]
+    fn control(&self) -> &ControlPage {
+        // SAFETY: as in `Stream::control`: the mapping is a whole stream's, and outlives `self`.
+        unsafe { &*self.mapping.start().cast() }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("shown", &self.shown())
+            .finish()
+    }
+}
