@@ -25,7 +25,6 @@ use sys::sync::{AtomicU32, Ordering};
 
 use self::back::back_at;
 use self::bell::DOORBELL;
-use self::tcp::send_plain;
 use crate::kernel::Kernel;
 
 mod back;
@@ -43,7 +42,7 @@ pub const RECEIVE: usize = 1;
 #[derive(Debug)]
 pub struct Flow {
     stream: Stream,
-    /// What the TCP connection said when doorbells were drained: 0, [`ENDED`], [`TOLD`], or an errno.
+    /// What this process knows of the end of the TCP connection: 0, [`ENDED`], [`TOLD`], [`OVER`], or an errno.
     kernel_end: AtomicU32,
     /// Whether this process shut its receiving side down.
     read_shut: AtomicU32,
@@ -173,18 +172,18 @@ impl Flow {
     ) -> Result<usize, Stop> {
         let tx = self.stream.tx();
         if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
-            if tx.to_tcp().is_some() && !self.serve_back(kernel)? {
-                return Err(Stop::Again);
-            }
             if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
             }
-            return send_plain(kernel, pieces);
+            if tx.to_tcp().is_some() && !self.serve_back(kernel).map_err(|stop| self.told(stop))? {
+                return Err(Stop::Again);
+            }
+            return self.send_plain(kernel, pieces);
         }
         if tx.finished() != 0 {
             return Err(Stop::Failed(Errno::PIPE));
         }
-        let ended = self.kernel_end.load(Ordering::Relaxed) != 0;
+        let ended = self.has_ended();
         if ended || self.stream.peer_deaf() {
             if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
@@ -194,7 +193,7 @@ impl Flow {
             }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
             if self.stream.peer_deaf() {
-                return send_plain(kernel, pieces);
+                return self.send_plain(kernel, pieces);
             }
             // One that sends no more may read, and takes what is on TCP for doorbells. One that was killed answers the same.
             match kernel.send(&[DOORBELL]) {
@@ -232,10 +231,12 @@ impl Flow {
         self.receive_plain(kernel, into, take)
     }
 
-    /// Consents to the ring for what this end receives. No other call of this process may be receiving on TCP.
-    pub fn consent(&self) {
+    /// Consents to the ring for what this end receives, in a turn of side [`RECEIVE`]. No other call of this process may be receiving on TCP.
+    pub fn consent(&self, kernel: &impl Kernel) {
         if !self.stream.rx().consented() {
             self.stream.rx().consent();
+            // Now, for a connection that is over has no counts.
+            self.begin_count(kernel);
         }
     }
 
@@ -290,12 +291,12 @@ impl Flow {
             if rx.available()? != 0 {
                 return self.receive(kernel, into, take);
             }
-            if !self.drop_doorbells(kernel, end)? {
+            if !(self.drop_doorbells(kernel, end)).map_err(|stop| self.told(stop))? {
                 return Err(Stop::Again);
             }
             return self.receive_plain(kernel, into, take);
         }
-        let ended = rx.finished() != 0 || self.kernel_end.load(Ordering::Acquire) != 0;
+        let ended = rx.finished() != 0 || self.has_ended();
         if ended {
             // What was written before the end was said is there by now.
             if rx.available()? != 0 {
@@ -318,9 +319,13 @@ const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
 
+/// In `kernel_end`: TCP was read to its end.
 const ENDED: u32 = u32::MAX;
-/// In `kernel_end`: there was an error, which has been told.
+/// There was an error, which has been told. In [`Stream::tcp_error`], too.
 const TOLD: u32 = ENDED - 1;
+/// TCP is over, as somebody saw who did not read its end; there may still be an error to tell.
+const OVER: u32 = ENDED - 2;
+const ERRNO_MAX: u32 = 4095;
 /// What [`Corrupt`] is until the connection has been reset for it: no call on a socket has this error.
 pub(crate) const SPOILT: Errno = Errno::BADMSG;
 

@@ -126,7 +126,7 @@ fn receive_mapped(
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
         if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
-            turn.consent();
+            turn.consent(&tcp);
         }
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
@@ -156,7 +156,10 @@ fn receive_mapped(
                 continue;
             }
             Err(Stop::End) => return Ok(got),
-            Err(Stop::Failed(_)) if got > 0 => return Ok(got),
+            Err(stop @ Stop::Failed(_)) if got > 0 => {
+                turn.tell_later(stop);
+                return Ok(got);
+            }
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::Again) => {}
         }
@@ -316,7 +319,10 @@ fn send_mapped(
                 }
                 continue;
             }
-            Err(Stop::Failed(_) | Stop::End) if sent > 0 => return Ok(sent),
+            Err(stop @ (Stop::Failed(_) | Stop::End)) if sent > 0 => {
+                turn.tell_later(stop);
+                return Ok(sent);
+            }
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::End) => return Err(Errno::PIPE),
             Err(Stop::Again) => {}

@@ -202,14 +202,17 @@ pub(crate) fn fill(
 }
 
 /// Takes bytes that nobody wants, `most` at most.
-pub(crate) fn skip(kernel: &impl Kernel, most: usize) -> Result<usize, Stop> {
+pub(crate) fn skip(
+    most: usize,
+    mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,
+) -> Result<usize, Stop> {
     let mut scratch = [0; 4096];
     let mut skipped = 0;
     while skipped < most {
         let Some(room) = scratch.get_mut(..(most - skipped).min(4096)) else {
             break;
         };
-        match kernel.recv(room) {
+        match read(room) {
             Ok(0) => break,
             Ok(n) => skipped += n,
             Err(_) if skipped > 0 => break,

@@ -183,7 +183,7 @@ pub(crate) fn lie_down(
     let tcp = conn.tcp(fd);
     if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
         // So that the peer can ring: its doorbells need the ring's direction.
-        turn.consent();
+        turn.consent(&tcp);
     }
     let armed = match bells {
         Bells::Take => turn.arm_receive(&tcp),

@@ -168,6 +168,11 @@ impl Stream {
         &self.control().ends[self.side.index()].0.shared
     }
 
+    /// What a process that has this end was told of an error of the TCP connection, which the kernel tells once: for the others, and for those after it.
+    pub fn tcp_error(&self) -> &AtomicU32 {
+        &self.control().ends[self.side.index()].0.tcp_error
+    }
+
     /// Says that nobody reads at this end any more.
     pub fn set_deaf(&self) {
         self.control().ends[self.side.index()]

@@ -104,7 +104,7 @@ impl Flow {
                 self.repeat_end(kernel);
                 return Ok(true);
             }
-            match kernel.send(bytes) {
+            match self.hear(kernel.send(bytes)) {
                 Ok(sent) => {
                     moved += sent;
                     tx.take_back(sent)?;
@@ -179,7 +179,7 @@ impl Flow {
             let Some(room) = scratch.get_mut(..left.min(64)) else {
                 return Ok(false);
             };
-            match kernel.recv(room) {
+            match self.hear(kernel.recv(room)) {
                 Ok(0) => return Err(Stop::End),
                 Ok(_) => {}
                 Err(Errno::AGAIN) => return Ok(false),

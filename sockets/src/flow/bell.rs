@@ -67,7 +67,7 @@ impl Flow {
     /// # Errors
     /// If TCP's bytes cannot be told apart any more.
     pub fn drain(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        if !self.receives_on_ring() || self.kernel_end.load(Ordering::Relaxed) != 0 {
+        if !self.receives_on_ring() || self.is_read_to_its_end() {
             return Ok(());
         }
         let mut scratch = [0; 64];
@@ -87,7 +87,7 @@ impl Flow {
             };
             match kernel.recv(room) {
                 Ok(0) => {
-                    self.kernel_end.store(self.end_means(), Ordering::Release);
+                    self.note_last();
                     return Ok(());
                 }
                 Ok(n) => {
@@ -107,8 +107,7 @@ impl Flow {
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(errno) => {
-                    self.kernel_end
-                        .store(self.reset_means(errno), Ordering::Release);
+                    self.note_error(errno);
                     return Ok(());
                 }
             }
@@ -153,9 +152,10 @@ impl Flow {
 
     pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
         self.bells.fetch_add(1, Ordering::Relaxed);
-        match kernel.send(&[DOORBELL]) {
-            // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself.
-            Ok(_) | Err(Errno::AGAIN | Errno::PIPE | Errno::CONNRESET) => Ok(()),
+        match self.hear(kernel.send(&[DOORBELL])) {
+            // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself, and the next call tells.
+            Ok(_) | Err(Errno::AGAIN | Errno::PIPE) => Ok(()),
+            Err(_) if self.has_ended() => Ok(()),
             Err(errno) => Err(errno.into()),
         }
     }

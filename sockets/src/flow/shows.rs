@@ -4,7 +4,7 @@ use sys::errno::Errno;
 use sys::sync::Ordering;
 
 use super::back::back_at;
-use super::{BEFORE, ENDED, Flow, ON_RING, Stop, TOLD};
+use super::{BEFORE, ERRNO_MAX, Flow, ON_RING, OVER, Stop, TOLD};
 use crate::kernel::Kernel;
 
 impl Flow {
@@ -30,7 +30,7 @@ impl Flow {
                 rx.has_bytes() != Ok(false)
                     || rx.finished() != 0
                     || back_at(rx).is_some()
-                    || self.kernel_end.load(Ordering::Relaxed) != 0
+                    || self.has_ended()
                     || self.read_shut.load(Ordering::Relaxed) != 0
             }
             BEFORE => rx.to_ring().is_some(),
@@ -45,22 +45,29 @@ impl Flow {
             && (self.stream.tx().writable() != Ok(false)
                 || self.stream.peer_deaf()
                 || self.stream.tx().finished() != 0
-                || self.kernel_end.load(Ordering::Relaxed) != 0)
+                || self.has_ended())
     }
 
     /// Whether the peer will send no more (`EPOLLRDHUP`).
     pub fn peer_finished(&self) -> bool {
-        self.receives_on_ring()
-            && (self.stream.rx().finished() != 0 || self.kernel_end.load(Ordering::Relaxed) != 0)
+        self.receives_on_ring() && (self.stream.rx().finished() != 0 || self.has_ended())
     }
 
     /// What TCP said at its end: `None` while it goes on, `Some(None)` for an orderly end, else the error.
     pub fn kernel_end(&self) -> Option<Option<Errno>> {
         match self.kernel_end.load(Ordering::Relaxed) {
             0 => None,
-            ENDED | TOLD => Some(None),
-            errno => Some(Some(Errno::from_raw_os_error(errno.cast_signed()))),
+            errno @ 1..=ERRNO_MAX => {
+                Some(self.meant(Errno::from_raw_os_error(errno.cast_signed())))
+            }
+            _ => Some(None),
         }
+    }
+
+    /// Whether TCP has ended, in whatever way. What the peer wrote before is in memory then.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        self.kernel_end.load(Ordering::Acquire) != 0
     }
 
     /// Bytes that can be received now without waiting, as `FIONREAD` counts them, but for what is still on TCP.
@@ -94,25 +101,85 @@ impl Flow {
 
     /// TCP has ended, as somebody has seen who did not read that far.
     pub fn note_end(&self) {
-        let _ = self
-            .kernel_end
-            .compare_exchange(0, ENDED, Ordering::Release, Ordering::Relaxed);
+        self.note(0, OVER);
     }
 
-    /// The kernel has told somebody who slept there of an error.
+    /// The kernel, which tells an error once, has told it to a call that does not pass it on: it is kept for the next that does.
     pub fn note_error(&self, errno: Errno) {
-        let _ = self.kernel_end.compare_exchange(
-            0,
-            self.reset_means(errno),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
+        let raw = errno.raw_os_error().cast_unsigned();
+        self.note(0, raw);
+        self.note(OVER, raw);
+        let all = self.stream.tcp_error();
+        let _ = all.compare_exchange(0, raw, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Keeps an error of the connection for a call that tells it; [`Flow::told`] says that one does.
+    pub(super) fn hear<T>(&self, result: Result<T, Errno>) -> Result<T, Errno> {
+        if let Err(errno) = result
+            && is_of_connection(errno)
+        {
+            self.note_error(errno);
+        }
+        result
+    }
+
+    /// The program is told why a call failed, and need not be told again.
+    pub(super) fn told(&self, stop: Stop) -> Stop {
+        if let Stop::Failed(_) = stop {
+            self.take_error();
+        }
+        stop
+    }
+
+    /// A call that has moved bytes does not tell the program why it stopped: the next one does.
+    #[cold]
+    pub(crate) fn tell_later(&self, stop: Stop) {
+        if let Stop::Failed(errno) = stop
+            && is_of_connection(errno)
+        {
+            let raw = errno.raw_os_error().cast_unsigned();
+            self.note_error(errno);
+            self.note(TOLD, raw);
+            self.stream.tcp_error().store(raw, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is nothing more to be heard from TCP.
+    pub(super) fn is_read_to_its_end(&self) -> bool {
+        !matches!(self.kernel_end.load(Ordering::Relaxed), 0 | OVER)
+    }
+
+    /// TCP has been read to its end.
+    pub(super) fn note_last(&self) {
+        self.learn_error();
+        let end = self.end_means();
+        self.note(0, end);
+        self.note(OVER, end);
+    }
+
+    /// There is nothing more to read from TCP. If that is for an error, another process of this end may have been told, or the program before this one.
+    pub(super) fn learn_error(&self) {
+        let told = self.stream.tcp_error().load(Ordering::Relaxed);
+        // The peer can write there, and is not to surprise the program.
+        let is_error = (1..=ERRNO_MAX).contains(&told)
+            && is_of_connection(Errno::from_raw_os_error(told.cast_signed()));
+        if is_error || told == TOLD {
+            self.note(0, told);
+            self.note(OVER, told);
+        }
+    }
+
+    fn note(&self, from: u32, to: u32) {
+        let _ = self
+            .kernel_end
+            .compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
     }
 
     /// The error of the connection, if it has not been told to the program: it is now.
     pub fn take_error(&self) -> Option<Errno> {
         let errno = self.kernel_end()??;
         self.kernel_end.store(TOLD, Ordering::Release);
+        self.stream.tcp_error().store(TOLD, Ordering::Relaxed);
         Some(errno)
     }
 
@@ -120,4 +187,12 @@ impl Flow {
     pub fn error_is_told(&self) -> bool {
         self.kernel_end.load(Ordering::Relaxed) == TOLD
     }
+}
+
+/// Whether the kernel tells it once of a connection that is over.
+fn is_of_connection(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::CONNRESET | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH
+    )
 }

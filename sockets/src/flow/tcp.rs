@@ -5,6 +5,7 @@ use std::io::IoSliceMut;
 use sys::errno::Errno;
 use sys::stream::GONE;
 
+use super::back::back_at;
 use super::{BEFORE, ENDED, Flow, ON_RING, Pieces, Stop, Take};
 use crate::kernel::{Kernel, fill, skip};
 
@@ -26,7 +27,7 @@ impl Flow {
 
     /// Begins to count what is taken from TCP before the ring: nobody takes any without a turn from consent on, and a connection that is over
     /// has no counts in the kernel.
-    fn begin_count(&self, kernel: &impl Kernel) {
+    pub(super) fn begin_count(&self, kernel: &impl Kernel) {
         let rx = self.stream.rx();
         if rx.taken_from_tcp().is_none()
             && rx.consented()
@@ -90,13 +91,23 @@ impl Flow {
                     (Some(taken), Ok(n)) if n > 0 || taken >= end => {
                         usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX)
                     }
-                    (Some(taken), Err(_)) if taken >= end => 0,
-                    // What died with the sender on TCP came before what is on the ring.
-                    (Some(_), Err(errno)) => return Err(errno.into()),
-                    // So it did if a doorbell was told the error that this call should have been.
-                    (Some(_), Ok(_)) => return Err(Stop::Failed(Errno::CONNRESET)),
+                    (Some(taken), Err(errno)) if taken >= end => {
+                        self.note_error(errno);
+                        0
+                    }
                     (None, Ok(n)) if n > 0 => usize::MAX - 1,
-                    (None, _) => 0,
+                    (None, Ok(_)) => 0,
+                    // What died with the sender on TCP came before what is on the ring.
+                    (_, Err(errno)) => {
+                        self.note_error(errno);
+                        return Err(self.told(errno.into()));
+                    }
+                    (Some(_), Ok(_)) if self.error_is_told() => return Err(Stop::End),
+                    // So it did if another call was told the error that this one should have been.
+                    (Some(_), Ok(_)) => {
+                        self.note_error(Errno::CONNRESET);
+                        return Err(self.told(Stop::Failed(Errno::CONNRESET)));
+                    }
                 },
                 Err(errno) => return Err(errno.into()),
             };
@@ -106,13 +117,14 @@ impl Flow {
             }
         }
         let n = match take {
-            Take::Skip(most) => skip(kernel, most.min(limit))?,
-            Take::Read => fill(into, limit, |room| kernel.recv(room))?,
+            Take::Skip(most) => skip(most.min(limit), |room| self.hear(kernel.recv(room))),
+            Take::Read => fill(into, limit, |room| self.hear(kernel.recv(room))),
             // One call, for a second would see the same bytes again.
             Take::Peek => fill(into.get_mut(..1).unwrap_or_default(), limit, |room| {
-                kernel.peek(room)
-            })?,
-        };
+                self.hear(kernel.peek(room))
+            }),
+        }
+        .map_err(|stop| self.told(stop))?;
         if before && take != Take::Peek {
             self.count(n);
         }
@@ -144,9 +156,32 @@ impl Flow {
             };
         }
         if n == 0 && !into.iter().all(|buffer| buffer.is_empty()) {
+            self.learn_error();
             return Err(self.take_error().map_or(Stop::End, Stop::Failed));
         }
         Ok(n)
+    }
+
+    /// Sends on TCP, before the ring or after it.
+    pub(super) fn send_plain(
+        &self,
+        kernel: &impl Kernel,
+        pieces: &Pieces<'_>,
+    ) -> Result<usize, Stop> {
+        let mut sent = 0;
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            match self.hear(kernel.send(piece)) {
+                Ok(n) => {
+                    sent += n;
+                    if n < piece.len() {
+                        break;
+                    }
+                }
+                Err(_) if sent > 0 => break,
+                Err(errno) => return Err(self.told(errno.into())),
+            }
+        }
+        Ok(sent)
     }
 
     /// What to tell the program of an orderly end of TCP. An end that left with bytes unread and without a word in memory, for its process ended without
@@ -160,32 +195,13 @@ impl Flow {
         }
     }
 
-    /// What to tell the program of an error on a connection that carried doorbells: a peer that was killed with one of ours unread is
-    /// reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is deaf, took the
-    /// doorbells first, so if it is reset it meant that.
-    pub(super) fn reset_means(&self, errno: Errno) -> u32 {
+    /// What to tell the program of an error on a connection that carried doorbells, `None` for an orderly end: a peer that was killed with one of
+    /// ours unread is reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is
+    /// deaf, took the doorbells first, so if it is reset it meant that. And what it sent over TCP may have died with it.
+    pub(super) fn meant(&self, errno: Errno) -> Option<Errno> {
         let closed = self.stream.rx().finished() & GONE != 0 || self.stream.peer_deaf();
-        if errno == Errno::CONNRESET && !closed && self.stream.tx().drained() == Ok(true) {
-            ENDED
-        } else {
-            errno.raw_os_error().cast_unsigned()
-        }
+        let all_came = self.receives_on_ring() && back_at(self.stream.rx()).is_none();
+        let by_bell = !closed && all_came && self.stream.tx().drained() == Ok(true);
+        (errno != Errno::CONNRESET || !by_bell).then_some(errno)
     }
-}
-
-pub(super) fn send_plain(kernel: &impl Kernel, pieces: &Pieces<'_>) -> Result<usize, Stop> {
-    let mut sent = 0;
-    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-        match kernel.send(piece) {
-            Ok(n) => {
-                sent += n;
-                if n < piece.len() {
-                    break;
-                }
-            }
-            Err(_) if sent > 0 => break,
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(sent)
 }

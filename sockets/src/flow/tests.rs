@@ -175,7 +175,7 @@ impl End<'_> {
             Err(stop) => panic!("came_back: {stop:?}"),
         }
         self.away = false;
-        self.flow.consent();
+        self.flow.consent(&self.kernel);
         let mut rooms: Vec<Vec<u8>> = sizes.iter().map(|&n| vec![0; n]).collect();
         let mut into: Vec<_> = rooms.iter_mut().map(|room| IoSliceMut::new(room)).collect();
         match self.flow.receive(&self.kernel, &mut into, take) {

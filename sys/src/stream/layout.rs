@@ -101,6 +101,8 @@ pub(super) struct End {
     pub(super) deaf: AtomicU32,
     /// More than one process may act at this end, so turns are taken between processes too.
     pub(super) shared: AtomicU32,
+    /// An error of the TCP connection that the kernel has told one of them, once for all: a number that `sockets` gives a meaning.
+    pub(super) tcp_error: AtomicU32,
 }
 
 /// Two lines, for the processor prefetches the neighbour.
@@ -114,7 +116,7 @@ const _: () = {
 };
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.

@@ -176,7 +176,7 @@ static int get(int fd, size_t most, int may_block) {
     me->received += done;
     if (done > 0) return 1;
     me->ended = 1;
-    // The end is told only after all that was sent, but for a reset that a send was told already; after a death: docs/limitations.md.
+    // The end is told only after all that was sent, but for a reset that a send was told already.
     if (!me->failed && me->received < peer->sent) {
         if (!run->killed) wrong("the end came too early");
         run->cut = 1;
