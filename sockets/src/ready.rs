@@ -212,7 +212,8 @@ pub(crate) fn lie_down(
     }
     let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
     // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it.
-    let heard = edge && turn.stream().rx().consented() && !over;
+    let rung = turn.can_be_rung();
+    let heard = edge && rung && !over;
     if wants_room && heard {
         wake |= IN;
     }
@@ -224,7 +225,7 @@ pub(crate) fn lie_down(
     leftover::note(conn, &turn);
     let bed = Bed {
         wake,
-        nap: !quiet || (full && !on_ring && !heard) || (counted && !on_ring),
+        nap: !quiet || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
         carried,
         rang: turn.took_bell(),
     };

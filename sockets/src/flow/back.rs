@@ -36,7 +36,10 @@ impl Flow {
         if tx.back_wanted() {
             return self.serve_back(kernel).map(|_| ());
         }
-        // Nobody need be woken: what comes next on TCP wakes whoever sleeps there.
+        // What comes next on TCP wakes whoever sleeps to receive. One who sleeps for room can be rung for no more, and is to find that out.
+        if self.stream.rx().knock() {
+            self.ring_bell_now(kernel)?;
+        }
         tx.set_to_tcp(kernel.written()?);
         self.repeat_end(kernel);
         Ok(())

@@ -181,17 +181,29 @@ impl Flow {
         Ok(())
     }
 
-    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`](super::SEND): its doorbell is a byte of the other direction.
+    /// Wakes a sender that sleeps for room, in a turn of side [`SEND`](super::SEND): its doorbell is a byte of the other direction. While that cannot go,
+    /// it is owed.
     ///
     /// # Errors
     /// TCP's.
     #[cold]
     pub fn pay_bell(&self, kernel: &impl Kernel, may_switch: bool) -> Result<(), Stop> {
+        let can_ring = self.sends_on_ring() || (may_switch && self.switch(kernel)?);
+        if !can_ring && self.stream.tx().to_tcp().is_none() {
+            return Ok(());
+        }
+        // Where this direction has gone back to TCP for good, the sender knows that nobody rings.
         let unasked = self.owes_bell.swap(0, Ordering::Relaxed) == UNASKED;
-        if self.stream.rx().knock() || unasked {
-            self.bell_if_possible(kernel, may_switch)?;
+        if can_ring && (self.stream.rx().knock() || unasked) {
+            self.ring_bell_now(kernel)?;
         }
         Ok(())
+    }
+
+    /// Whether the peer can ring for room: with a byte where it sends no data, or will send none once it is to ring.
+    pub fn can_be_rung(&self) -> bool {
+        let rx = self.stream.rx();
+        rx.consented() && rx.to_tcp().is_none()
     }
 
     /// A doorbell can go only where no data goes. A sender that cannot be rung for naps instead of sleeping.

@@ -308,3 +308,51 @@ proptest! {
         }
     }
 }
+
+/// Sends until there is no room, and says that it would sleep for some.
+fn fill(end: &mut End<'_>) {
+    end.flow.consent(&end.kernel);
+    while end.flow.unread() < sys::stream::RING as u64 {
+        end.send(100_000);
+    }
+    assert_eq!(end.flow.arm_send(), Ok(true));
+}
+
+#[test]
+fn a_bell_that_cannot_go_now_is_owed() {
+    let pipes = [Pipe::new(1000), Pipe::new(1000)];
+    let [mut sender, mut receiver] = ends(&pipes);
+    receiver.flow.consent(&receiver.kernel);
+    fill(&mut sender);
+    receiver.receive(&[sys::stream::RING], Take::Read);
+    assert!(receiver.flow.owes_bell());
+    // Another thread is in the middle of a send on TCP.
+    receiver
+        .flow
+        .pay_bell(&receiver.kernel, false)
+        .expect("sound");
+    assert_eq!(pipes[1].written.get(), 0);
+    receiver
+        .flow
+        .pay_bell(&receiver.kernel, true)
+        .expect("sound");
+    assert_eq!(pipes[1].written.get(), 1, "the doorbell");
+    assert!(!receiver.flow.owes_bell());
+}
+
+#[test]
+fn who_goes_back_wakes_whom_it_can_wake_no_more() {
+    let pipes = [Pipe::new(1000), Pipe::new(1000)];
+    let [mut sender, mut receiver] = ends(&pipes);
+    receiver.flow.consent(&receiver.kernel);
+    sender.flow.consent(&sender.kernel);
+    receiver.send(1);
+    fill(&mut sender);
+    assert!(sender.flow.can_be_rung());
+    receiver
+        .flow
+        .leave_ring(&receiver.kernel)
+        .expect("on the ring");
+    assert_eq!(pipes[1].written.get(), 1, "the doorbell");
+    assert!(!sender.flow.can_be_rung());
+}

@@ -38,6 +38,14 @@ pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
     }
 }
 
+/// After a call that gave the program's buffer to the kernel, under which the connection may have been upgraded: no doorbell could go meanwhile.
+#[inline]
+pub(super) fn pay_late(conn: &Conn, fd: BorrowedFd<'_>) {
+    if conn.is_mapped() && (conn.flow.take(RECEIVE)).is_some_and(|flow| flow.owes_bell()) {
+        pay_bell(conn, fd);
+    }
+}
+
 #[cold]
 pub(super) fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
     let Some(turn) = conn.turn(fd, SEND) else {

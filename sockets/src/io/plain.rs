@@ -7,6 +7,7 @@ use sys::errno::Errno;
 use sys::sync::Ordering;
 use sys::wait::Spin;
 
+use super::duty::pay_late;
 use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
 use crate::conn::{Conn, Way};
 
@@ -48,6 +49,7 @@ pub(super) fn send_plain(
     // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
     let result = native(0);
     drop(under_way);
+    pay_late(conn, fd);
     if result.is_ok() {
         conn.advance(fd, Way::Out);
     }

@@ -28,7 +28,7 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) ->
         };
         let others = conn.sleepers.load(Ordering::SeqCst) != 0
             || turn.stream().shared().load(Ordering::Relaxed) != 0;
-        if !turn.receives_on_ring() || others {
+        if !turn.receives_on_ring() || !turn.can_be_rung() || others {
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
