@@ -8,6 +8,7 @@ use sockets::share;
 use crate::outcome::keeping_errno;
 use crate::real;
 
+mod environment;
 pub(crate) mod exec;
 pub(crate) mod exit;
 mod image;

@@ -5,16 +5,25 @@ use std::os::fd::BorrowedFd;
 
 use sockets::handover::departure::before_exec;
 
-use super::image;
+use super::environment::suited;
+use super::image::{self, Image};
 use crate::outcome::keeping_errno;
 use crate::real;
 
 type Strings = *const *const c_char;
 
-/// Does what is to be done around an `exec` that returns only if it fails.
-fn departing(followed: bool, exec: impl FnOnce() -> c_int) -> c_int {
-    let departure = keeping_errno(|| before_exec(followed));
-    let result = exec();
+/// Does what is to be done around an `exec` that returns only if it fails, of what will be `image`.
+///
+/// # Safety
+/// `environment` is a null-terminated array of strings, or null.
+unsafe fn departing(
+    image: Image,
+    environment: Strings,
+    exec: impl FnOnce(Strings) -> c_int,
+) -> c_int {
+    let departure = keeping_errno(|| before_exec(image == Image::Followed));
+    // SAFETY: by the contract.
+    let result = unsafe { suited(image, environment, exec) };
     keeping_errno(|| departure.failed());
     result
 }
@@ -24,31 +33,33 @@ fn environment() -> Strings {
     unsafe { libc::environ }.cast_const().cast()
 }
 
-/// Whether the program at `path` will have this library.
-unsafe fn followed(path: *const c_char, environment: Strings) -> bool {
+/// What the program at `path` will be.
+pub(super) unsafe fn image_at(path: *const c_char, environment: Strings) -> Image {
+    if path.is_null() {
+        return Image::Stranger;
+    }
     // SAFETY: the program's string and array, as `execve` wants them.
-    !path.is_null()
-        && keeping_errno(|| unsafe { image::has_this_library(CStr::from_ptr(path), environment) })
+    keeping_errno(|| unsafe { image::of_path(CStr::from_ptr(path), environment) })
 }
 
-/// As [`followed`], for a name that is looked for.
-unsafe fn followed_by_name(name: *const c_char, environment: Strings) -> bool {
+/// As [`image_at`], for a name that is looked for.
+pub(super) unsafe fn image_named(name: *const c_char, environment: Strings) -> Image {
     if name.is_null() {
-        return false;
+        return Image::Stranger;
     }
     // SAFETY: as above.
     let name = unsafe { CStr::from_ptr(name) };
     keeping_errno(|| {
-        let mut followed = false;
+        let mut found = Image::Stranger;
         image::search(name, |path| {
             let there = image::is_there(path);
             if there {
                 // SAFETY: as above.
-                followed = unsafe { image::has_this_library(path, environment) };
+                found = unsafe { image::of_path(path, environment) };
             }
             there
         });
-        followed
+        found
     })
 }
 
@@ -61,7 +72,7 @@ pub unsafe extern "C" fn execve(
 ) -> c_int {
     // SAFETY: the program's own call and its promises, here and below.
     unsafe {
-        departing(followed(path, environment), || {
+        departing(image_at(path, environment), environment, |environment| {
             real::execve(path, arguments, environment)
         })
     }
@@ -90,7 +101,7 @@ pub unsafe extern "C" fn execvpe(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        departing(followed_by_name(name, environment), || {
+        departing(image_named(name, environment), environment, |environment| {
             real::execvpe(name, arguments, environment)
         })
     }
@@ -101,7 +112,8 @@ pub unsafe extern "C" fn execvpe(
 pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
     // SAFETY: as above.
     unsafe {
-        departing(followed_at(fd, c"".as_ptr(), environment), || {
+        let image = image_in(fd, c"".as_ptr(), environment);
+        departing(image, environment, |environment| {
             real::fexecve(fd, arguments, environment)
         })
     }
@@ -118,15 +130,16 @@ pub unsafe extern "C" fn execveat(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        departing(followed_at(directory, path, environment), || {
+        let image = image_in(directory, path, environment);
+        departing(image, environment, |environment| {
             real::execveat(directory, path, arguments, environment, flags)
         })
     }
 }
 
-unsafe fn followed_at(at: c_int, path: *const c_char, environment: Strings) -> bool {
+unsafe fn image_in(at: c_int, path: *const c_char, environment: Strings) -> Image {
     if path.is_null() || (at < 0 && at != libc::AT_FDCWD) {
-        return false;
+        return Image::Stranger;
     }
     // SAFETY: as `execveat` wants them; the number is used for system calls only.
     keeping_errno(|| unsafe {

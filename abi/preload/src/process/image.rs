@@ -8,18 +8,31 @@ use rustix::fs::{CWD, Mode, OFlags, fgetxattr, fstat, openat};
 use rustix::io::{Errno, pread};
 use rustix::process::{getegid, geteuid, getgid, getuid};
 
-/// Whether the program in the file `path`, run with `environment`, will have this library in front of its C library: a dynamic ELF of this
-/// machine, without privileges of its own, or a script for one; and the library is asked for, and there.
+/// What becomes of this library in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Image {
+    /// It will be in front of the program's C library: a dynamic ELF of this machine, without privileges of its own, or a script for one; and the library
+    /// is asked for, and there.
+    Followed,
+    /// It will not be there.
+    Stranger,
+    /// It is asked for, and the program's linker is one of another C library, which ends a program for which it cannot load what is asked for.
+    Refuses,
+}
+
+/// What the program in the file `path` will be, run with `environment`.
 ///
 /// # Safety
 /// `environment` is a null-terminated array of strings, or null.
-pub(crate) unsafe fn has_this_library(path: &CStr, environment: *const *const c_char) -> bool {
+pub(crate) unsafe fn of_path(path: &CStr, environment: *const *const c_char) -> Image {
     // SAFETY: by the contract.
-    let asked = unsafe { is_asked_for(environment) };
-    asked && file(CWD, path).is_ok_and(|file| is_fit(&file, 0))
+    if !unsafe { is_asked_for(environment) } {
+        return Image::Stranger;
+    }
+    file(CWD, path).map_or(Image::Stranger, |file| of_file(file.as_fd(), 0))
 }
 
-/// As [`has_this_library`], for an open file.
+/// As [`of_path`], for an open file.
 ///
 /// # Safety
 /// As there.
@@ -27,15 +40,15 @@ pub(crate) unsafe fn of_descriptor(
     at: BorrowedFd<'_>,
     path: &CStr,
     environment: *const *const c_char,
-) -> bool {
+) -> Image {
     // SAFETY: by the contract.
     if !unsafe { is_asked_for(environment) } {
-        return false;
+        return Image::Stranger;
     }
     if path.is_empty() {
-        return is_fit_at(at, 0);
+        return of_file(at, 0);
     }
-    file(at, path).is_ok_and(|file| is_fit(&file, 0))
+    file(at, path).map_or(Image::Stranger, |file| of_file(file.as_fd(), 0))
 }
 
 /// Calls `run` with the places where `execvp` looks for `name`, until it says true.
@@ -94,7 +107,8 @@ unsafe fn is_asked_for(environment: *const *const c_char) -> bool {
         .any(|list| list.split(|byte| matches!(byte, b':' | b' ')).any(is_this_library))
 }
 
-fn is_this_library(path: &[u8]) -> bool {
+/// Whether an entry of `LD_PRELOAD` names this library, and it is there.
+pub(super) fn is_this_library(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
     name == b"libsovia.so"
         && (name.len() == path.len()
@@ -110,31 +124,23 @@ fn file(at: impl AsFd, path: &CStr) -> Result<OwnedFd, Errno> {
     )
 }
 
-fn is_fit(file: &OwnedFd, depth: u32) -> bool {
-    is_fit_at(file.as_fd(), depth)
-}
-
-fn is_fit_at(file: BorrowedFd<'_>, depth: u32) -> bool {
+fn of_file(file: BorrowedFd<'_>, depth: u32) -> Image {
     if depth > 4 || is_privileged(file) {
-        return false;
+        return Image::Stranger;
     }
     let mut head = [0u8; 1024];
-    let Ok(len) = pread(file, &mut head, 0) else {
-        return false;
+    let len = pread(file, &mut head, 0).unwrap_or(0);
+    let head = head.get(..len).unwrap_or_default();
+    let Some(line) = head.strip_prefix(b"#!") else {
+        return of_elf(file, head);
     };
-    let Some(head) = head.get(..len) else {
-        return false;
-    };
-    if let Some(line) = head.strip_prefix(b"#!") {
-        return interpreter(line).is_some_and(|mut path| {
-            path.1.get_mut(path.0).is_some_and(|end| {
-                *end = 0;
-                true
-            }) && CStr::from_bytes_until_nul(&path.1)
-                .is_ok_and(|path| self::file(CWD, path).is_ok_and(|file| is_fit(&file, depth + 1)))
-        });
-    }
-    is_dynamic(file, head)
+    // The path is followed by zeros.
+    interpreter(line)
+        .and_then(|path| {
+            let path = CStr::from_bytes_until_nul(&path).ok()?;
+            self::file(CWD, path).ok()
+        })
+        .map_or(Image::Stranger, |file| of_file(file.as_fd(), depth + 1))
 }
 
 /// The loader ignores `LD_PRELOAD` for a program that gets privileges by being run.
@@ -151,8 +157,8 @@ fn is_privileged(file: BorrowedFd<'_>) -> bool {
     by_mode || by_attribute || getuid() != geteuid() || getgid() != getegid()
 }
 
-/// The path in the first line of a script, and its length.
-fn interpreter(line: &[u8]) -> Option<(usize, [u8; 256])> {
+/// The path in the first line of a script.
+fn interpreter(line: &[u8]) -> Option<[u8; 256]> {
     let line = line.split(|byte| *byte == b'\n').next()?;
     let path = line
         .split(|byte| matches!(byte, b' ' | b'\t'))
@@ -164,11 +170,11 @@ fn interpreter(line: &[u8]) -> Option<(usize, [u8; 256])> {
     copy.iter_mut()
         .zip(path)
         .for_each(|(place, byte)| *place = *byte);
-    Some((path.len(), copy))
+    Some(copy)
 }
 
-/// Whether it is an ELF of this machine that asks for glibc's loader.
-fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
+/// An ELF asks for the linker that it is for.
+fn of_elf(file: BorrowedFd<'_>, head: &[u8]) -> Image {
     let number = |at: usize, len: usize| -> Option<u64> {
         let bytes = head.get(at..at + len)?;
         Some(
@@ -179,18 +185,18 @@ fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
         )
     };
     // ELF, 64 bits, least significant byte first.
-    if !head.starts_with(b"\x7fELF\x02\x01") || number(18, 2) != Some(MACHINE) {
-        return false;
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return Image::Stranger;
     }
     let (Some(table), Some(size), Some(count)) = (number(32, 8), number(54, 2), number(56, 2))
     else {
-        return false;
+        return Image::Stranger;
     };
-    (0..count.min(64)).any(|n| {
+    let linker = (0..count.min(64)).find_map(|n| {
         let mut entry = [0; 40];
         let at = table.saturating_add(n * size);
         if pread(file, &mut entry, at) != Ok(entry.len()) {
-            return false;
+            return None;
         }
         let word = |at: usize, len: usize| {
             entry.get(at..at + len).map_or(0, |bytes| {
@@ -200,15 +206,29 @@ fn is_dynamic(file: BorrowedFd<'_>, head: &[u8]) -> bool {
                     .fold(0u64, |value, byte| value << 8 | u64::from(*byte))
             })
         };
+        if word(0, 4) != PT_INTERP {
+            return None;
+        }
         let mut path = [0; 256];
-        word(0, 4) == PT_INTERP
-            && pread(file, &mut path, word(8, 8)).is_ok()
-            && CStr::from_bytes_until_nul(&path).is_ok_and(|path| {
-                let name = path.to_bytes().rsplit(|byte| *byte == b'/').next();
-                name.is_some_and(|name| name.starts_with(b"ld-linux"))
-            })
-    })
+        pread(file, &mut path, word(8, 8)).ok().map(|_| path)
+    });
+    let path = (linker.as_ref()).and_then(|path| CStr::from_bytes_until_nul(path).ok());
+    let name = path.and_then(|path| path.to_bytes().rsplit(|byte| *byte == b'/').next());
+    match name {
+        None => Image::Stranger,
+        // glibc's: of another machine it says so, and goes on.
+        Some(name) if GLIBC.iter().any(|start| name.starts_with(start)) => {
+            if number(18, 2) == Some(MACHINE) {
+                Image::Followed
+            } else {
+                Image::Stranger
+            }
+        }
+        Some(_) => Image::Refuses,
+    }
 }
+
+const GLIBC: [&[u8]; 3] = [b"ld-linux", b"ld64.so", b"ld.so"];
 
 const PT_INTERP: u64 = 3;
 #[cfg(target_arch = "x86_64")]

@@ -1,19 +1,21 @@
 //! posix_spawn and what is built on it: another program beside this one, with copies of descriptors.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use libc::pid_t;
 use sockets::handover::{departure, go_back};
 use sockets::reason::Reason;
 
-use super::image;
+use super::environment::suited;
+use super::exec::{image_at, image_named};
+use super::image::Image;
 use crate::outcome::{connection, keeping_errno};
 use crate::real;
 
 type Strings = *const *const c_char;
 
-fn spawning<R>(followed: bool, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
-    keeping_errno(|| departure::before_spawn(followed));
+fn spawning<R>(image: Image, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
+    keeping_errno(|| departure::before_spawn(image == Image::Followed));
     let result = spawn();
     keeping_errno(|| departure::after_spawn(started(&result)));
     result
@@ -30,13 +32,16 @@ pub unsafe extern "C" fn posix_spawn(
     environment: Strings,
 ) -> c_int {
     // SAFETY: the program's own call and its promises, here and below.
-    let followed = !path.is_null()
-        && keeping_errno(|| unsafe { image::has_this_library(CStr::from_ptr(path), environment) });
+    let image = unsafe { image_at(path, environment) };
+    let spawn = |environment| {
+        // SAFETY: as above.
+        unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) }
+    };
     spawning(
-        followed,
+        image,
         |result| *result == 0,
         // SAFETY: as above.
-        || unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) },
+        || unsafe { suited(image, environment, spawn) },
     )
 }
 
@@ -50,23 +55,17 @@ pub unsafe extern "C" fn posix_spawnp(
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    let mut followed = false;
-    if !name.is_null() {
-        keeping_errno(|| {
-            // SAFETY: as above.
-            image::search(unsafe { CStr::from_ptr(name) }, |path| {
-                let there = image::is_there(path);
-                // SAFETY: as above.
-                followed = there && unsafe { image::has_this_library(path, environment) };
-                there
-            })
-        });
-    }
+    // SAFETY: as above.
+    let image = unsafe { image_named(name, environment) };
+    let spawn = |environment| {
+        // SAFETY: as above.
+        unsafe { real::posix_spawnp(pid, name, actions, attributes, arguments, environment) }
+    };
     spawning(
-        followed,
+        image,
         |result| *result == 0,
         // SAFETY: as above.
-        || unsafe { real::posix_spawnp(pid, name, actions, attributes, arguments, environment) },
+        || unsafe { suited(image, environment, spawn) },
     )
 }
 
@@ -116,9 +115,7 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     )
 }
 
-fn shell() -> bool {
+fn shell() -> Image {
     // SAFETY: the program's environment, which the C library passes on.
-    keeping_errno(|| unsafe {
-        image::has_this_library(c"/bin/sh", libc::environ.cast_const().cast())
-    })
+    unsafe { image_at(c"/bin/sh".as_ptr(), libc::environ.cast_const().cast()) }
 }
