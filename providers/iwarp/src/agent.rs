@@ -336,8 +336,11 @@ impl AgentShared {
         for &vi in &stirred {
             // Taken out first: an owner who comes while it is being armed puts it back in.
             self.charges().stirred.remove(&vi);
-            if service.tend(vi) == Attention::Attended {
-                self.charges().stirred.insert(vi);
+            let attention = service.tend(vi);
+            let mut charges = self.charges();
+            let unheard = charges.wires.get(&vi).is_some_and(|wire| wire.is_unheard());
+            if attention == Attention::Attended || (attention == Attention::Armed && unheard) {
+                charges.stirred.insert(vi);
             }
         }
         !stirred.is_empty()

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::ddp::Stag;
-use proto::mpa::{Piece, Terms, ULPDU_LEN_MAX, mulpdu};
+use proto::mpa::{Piece, Place, Role, Terms, ULPDU_LEN_MAX, mulpdu};
 use proto::rdmap::{
-    Action, Ahead, Code, Config, Engine, NoBuffer, PlaceAhead, PostError, Receive, Work,
+    Action, Ahead, Code, Config, Engine, NoBuffer, Operation, PlaceAhead, PostError, Receive,
+    Remote, Work, WorkId,
 };
 use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
@@ -16,7 +17,7 @@ use via::soft::{Goodbye, Ground, Link, Sleeper};
 use via::{Reliability, ViAttributes};
 
 use crate::agent::AgentShared;
-use crate::wire::{Sleepers, Wire};
+use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
 /// One end of an RDMA stream.
 pub(crate) struct IwarpLink {
@@ -32,6 +33,8 @@ pub(crate) struct IwarpLink {
     is_dialogue: bool,
     /// Payload is copied between markers.
     is_copied: bool,
+    /// Nothing has come yet, since then, from a stranger whom we asked.
+    unheard_since: Option<Duration>,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
     agent: Arc<AgentShared>,
@@ -73,12 +76,14 @@ impl IwarpLink {
             even_segments: stream.is_ours,
             alone_min: u32::MAX,
             place_ahead: PlaceAhead::Unseen,
-            ahead_min: AHEAD_MIN,
             ..Config::default()
         };
+        let unheard = !stream.is_ours && stream.terms.role == Role::Initiator;
+        wire.set_unheard(unheard);
         Self {
             wire,
             engine: Engine::new(&stream.terms, config),
+            unheard_since: unheard.then(now),
             is_ours: stream.is_ours,
             is_ended: false,
             is_drained: false,
@@ -182,6 +187,39 @@ impl IwarpLink {
         Ok(Some(read))
     }
 
+    /// Linux siw as a responder leaves unread what comes between its Reply and its being ready, until more comes: once, to a
+    /// stranger that says nothing, an RDMA Write of no octets, which has no other effect.
+    ///
+    /// Whether that is to be written now.
+    fn nudge(&mut self, came: usize) -> bool {
+        let Some(since) = self.unheard_since else {
+            return false;
+        };
+        let late = now().saturating_sub(since) >= NUDGE_AFTER;
+        if came == 0 && late {
+            let nothing = Remote {
+                stag: Stag(1),
+                to: 0,
+            };
+            let work = Work {
+                id: NOBODYS,
+                operation: Operation::Write {
+                    from: Place::new(0),
+                    len: 0,
+                    to: nothing,
+                },
+                fence: false,
+            };
+            // One that has ended hears nothing more.
+            let _ended = self.engine.post(work);
+        }
+        if came > 0 || late {
+            self.unheard_since = None;
+            self.wire.set_unheard(false);
+        }
+        came == 0 && late
+    }
+
     fn send(&self, ground: &Ground<'_>) -> io::Result<usize> {
         let mut pieces = self.engine.pieces();
         if let (Some(Piece::Own(octets)), None) = (pieces.next(), pieces.next()) {
@@ -257,11 +295,12 @@ impl Link for IwarpLink {
         let was_blocked = self.engine.is_blocked();
         let came = self.read(ground);
         self.is_dialogue |= came > 0;
+        let nudged = self.nudge(came);
         if came > 0 || was_blocked {
             self.engine.handle_arrivals(ground, now());
         }
         let arrived = came > 0 || (was_blocked && !self.engine.is_blocked());
-        if (arrived || self.engine.waiting() > 0) && !ground.has_refused() {
+        if (arrived || nudged || self.engine.waiting() > 0) && !ground.has_refused() {
             self.push(ground);
         }
         arrived
@@ -328,7 +367,7 @@ struct Vectors<'g, 'a, P> {
     pieces: P,
     ground: &'g Ground<'a>,
     /// What is left of a payload that lies in several places.
-    rest: Option<(proto::mpa::Place, u32)>,
+    rest: Option<(Place, u32)>,
 }
 
 impl<'p, P: Iterator<Item = Piece<'p>>> Iterator for Vectors<'_, '_, P> {
@@ -411,7 +450,7 @@ const ALONE_MIN: u32 = 24 << 10;
 const ASIDE: usize = 4 << 10;
 /// A write of so many octets may have been cut short by its number of pieces.
 const SHORT_WRITE: usize = 32 << 10;
+/// Of a work that no descriptor stands for: what is even ends none.
+const NOBODYS: WorkId = WorkId(0);
 /// What every path carries (RFC 9293 section 3.7.1).
 const SEGMENT_MIN: u32 = 536;
-/// Shorter payload goes through the space: there one read brings many records.
-const AHEAD_MIN: u16 = 24 << 10;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -26,6 +26,8 @@ pub(crate) struct Wire {
     sleepers: AtomicU32,
     /// Octets wait for room in the socket: a sleeper waits for that too.
     wants_room: AtomicBool,
+    /// The peer is to be nudged if it goes on saying nothing: nobody sleeps for longer than that.
+    unheard: AtomicBool,
     watch: Mutex<Option<Watch>>,
 }
 
@@ -50,6 +52,7 @@ impl Wire {
             rings: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             wants_room: AtomicBool::new(false),
+            unheard: AtomicBool::new(false),
             watch: Mutex::default(),
         })
     }
@@ -58,10 +61,42 @@ impl Wire {
         &self.tcp
     }
 
+    /// Under the lock of the VI. Whoever has armed the set, or sleeps, did so for input only.
     pub(crate) fn set_wants_room(&self, wants: bool) {
-        if self.wants_room.load(Ordering::Relaxed) != wants {
-            self.wants_room.store(wants, Ordering::Relaxed);
+        if self.wants_room.load(Ordering::Relaxed) == wants {
+            return;
         }
+        self.wants_room.store(wants, Ordering::SeqCst);
+        if wants {
+            let is_armed = self
+                .watch()
+                .as_ref()
+                .is_some_and(|watch| watch.armed.is_some());
+            if is_armed {
+                self.arm_set();
+            }
+            if self.sleepers.load(Ordering::SeqCst) > 0 {
+                self.ring();
+            }
+        }
+    }
+
+    /// Wakes the sleepers.
+    fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rung.store(true, Ordering::SeqCst);
+            // Full means that it is readable.
+            let _readable = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn set_unheard(&self, unheard: bool) {
+        self.unheard.store(unheard, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.unheard.load(Ordering::Relaxed)
     }
 
     /// FIN.
@@ -145,19 +180,15 @@ impl Waiter for Sleepers {
                 PollFd::new(&wire.tcp, flags),
                 PollFd::new(&wire.bell, PollFlags::IN),
             ];
-            wait_for(&mut fds, deadline);
+            let nudge = wire.is_unheard().then(|| Instant::now() + NUDGE_AFTER);
+            let first = deadline.into_iter().chain(nudge).min();
+            wait_for(&mut fds, first);
         }
         wire.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn wake(&self) {
-        let wire = &self.0;
-        wire.rings.fetch_add(1, Ordering::SeqCst);
-        if wire.sleepers.load(Ordering::SeqCst) > 0 {
-            wire.rung.store(true, Ordering::SeqCst);
-            // Full means that it is readable.
-            let _readable = rustix::io::write(&wire.bell, &1u64.to_ne_bytes());
-        }
+        self.0.ring();
     }
 }
 
@@ -173,3 +204,6 @@ pub(crate) fn wait_for(fds: &mut [PollFd<'_>], deadline: Option<Instant>) {
         }
     }
 }
+
+/// How long a stranger that was asked may say nothing before it is nudged.
+pub(crate) const NUDGE_AFTER: Duration = Duration::from_millis(200);
