@@ -1,10 +1,8 @@
-//! `sovia vi rping`: against itself over loopback, and against librdmacm's over Linux siw where there is a lab.
+//! `sovia vi rping` against itself, over loopback.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::{env, fs};
+use std::process::{Child, Stdio};
 
 use crate::{command, sovia, text};
 
@@ -17,7 +15,7 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()
 }
@@ -163,84 +161,4 @@ fn strangers_do_not_disturb() {
     std::io::Write::write_all(&mut loud, &[0xff; 600]).expect("a little fits");
     assert!(ping(port, "-C 3 -V -S 9999").status.success());
     drop(silent);
-}
-
-/// Runs a command in each of two guests with siw, `./sovia` at hand; what they say. `None` without a lab.
-fn lab(parameters: &str, commands: [&str; 2]) -> Option<String> {
-    let Some(lab) = env::var_os("SOVIA_LAB") else {
-        println!("not tested here: SOVIA_LAB names no lab (see CONTRIBUTING.md)");
-        return None;
-    };
-    let thread = format!("{:?}", std::thread::current().id());
-    let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
-    let name = format!("sovia-lab-{}-{thread}", std::process::id());
-    let share = env::temp_dir().join(name);
-    fs::create_dir_all(&share).expect("a folder");
-    fs::copy(env!("CARGO_BIN_EXE_sovia"), share.join("sovia")).expect("a copy");
-    let mut run = Command::new(PathBuf::from(lab).join("run"));
-    run.args(["-t", "150", "-p", parameters, "-s"]).arg(&share);
-    let output = run.args(commands).output().expect("the lab runs");
-    fs::remove_dir_all(&share).expect("ours");
-    let said = text(&output.stdout).to_owned();
-    println!("{said}{}", text(&output.stderr));
-    Some(said)
-}
-
-#[track_caller]
-fn assert_said(said: &str, expected: &[String]) {
-    for line in expected {
-        assert!(
-            said.lines().any(|it| it.ends_with(line.as_str())),
-            "no {line:?}"
-        );
-    }
-}
-
-#[test]
-fn lab_siws_client_and_our_server() {
-    let client = "barrier up; sleep 1; for s in 26 64 999 1448 4096 65535; do
-        timeout 20 rping -c -a guest1 -p 7200 -C 5 -V -S $s; echo \"size $s: $?\"; done; barrier down";
-    let server = "./sovia vi rping -s -P -p 7200 & barrier up; barrier down";
-    let sizes = [26, 64, 999, 1448, 4096, 65535];
-    let expected = sizes.map(|size| format!("size {size}: 0"));
-    for parameters in [
-        "mpa_crc_required=N",
-        "mpa_crc_required=1",
-        "mpa_version=1",
-        "peer_to_peer=1,mpa_crc_required=1",
-    ] {
-        if let Some(said) = lab(parameters, [client, server]) {
-            assert_said(&said, &expected);
-        }
-    }
-}
-
-#[test]
-fn lab_our_client_and_siws_server() {
-    let client = "barrier up; sleep 1; for s in 26 64 999 1448 4096 65535; do for crc in '' --no-crc; do
-        timeout 20 ./sovia vi rping -c -a guest1 -p 7200 -C 5 -V -S $s $crc; echo \"size $s$crc: $?\"; done; done;
-        timeout 20 ./sovia vi rping -c -a guest1 -p 7200 -C 1 --markers; echo \"markers: $?\";
-        timeout 20 ./sovia vi rping -c -a guest1 -p 7201 -C 1; echo \"nobody: $?\"; barrier down";
-    let server = "rping -s -P -S 65535 -p 7200 & sleep 1; barrier up; barrier down";
-    if let Some(said) = lab("mpa_crc_required=N", [client, server]) {
-        let sizes = [26, 64, 999, 1448, 4096, 65535].into_iter();
-        let mut expected: Vec<_> = sizes
-            .flat_map(|s| [format!("size {s}: 0"), format!("size {s}--no-crc: 0")])
-            .collect();
-        // siw knows no markers.
-        expected.extend(["markers: 1".to_owned(), "nobody: 1".to_owned()]);
-        assert_said(&said, &expected);
-    }
-}
-
-#[test]
-fn lab_the_peer_is_killed() {
-    let ours = "barrier up; sleep 1; timeout 60 ./sovia vi rping -c -a guest1 -p 7300; echo \"server killed: $?\";
-        ./sovia vi rping -s -p 7301 & barrier again; wait %1; echo \"client killed: $?\"; barrier down";
-    let theirs = "timeout 4 rping -s -p 7300 & barrier up; wait;
-        barrier again; sleep 1; timeout 4 rping -c -a guest0 -p 7301; barrier down";
-    if let Some(said) = lab("mpa_crc_required=N", [ours, theirs]) {
-        let expected = ["server killed: 1", "client killed: 0"];
-        assert_said(&said, &expected.map(str::to_owned));
-    }
 }
