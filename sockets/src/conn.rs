@@ -49,8 +49,10 @@ pub struct Conn {
     /// Sends since the peer was last looked at, and how far it had read then.
     unlooked: AtomicU32,
     read_then: AtomicU64,
-    /// How often others were found to have the socket too.
+    /// How often others were found to have the socket too, or the ends missed each other.
     pub(crate) looks: AtomicU32,
+    /// Whether the other end is known to come again, having missed this one.
+    comes_again: AtomicBool,
     /// Turns that were taken among processes.
     pub(crate) entered: AtomicU32,
     /// Calls under way that give the program's buffers to the kernel.

@@ -121,6 +121,26 @@ impl Meeting {
         }
     }
 
+    /// Another process has the socket from now on, so nothing may come of this: who comes is told so, and may come again later. If the other end has
+    /// decided for the stream already, here it is, as it was before.
+    pub(crate) fn postpone(&mut self) -> Option<Stream> {
+        self.seeker.postpone();
+        match std::mem::replace(&mut self.place, At::Nowhere(Reason::GaveUp)) {
+            place @ At::Listening(_) => {
+                self.place = place;
+                None
+            }
+            At::Offering(offer) => offer.withdraw(),
+            // Whoever listens there sees that its caller is gone.
+            _ => None,
+        }
+    }
+
+    /// Whether [`Meeting::postpone`] was called.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.seeker.is_postponed()
+    }
+
     /// Leaves. If the other end has decided for the stream meanwhile, here it is: the other believes that both have it.
     pub fn give_up(mut self) -> Option<Stream> {
         match std::mem::replace(&mut self.place, At::Nowhere(Reason::GaveUp)) {

@@ -145,7 +145,7 @@ impl Conn {
         self.at_fork.store(0, Ordering::Relaxed);
         self.note_fork(fork);
         self.set_forked();
-        if self.path() == Path::Meeting {
+        if self.path() == Path::Meeting && !self.meets_later() {
             // The child would have the meeting too, and only one of the two may have what comes of it.
             self.stay_on_tcp(Reason::GaveUp);
         }
@@ -164,6 +164,9 @@ impl Conn {
     fn after_fork(&self, child: bool) {
         if child {
             self.forget_threads();
+            if self.is_meeting() {
+                self.forget_meeting();
+            }
         } else if self.at_fork.load(Ordering::Relaxed) == HELD {
             self.flow.forget_turns();
         }
@@ -252,6 +255,12 @@ pub fn before_fork() {
     if table::is_retired() {
         return;
     }
+    // While nothing is held that an upgrade needs.
+    table::each(|conn| {
+        if conn.is_meeting() {
+            conn.meet_later(false);
+        }
+    });
     epoll::before_fork();
     let frozen = freeze();
     let fork = Fork::imminent();
@@ -381,7 +390,7 @@ static FROZEN: Lock<Option<Guard<'static, ()>>> = Lock::new(None);
 const HELD: u32 = 2;
 const COUNTED: u32 = 1;
 
-const LOOKS: u32 = 3;
+pub(crate) const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;
 const TRIES_AGAIN: u32 = 1000;
 /// After so many turns among processes it is asked whether there still are several, and after twice as many again.

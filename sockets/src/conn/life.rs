@@ -34,6 +34,7 @@ impl Conn {
             unlooked: AtomicU32::new(0),
             read_then: AtomicU64::new(0),
             looks: AtomicU32::new(0),
+            comes_again: AtomicBool::new(false),
             entered: AtomicU32::new(0),
             native_in: AtomicU32::new(0),
             native_out: AtomicU32::new(0),
@@ -85,6 +86,7 @@ impl Conn {
         self.nonblocking
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
         self.signals.store(false, Ordering::Relaxed);
+        self.comes_again.store(false, Ordering::Relaxed);
         for count in [
             &self.native_in,
             &self.native_out,

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use sys::stream::Stream;
 use sys::sync::Ordering;
 use sys::time;
 
@@ -23,6 +24,54 @@ impl Conn {
             }
             std::thread::yield_now();
         }
+    }
+
+    /// Another process is about to have the connection, so nothing comes of a meeting that is under way: both ends try anew when one is alone again. A
+    /// `guest` has its parent's memory, and cannot install for it what the other end has decided for.
+    pub(crate) fn meet_later(&self, guest: bool) {
+        for _ in 0..TRIES {
+            if let Some(mut meeting) = self.meeting.try_lock() {
+                self.comes_again.store(true, Ordering::Relaxed);
+                let met = meeting.as_mut().and_then(Meeting::postpone);
+                if let Some(stream) = met.filter(|_| !guest) {
+                    *meeting = None;
+                    let mut stream = Some(stream);
+                    table::for_each(|fd, of| {
+                        if std::ptr::eq(of, self)
+                            && let Some(stream) = stream.take()
+                        {
+                            sys::socket::with_borrowed(fd, |fd| self.met(fd, stream));
+                        }
+                    });
+                }
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether [`Conn::meet_later`] has seen to the meeting.
+    pub(crate) fn meets_later(&self) -> bool {
+        let meeting = self.meeting.try_lock();
+        meeting.is_some_and(|meeting| meeting.as_ref().is_some_and(Meeting::is_postponed))
+    }
+
+    /// In the child of a fork: the meeting is its parent's.
+    pub(crate) fn forget_meeting(&self) {
+        if let Some(mut meeting) = self.meeting.try_lock() {
+            drop(meeting.take());
+            drop(meeting);
+            self.meet_again();
+        }
+    }
+
+    /// Goes on as a young connection, to meet after eight times as much has been exchanged; false if that was often enough.
+    fn meet_again(&self) -> bool {
+        let again = self.looks.fetch_add(1, Ordering::Relaxed) < share::LOOKS;
+        if again {
+            self.set_path(YOUNG);
+        }
+        again
     }
 
     /// After a call on TCP: takes the next step towards an upgrade, if it is time.
@@ -119,24 +168,37 @@ impl Conn {
         };
         match step {
             Step::Wait => {}
-            Step::Met(mut stream) => {
+            Step::Met(stream) => {
                 *meeting = None;
-                handover::label(self, fd, &mut stream);
-                if self.install(Flow::new(stream, &self.record.bells)) {
-                    self.keep_options(fd);
-                    self.set_path(MAPPED);
-                    self.note_low_water(fd);
-                    if let Some(host) = host() {
-                        host.upgraded(fd);
-                    }
-                    ready::upgraded(fd, self);
-                }
+                self.met(fd, stream);
             }
             Step::Over(reason) => {
                 *meeting = None;
                 drop(meeting);
+                // One that has left, because its process forked or has become another program, comes again.
+                let left = matches!(reason, Reason::PeerLeft | Reason::PeerGaveUp);
+                if left || self.comes_again.load(Ordering::Relaxed) {
+                    self.comes_again.store(true, Ordering::Relaxed);
+                    if self.meet_again() {
+                        return;
+                    }
+                }
                 self.stay_on_tcp(reason);
             }
+        }
+    }
+
+    /// Both ends have the stream.
+    fn met(&self, fd: BorrowedFd<'_>, mut stream: Stream) {
+        handover::label(self, fd, &mut stream);
+        if self.install(Flow::new(stream, &self.record.bells)) {
+            self.keep_options(fd);
+            self.set_path(MAPPED);
+            self.note_low_water(fd);
+            if let Some(host) = host() {
+                host.upgraded(fd);
+            }
+            ready::upgraded(fd, self);
         }
     }
 }

@@ -65,6 +65,13 @@ fn end_meeting(conn: &Conn) {
     }
 }
 
+/// As [`end_meeting`], where this program goes on.
+fn postpone_meeting(conn: &Conn, guest: bool) {
+    if conn.is_meeting() {
+        conn.meet_later(guest);
+    }
+}
+
 fn owner_leaves(conn: &Conn, followed: bool) {
     if !is_inherited(conn) {
         pass_on(conn, false);
@@ -86,7 +93,7 @@ fn guest_leaves(followed: bool) {
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
-            end_meeting(conn);
+            postpone_meeting(conn, true);
         }
         if conn.is_mapped() && !back::is_back(conn) {
             pass_on(conn, false);
@@ -121,7 +128,7 @@ pub fn before_spawn(followed: bool) {
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
-            end_meeting(conn);
+            postpone_meeting(conn, false);
         }
         if conn.is_mapped() && is_inherited(conn) && !back::is_back(conn) {
             if followed && pass_on(conn, true) {

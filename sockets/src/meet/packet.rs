@@ -48,6 +48,7 @@ impl Packet {
 pub(super) fn declined(reason: u16) -> Reason {
     match Reason::find(reason) {
         Some(reason @ (Reason::Version | Reason::Layout)) => reason,
+        Some(Reason::GaveUp) => Reason::PeerGaveUp,
         _ => Reason::Declined,
     }
 }

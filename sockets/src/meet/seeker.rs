@@ -23,6 +23,8 @@ pub(super) struct Seeker {
     strangers: u32,
     /// What was wrong with the last stranger.
     blame: Option<Reason>,
+    /// Whether the other end is only to be told that it is too early.
+    postponed: bool,
 }
 
 impl Seeker {
@@ -33,7 +35,16 @@ impl Seeker {
             arrivals: 0,
             strangers: 0,
             blame: None,
+            postponed: false,
         }
+    }
+
+    pub(super) fn postpone(&mut self) {
+        self.postponed = true;
+    }
+
+    pub(super) fn is_postponed(&self) -> bool {
+        self.postponed
     }
 
     pub(super) fn arrive(&mut self, tcp: BorrowedFd<'_>) -> Result<At, Reason> {
@@ -123,6 +134,7 @@ impl Seeker {
         Heard::Peer(match asked {
             Err(reason) => decline(&caller, reason),
             Ok(terms) if !suits(&terms) => decline(&caller, Reason::Layout),
+            Ok(_) if self.postponed => decline(&caller, Reason::GaveUp),
             Ok(_) => match self.offer(&caller, tcp) {
                 Ok(stream) => Next::At(At::Offering(Offer { caller, stream })),
                 Err(reason) => decline(&caller, reason),
