@@ -14,6 +14,7 @@
 mod connect;
 mod core;
 mod cq;
+mod direct;
 mod dispatch;
 mod ground;
 mod idle;

@@ -7,8 +7,7 @@ use super::link::{Device, Garbage, Goodbye, Link};
 use super::memory::Reach;
 use super::queue::{Cursor, Outcome};
 use super::vi::SoftVi;
-use crate::provider::Received;
-use crate::{AsyncError, CompletedOp, Done, ErrorCode, Fault, MemHandle, Op, Queue, Segment};
+use crate::{AsyncError, CompletedOp, ErrorCode, Fault, MemHandle, Op, Queue, Segment};
 
 impl<D: Device> SoftVi<D> {
     /// Moves what there is to move in both directions, within a bound, and notices an end of the
@@ -71,64 +70,12 @@ impl<D: Device> SoftVi<D> {
         arrived
     }
 
-    /// The next message: from its descriptor if it has one already, else straight into the caller's memory if it fits there.
-    #[inline]
-    pub(super) fn receive_bytes(&self, core: &mut Core<D>, into: &mut [u8]) -> Received {
-        if let Some(completion) = core.recv.take() {
-            return Received::Posted(Done::Completed(completion));
-        }
-        match Self::take_front(core, into) {
-            Some((length, immediate)) => {
-                if Self::has_to_send(core) {
-                    self.pump(core);
-                }
-                Received::Copied { length, immediate }
-            }
-            None => Received::Posted(self.take(core, Queue::Recv)),
-        }
-    }
-
-    /// Takes the message at the front of the link, if it is whole and nobody else is to have it.
-    #[inline]
-    fn take_front(core: &mut Core<D>, into: &mut [u8]) -> Option<(u32, Option<u32>)> {
-        let awaited = core.inbound.is_some() || !core.notify[Queue::Recv as usize].is_empty();
-        if awaited || core.awaits_acks() {
-            return None;
-        }
-        let link = core.link.as_mut().filter(|link| link.ready())?;
-        let head = link.peek().ok()??;
-        let is_whole = head.kind == Kind::Send && head.len == head.msg_len && head.offset == 0;
-        let place = into.get_mut(..head.len as usize).filter(|_| is_whole)?;
-        link.read_bytes(place).ok()?;
-        link.release();
-        core.dry = false;
-        Some((head.len, head.immediate))
-    }
-
     /// Breaks the connection because the peer's message `seq` cannot be taken.
     pub(super) fn refuse(&self, core: &mut Core<D>, seq: u32, refusal: Refusal) {
         if let Some(link) = &mut core.link {
             link.close(Goodbye::Refused { seq, refusal });
         }
         self.lose(core, Goodbye::Broken);
-    }
-
-    /// Whether a message that begins here waits for a receive.
-    #[inline]
-    fn is_held(core: &Core<D>, head: &Head) -> bool {
-        core.holds
-            && head.kind == Kind::Send
-            && head.offset == 0
-            && core.recv.first_open().is_none()
-    }
-
-    /// The peer is gone, and what it sent has not been taken yet: nobody will take what is queued for it.
-    #[cold]
-    fn give_up_sends(&self, core: &mut Core<D>) {
-        core.outbound.message = None;
-        core.send
-            .end_all(|posted| Outcome::failed(sent_op(posted.request.op), Fault::Flushed, 0));
-        self.settle(core, Queue::Send);
     }
 
     #[inline]

@@ -97,37 +97,6 @@ impl<D: Device> SoftVi<D> {
         true
     }
 
-    /// Sends a message that fits in one frame and need not wait, from any memory.
-    #[inline]
-    pub(super) fn send_bytes(
-        &self,
-        core: &mut Core<D>,
-        bytes: &[u8],
-        immediate: Option<u32>,
-    ) -> bool {
-        // Who awaits acknowledgements keeps what is not acknowledged, and that is descriptors.
-        if core.awaits_acks() || core.send.next() != core.send.len() {
-            return false;
-        }
-        let (Some(link), Ok(len)) = (&mut core.link, u32::try_from(bytes.len())) else {
-            return false;
-        };
-        let fits = len <= link.frame_max() && len <= core.attributes.max_transfer_size;
-        if !fits || !link.reserve(len) || link.fill_bytes(bytes).is_err() {
-            return false;
-        }
-        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
-        link.commit(&Head {
-            immediate,
-            len,
-            msg_len: len,
-            ..Head::bare(Kind::Send, seq)
-        });
-        link.flush();
-        core.outbound.seq = seq;
-        true
-    }
-
     /// Whether [`SoftVi::pump`] could have something to do.
     pub(super) fn has_to_send(core: &Core<D>) -> bool {
         core.ack_due.is_some()

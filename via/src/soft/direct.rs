@@ -1,0 +1,95 @@
+//! Messages without descriptors: copied by who sends them and by who waits for them; and held in the link while there is none.
+
+use proto::frame::{Head, Kind};
+
+use super::core::{Core, sent_op};
+use super::link::{Device, Link};
+use super::queue::Outcome;
+use super::vi::SoftVi;
+use crate::provider::Received;
+use crate::{Done, Fault, Queue};
+
+impl<D: Device> SoftVi<D> {
+    /// Sends a message that fits in one frame and need not wait, from any memory.
+    #[inline]
+    pub(super) fn send_bytes(
+        &self,
+        core: &mut Core<D>,
+        bytes: &[u8],
+        immediate: Option<u32>,
+    ) -> bool {
+        // Who awaits acknowledgements keeps what is not acknowledged, and that is descriptors.
+        if core.awaits_acks() || core.send.next() != core.send.len() {
+            return false;
+        }
+        let (Some(link), Ok(len)) = (&mut core.link, u32::try_from(bytes.len())) else {
+            return false;
+        };
+        let fits = len <= link.frame_max() && len <= core.attributes.max_transfer_size;
+        if !fits || !link.reserve(len) || link.fill_bytes(bytes).is_err() {
+            return false;
+        }
+        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
+        link.commit(&Head {
+            immediate,
+            len,
+            msg_len: len,
+            ..Head::bare(Kind::Send, seq)
+        });
+        link.flush();
+        core.outbound.seq = seq;
+        true
+    }
+
+    /// The next message: from its descriptor if it has one already, else straight into the caller's memory if it fits there.
+    #[inline]
+    pub(super) fn receive_bytes(&self, core: &mut Core<D>, into: &mut [u8]) -> Received {
+        if let Some(completion) = core.recv.take() {
+            return Received::Posted(Done::Completed(completion));
+        }
+        match Self::take_front(core, into) {
+            Some((length, immediate)) => {
+                if Self::has_to_send(core) {
+                    self.pump(core);
+                }
+                Received::Copied { length, immediate }
+            }
+            None => Received::Posted(self.take(core, Queue::Recv)),
+        }
+    }
+
+    /// Takes the message at the front of the link, if it is whole and nobody else is to have it.
+    #[inline]
+    fn take_front(core: &mut Core<D>, into: &mut [u8]) -> Option<(u32, Option<u32>)> {
+        let awaited = core.inbound.is_some() || !core.notify[Queue::Recv as usize].is_empty();
+        if awaited || core.awaits_acks() {
+            return None;
+        }
+        let link = core.link.as_mut().filter(|link| link.ready())?;
+        let head = link.peek().ok()??;
+        let is_whole = head.kind == Kind::Send && head.len == head.msg_len && head.offset == 0;
+        let place = into.get_mut(..head.len as usize).filter(|_| is_whole)?;
+        link.read_bytes(place).ok()?;
+        link.release();
+        core.dry = false;
+        Some((head.len, head.immediate))
+    }
+
+    /// Whether a message that begins here waits for a receive.
+    #[inline]
+    pub(super) fn is_held(core: &Core<D>, head: &Head) -> bool {
+        core.holds
+            && head.kind == Kind::Send
+            && head.offset == 0
+            && core.recv.first_open().is_none()
+    }
+
+    /// The peer is gone, and what it sent has not been taken yet: nobody will take what is queued for it.
+    #[cold]
+    pub(super) fn give_up_sends(&self, core: &mut Core<D>) {
+        core.outbound.message = None;
+        core.send
+            .end_all(|posted| Outcome::failed(sent_op(posted.request.op), Fault::Flushed, 0));
+        self.settle(core, Queue::Send);
+    }
+}
