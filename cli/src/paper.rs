@@ -25,6 +25,7 @@ mod plain;
 mod report;
 mod rpc;
 mod stage;
+mod sync;
 mod table;
 mod under;
 mod way;
@@ -105,6 +106,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 #[derive(Default)]
 struct Figures {
     runs: Vec<Run>,
+    t_sync_us: Option<f64>,
     transfers: Vec<Transfer>,
     calls: Vec<Call>,
     failures: Vec<String>,
@@ -139,6 +141,11 @@ fn figure9(options: &Options, cpus: [usize; 2], all: &mut Figures) {
         .map(|&way| (way, false))
         .chain(blocking.map(|&way| (way, true)))
         .collect();
+    let [_, asking] = cpus;
+    match sync::measure(asking) {
+        Ok(us) => all.t_sync_us = Some(us),
+        Err(error) => all.note("T_sync", &error),
+    }
     let progress = netpipe::progress(plan.len() * ROUNDS);
     for _ in 0..ROUNDS {
         for &(way, block) in &plan {

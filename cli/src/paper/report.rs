@@ -24,6 +24,8 @@ pub(super) struct Run {
 pub(super) struct Report {
     pub(super) quick: bool,
     pub(super) conditions: Conditions,
+    /// Microseconds to wake a thread on the same CPU.
+    pub(super) t_sync_us: Option<f64>,
     pub(super) ways: Vec<Curve>,
     /// Table I, all of them.
     pub(super) transfers: Vec<Transfer>,
@@ -71,6 +73,7 @@ impl Report {
         Self {
             quick,
             conditions,
+            t_sync_us: all.t_sync_us,
             ways,
             transfers: all.transfers,
             calls,
@@ -165,14 +168,15 @@ impl Report {
         );
         let synchronise = latency(Way::Handler, false).zip(latency(Way::Single, false));
         let extra = synchronise.map(|(handler, single)| (handler - single) / 1e3);
-        let paper = 16.0 / words::T_SYNC_US[0];
-        let ours = both(extra, self.conditions.wakeup_us);
-        row(
-            "SOVIA_HANDLER − SOVIA_SINGLE / T_sync",
-            Some(paper),
-            ours,
-            "µs",
-        );
+        let t_sync = [self.t_sync_us, self.conditions.wakeup_us];
+        for ((place, paper), ours) in ["on one CPU", "between two"]
+            .into_iter()
+            .zip(words::T_SYNC_US)
+            .zip(t_sync)
+        {
+            let name = format!("SOVIA_HANDLER − SOVIA_SINGLE / T_sync, {place}");
+            row(&name, Some(16.0 / paper), both(extra, ours), "µs");
+        }
         let paper = words::BLOCKING_LATENCY_US / 10.5;
         let ours = both(
             us(latency(Way::Single, true)),

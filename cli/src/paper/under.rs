@@ -23,11 +23,14 @@ impl Report {
             Some(format!(
                 " Here SOVIA_SINGLE is at {} times, and SOVIA_DACKS at {}: over a VI in software the layer hands the program's memory to the NIC as it is, and takes messages off \
                  the frame that they came in, so it has neither the descriptors nor the buffers that who uses the VI himself has; and an acknowledgement rides on the answer. TCP is \
-                 at {} times, for it wakes a sleeping process on each way, and SOVIA_HANDLER {} µs slower than SOVIA_SINGLE, for its thread shares a CPU with the program.",
+                 at {} times, for it wakes a sleeping process on each way, and SOVIA_HANDLER {} µs slower than SOVIA_SINGLE: one thread wakes another, which \
+                 takes {} µs on a CPU that both share, and {} on one that is asleep (T_sync).",
                 significant(single / native),
                 significant(us(Way::Dacks)? / native),
                 significant(us(Way::Tcp)? / native),
                 significant(us(Way::Handler)? - single),
+                significant(self.t_sync_us?),
+                significant(self.conditions.wakeup_us?),
             ))
         };
         paper.to_owned() + &here().unwrap_or_default()
@@ -97,7 +100,7 @@ impl Report {
             Some(format!(
                 " Here they cost {} µs and {:.0} %: a blocking wait polls for some microseconds before it sleeps, so an answer that comes at once costs no wake-up, and only \
                  a handler thread pays one each time.",
-                significant(us(true)? - us(false)?),
+                significant((us(true)? - us(false)?).max(0.0)),
                 (peak(true)? / peak(false)? - 1.0).max(0.0) * 100.0,
             ))
         };
