@@ -1,18 +1,23 @@
 //! What the statements are written with: open NICs, connected pairs, waiting without sleeping.
 
-use std::fmt::Debug;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use via::provider::{ConnOps, NicOps, OpenOptions, ViId, ViOps};
+use via::provider::{ConnOps, NicOps, OpenOptions, ViOps};
 use via::{
     AsyncError, Completion, DescriptorAt, Done, Error, ErrorCode, Fault, MemHandle, NetAddress,
     Nic, Ptag, Queue, Reliability, Vi, ViAttributes, ViConfig, ViState,
 };
 
 use crate::lab::{Host, Lab};
+
+pub(crate) use log::Log;
+pub(crate) use must::Must;
+
+mod log;
+mod must;
 
 /// A NIC that is open, strict, with a tag and somebody who notes its asynchronous errors.
 pub(crate) struct Site<'l> {
@@ -407,105 +412,6 @@ pub(crate) fn fresh_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{:x}.{count:x}", std::process::id())
-}
-
-/// What handlers were called with, in order.
-pub(crate) struct Log<T>(Arc<Mutex<Vec<T>>>);
-
-impl<T: Clone> Log<T> {
-    pub(crate) fn note(&self, call: T) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(call);
-    }
-
-    pub(crate) fn all(&self) -> Vec<T> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// The first, as soon as there is one.
-    #[track_caller]
-    pub(crate) fn first(&self, lab: &dyn Lab) -> T {
-        until(lab, "a handler to be called", || self.len() > 0);
-        self.all().remove(0)
-    }
-}
-
-impl<T> Clone for Log<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Default for Log<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl Log<AsyncError> {
-    pub(crate) fn of(&self, vi: ViId) -> Vec<AsyncError> {
-        self.all()
-            .into_iter()
-            .filter(|error| error.vi == Some(vi))
-            .collect()
-    }
-
-    pub(crate) fn count(&self, code: ErrorCode, vi: ViId) -> usize {
-        self.of(vi)
-            .iter()
-            .filter(|error| error.code == code)
-            .count()
-    }
-
-    /// The first error `code` of `vi`, as soon as there is one.
-    #[track_caller]
-    pub(crate) fn wait_for(&self, lab: &dyn Lab, code: ErrorCode, vi: ViId) -> AsyncError {
-        let mut found = None;
-        until(lab, &format!("the error {code:?}"), || {
-            found = self.of(vi).into_iter().find(|error| error.code == code);
-            found.is_some()
-        });
-        found.must()
-    }
-}
-
-/// A result that a test takes for granted.
-pub(crate) trait Must {
-    type Value;
-    fn must(self) -> Self::Value;
-}
-
-impl<T, E: Debug> Must for Result<T, E> {
-    type Value = T;
-
-    #[track_caller]
-    fn must(self) -> T {
-        match self {
-            Ok(value) => value,
-            Err(error) => panic!("failed: {error:?}"),
-        }
-    }
-}
-
-impl<T> Must for Option<T> {
-    type Value = T;
-
-    #[track_caller]
-    fn must(self) -> T {
-        match self {
-            Some(value) => value,
-            None => panic!("nothing there"),
-        }
-    }
 }
 
 /// For calls that should succeed: if it takes this long they hang.

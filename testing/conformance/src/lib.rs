@@ -10,6 +10,7 @@
 //! All NICs are opened strict; tests about what old programs need open one that is not.
 #![forbid(unsafe_code)]
 
+mod answering;
 mod async_errors;
 mod buffer;
 mod client_server;

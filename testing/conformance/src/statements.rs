@@ -181,21 +181,21 @@ macro_rules! statements {
             68 E "A VI whose request is pending says so."
                 client_server::s068_pending_while_asking;
             69 E "Accepting with another level is refused, and the client goes on waiting."
-                client_server::s069_accept_needs_the_same_level;
+                answering::s069_accept_needs_the_same_level;
             70 E "Accepting with another transfer size or QoS is refused."
-                client_server::s070_accept_needs_the_same_transfer_size;
+                answering::s070_accept_needs_the_same_transfer_size;
             71 E "After a refused accept the server may adapt its VI and accept again."
-                client_server::s071_server_adapts_and_accepts_again;
+                answering::s071_server_adapts_and_accepts_again;
             72 E "After a refused accept the server may reject."
-                client_server::s072_reject_after_a_failed_accept;
+                answering::s072_reject_after_a_failed_accept;
             73 E "RDMA flags may differ, and the client is told."
-                client_server::s073_rdma_flags_may_differ;
+                answering::s073_rdma_flags_may_differ;
             74 E "Accepting with a VI that is not idle is an invalid state."
-                client_server::s074_accept_needs_an_idle_vi;
+                answering::s074_accept_needs_an_idle_vi;
             75 E "An answered request is an invalid parameter."
-                client_server::s075_answered_request_is_used_up + "abi_vi";
+                answering::s075_answered_request_is_used_up + "abi_vi";
             76 E "An accept after the client gave up fails and leaves the VI idle."
-                client_server::s076_accept_comes_too_late;
+                answering::s076_accept_comes_too_late;
             77 E "A request on a VI that is not idle is an invalid state."
                 client_server::s077_request_needs_an_idle_vi;
             78 E "Receives posted before a failed request stay posted and are used later."
