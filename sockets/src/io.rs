@@ -168,7 +168,9 @@ fn receive_mapped(
         }
         if turn.owes_back() {
             drop(turn);
-            serve_back(conn, fd);
+            if serve_back(conn, fd) {
+                continue;
+            }
             if !patient {
                 return Err(Errno::AGAIN);
             }
@@ -290,7 +292,7 @@ fn send_mapped(
     let mut naps = Naps::default();
     let mut spin = conn.memory.begin();
     loop {
-        let Some(turn) = conn.turn(fd, SEND) else {
+        let Some(mut turn) = conn.turn(fd, SEND) else {
             return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
         };
         let pieces = Pieces {
@@ -328,8 +330,15 @@ fn send_mapped(
             Err(Stop::Again) => {}
         }
         if turn.owes_back() {
-            // A full ring asks nothing of who would write to it. What is wrong with the connection the next attempt tells.
-            let _ = turn.serve_back(&tcp);
+            // A full ring asks nothing of who would write to it.
+            drop(turn);
+            if serve_back(conn, fd) {
+                continue;
+            }
+            let Some(again) = conn.turn(fd, SEND) else {
+                continue;
+            };
+            turn = again;
         }
         if !patient {
             return if sent > 0 {

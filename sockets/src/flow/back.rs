@@ -123,7 +123,9 @@ impl Flow {
     #[inline]
     pub fn owes_back(&self) -> bool {
         let tx = self.stream.tx();
+        // To one who is gone nothing is owed.
         tx.back_wanted()
+            && !self.has_ended()
             && tx
                 .to_tcp()
                 .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))

@@ -6,6 +6,7 @@ use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
 use crate::host::host;
+use crate::share::Turn;
 
 /// A receiver that takes nothing may have been killed, and then says nothing in memory. The kernel knows.
 #[cold]
@@ -29,13 +30,16 @@ pub(crate) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
     }
 }
 
-/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on.
+/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on. True if the connection is over
+/// instead, which the next call tells.
 #[cold]
-pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.turn(fd, SEND) {
-        // What is wrong with the connection the next call tells.
-        let _ = turn.serve_back(&conn.tcp(fd));
+pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    let failed = |flow: Turn<'_>| flow.serve_back(&conn.tcp(fd)).is_err();
+    if !conn.turn(fd, SEND).is_some_and(failed) {
+        return false;
     }
+    look_at_peer(conn, fd);
+    (conn.turn(fd, RECEIVE)).is_some_and(|turn| turn.kernel_end().is_some())
 }
 
 /// After a call that gave the program's buffer to the kernel, under which the connection may have been upgraded: no doorbell could go meanwhile.
