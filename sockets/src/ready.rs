@@ -211,9 +211,10 @@ pub(crate) fn lie_down(
         wake |= IN | RDHUP;
     }
     let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
-    // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it.
+    // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it; where there is nothing now, any look.
     let rung = turn.can_be_rung();
-    let heard = edge && rung && !over;
+    let alone = || full && !on_ring && is_silent(fd);
+    let heard = rung && !over && (edge || alone());
     if wants_room && heard {
         wake |= IN;
     }
@@ -367,6 +368,12 @@ fn last_words(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
     if let Some(_turn) = conn.turn(fd, RECEIVE) {
         let _ = flow.drain_to_end(&conn.tcp(fd));
     }
+}
+
+/// Whether nothing waits on TCP, and no end.
+#[cold]
+pub(crate) fn is_silent(fd: BorrowedFd<'_>) -> bool {
+    sys::epoll::shows(fd.as_raw_fd(), (IN | RDHUP) as u16) == 0
 }
 
 /// Whether the peer has ended, as TCP has it.

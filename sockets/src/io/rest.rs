@@ -8,14 +8,14 @@ use sys::sync::{AtomicU32, Ordering};
 
 use super::duty::look_at_peer;
 use super::errno_of;
-use crate::conn::Conn;
+use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
 use crate::host::host;
-use crate::ready::{NAP, Naps};
+use crate::ready::{NAP, Naps, is_silent};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
-/// to be told from data, or somebody else sleeps there, naps instead.
+/// to be told from data that is there, or somebody else sleeps there, naps instead.
 #[cold]
 pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) -> Result<(), Errno> {
     let tcp = conn.tcp(fd);
@@ -28,7 +28,18 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) ->
         };
         let others = conn.sleepers.load(Ordering::SeqCst) != 0
             || turn.stream().shared().load(Ordering::Relaxed) != 0;
-        if !turn.receives_on_ring() || !turn.can_be_rung() || others {
+        if !turn.stream().rx().consented()
+            && conn.counts(Way::In).1 > 0
+            && conn.is_quiet(Way::In)
+            && !others
+        {
+            turn.consent(&tcp);
+        }
+        // What is wrong with the connection the next attempt tells.
+        let _ = turn.follow(&tcp);
+        // Where data may come instead, it is no doorbell; while there is none, the next byte is worth a look.
+        let told_apart = turn.receives_on_ring() || is_silent(fd);
+        if !told_apart || !turn.can_be_rung() || others {
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
