@@ -261,7 +261,7 @@ impl Stream {
         let acquainted = inner.peer.is_some();
         drop(inner);
         let received = match self.adapter.variant.waiting {
-            Waiting::Polling => self.poll(acquainted, into),
+            Waiting::Polling => self.poll(acquainted, into, POLLS_A_YIELD),
             Waiting::Blocking if acquainted && self.adapter.copies => self.vi.receive(into, None),
             Waiting::Blocking => {
                 let waited = self.vi.recv_wait(None);
@@ -283,8 +283,8 @@ impl Stream {
         (inner, taken)
     }
 
-    /// Looks until there is something.
-    fn poll(&self, acquainted: bool, into: &mut [u8]) -> Result<Received, via::Error> {
+    /// Looks until there is something, and lets others have the CPU after so many looks.
+    fn poll(&self, acquainted: bool, into: &mut [u8], looks: u32) -> Result<Received, via::Error> {
         let mut fruitless = 0u32;
         loop {
             let received = self.look(acquainted, into)?;
@@ -292,7 +292,7 @@ impl Stream {
                 return Ok(received);
             }
             fruitless = fruitless.wrapping_add(1);
-            if fruitless.is_multiple_of(POLLS_A_YIELD) {
+            if fruitless.is_multiple_of(looks) {
                 thread::yield_now();
             } else {
                 std::hint::spin_loop();

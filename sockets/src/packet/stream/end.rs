@@ -1,13 +1,17 @@
 //! How a stream ends.
 
 use std::sync::Arc;
+use std::thread;
 
 use proto::packet::State;
 use sys::errno::Errno;
+use via::Done;
+use via::provider::Received;
 
 use super::Stream;
 use super::flow::Inner;
 use crate::packet::keeper;
+use crate::packet::variant::Waiting;
 
 impl Stream {
     /// The program sends nothing more: a FIN follows what it has sent.
@@ -113,17 +117,26 @@ impl Stream {
         }
     }
 
-    /// One packet, for the handler thread: sleeps until there is one. Whether there may be more.
+    /// One packet, for the handler thread, which waits for it as the version says. Whether there may be more.
     pub(in crate::packet) fn handle_one(&self) -> bool {
-        let waited = self.vi.recv_wait(None);
+        let received = match self.adapter.variant.waiting {
+            Waiting::Polling => self.poll(false, &mut [], POLLS_OF_A_HANDLER),
+            Waiting::Blocking => {
+                let waited = self.vi.recv_wait(None);
+                waited.map(|completion| Received::Posted(Done::Completed(completion)))
+            }
+        };
         let mut inner = self.lock();
-        match waited {
-            Ok(completion) => self.absorb(&mut inner, completion),
-            Err(_) => self.lose(&mut inner),
-        }
+        self.absorb_received(&mut inner, received);
         let over = self.advance_end(&mut inner);
         self.show(&inner, true);
-        self.wake_waiters(inner);
+        if self.wake_waiters(inner) {
+            // They may need this CPU, on which this thread would go on looking for the next packet.
+            thread::yield_now();
+        }
         !over
     }
 }
+
+/// The program's thread may be on the same CPU.
+const POLLS_OF_A_HANDLER: u32 = 4;

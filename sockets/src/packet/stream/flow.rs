@@ -367,13 +367,14 @@ impl Stream {
         self.moved.notify_all();
     }
 
-    /// Lets go of the lock; those who wait for another to take packets in look again.
-    pub(super) fn wake_waiters(&self, inner: MutexGuard<'_, Inner>) {
+    /// Lets go of the lock; those who wait for another to take packets in look again. Whether there are any.
+    pub(super) fn wake_waiters(&self, inner: MutexGuard<'_, Inner>) -> bool {
         let any = inner.waiters > 0;
         drop(inner);
         if any {
             self.moved.notify_all();
         }
+        any
     }
 }
 
