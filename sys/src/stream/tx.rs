@@ -22,10 +22,15 @@ impl Tx<'_> {
     /// [`Corrupt`] if the receiver's cursor is impossible.
     #[inline]
     pub fn room(&self, wanted: usize) -> Result<usize, Corrupt> {
-        self.room_from(
-            self.words().published.0.tail.load(Ordering::Relaxed),
-            wanted,
-        )
+        for _ in 0..TRIES {
+            let tail = self.tail();
+            match self.room_from(tail, wanted) {
+                // A handler wrote between the two loads, and that has been taken.
+                Err(Corrupt) if self.tail() != tail => {}
+                room => return room,
+            }
+        }
+        Err(Corrupt)
     }
 
     /// Whether there is enough room to call the stream writable: a quarter of the ring. A sender sleeps only when there is less.
@@ -207,3 +212,6 @@ impl fmt::Debug for Tx<'_> {
             .finish_non_exhaustive()
     }
 }
+
+/// Handlers that may write in between in a row.
+const TRIES: u32 = 1000;

@@ -108,18 +108,25 @@ impl Tx<'_> {
         } else {
             self.stream.unfinished.set_floor(start);
         }
-        let Some(base) = self.rebase(between, base, start)? else {
+        let base = self.unless_overtaken(start, self.rebase(between, base, start))?;
+        let Some(base) = base.flatten() else {
             return Ok(false);
         };
         let mut skip = *written;
         let mut at = start;
-        let mut room = self.room_between(between, start, 0)?;
+        let room = self.room_between(between, start, 0);
+        let Some(mut room) = self.unless_overtaken(start, room)? else {
+            return Ok(false);
+        };
         for piece in pieces {
             let (gone, piece) = piece.split_at(skip.min(piece.len()));
             skip -= gone.len();
             if piece.len() > room {
                 let unpublished = at.wrapping_sub(start) as usize;
-                let fresh = self.room_between(between, start, RING)?;
+                let fresh = self.room_between(between, start, RING);
+                let Some(fresh) = self.unless_overtaken(start, fresh)? else {
+                    return Ok(false);
+                };
                 // A peer that moves its head back takes no room away.
                 room = room.max(fresh.saturating_sub(unpublished));
             }
@@ -162,6 +169,19 @@ impl Tx<'_> {
             *written += at.wrapping_sub(start) as usize;
         }
         Ok(true)
+    }
+
+    /// `None` if what was found after `start` contradicts only because a handler has written there meanwhile, and the receiver has taken that.
+    #[inline]
+    fn unless_overtaken<T>(
+        &self,
+        start: u64,
+        found: Result<T, Corrupt>,
+    ) -> Result<Option<T>, Corrupt> {
+        match found {
+            Err(Corrupt) if self.tail() != start => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// Copies `piece` to `at`; false, and nothing done, if the tail is no longer `start`.
