@@ -56,6 +56,8 @@ pub(crate) struct Bed {
     pub(crate) carried: bool,
     /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
     pub(crate) rang: bool,
+    /// Whether what the kernel had of doorbells was taken away.
+    pub(crate) drained: bool,
 }
 
 /// A connection has got rings. Who sleeps in the kernel does not know that, and must be woken by the first bytes there.
@@ -97,7 +99,7 @@ pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Option<Loo
 /// For looks without a turn at what the peer shows.
 pub(crate) fn watch(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Watch> {
     let turn = conn.turn(fd, RECEIVE)?;
-    Some(turn.stream().rx().watch())
+    turn.stream().rx().watch()
 }
 
 /// As [`look`], and what an edge-triggered observer compares.
@@ -124,6 +126,7 @@ pub(crate) fn awake(conn: &Conn, fd: BorrowedFd<'_>) {
         && POLLERS.load(Ordering::SeqCst) == 0
         && turn.stream().shared().load(Ordering::Relaxed) == 0
         && !turn.nested()
+        && !conn.signals()
     {
         turn.stream().rx().disarm();
     }
@@ -178,6 +181,7 @@ pub(crate) fn lie_down(
             nap: false,
             carried: true,
             rang: false,
+            drained: false,
         };
     };
     let tcp = conn.tcp(fd);
@@ -185,6 +189,7 @@ pub(crate) fn lie_down(
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent(&tcp);
     }
+    let drained = bells == Bells::Take && turn.receives_on_ring();
     let armed = match bells {
         Bells::Take => turn.arm_receive(&tcp),
         Bells::Leave => turn.arm_unheard(&tcp),
@@ -229,6 +234,7 @@ pub(crate) fn lie_down(
         nap: !quiet || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
         carried,
         rang: turn.took_bell(),
+        drained,
     };
     drop(turn);
     if mourns {

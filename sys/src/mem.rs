@@ -23,10 +23,12 @@ pub use choice::{SAMPLE, StoreChoice};
 pub use copy::{STREAM_MIN, Store};
 
 pub(crate) use copy::{copy, prefetch, prefetch_to_write};
+pub(crate) use lease::Lease;
 pub(crate) use mapping::Mapping;
 
 mod choice;
 mod copy;
+mod lease;
 mod mapping;
 pub(crate) mod memfd;
 #[cfg(all(test, not(loom)))]

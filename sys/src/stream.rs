@@ -22,11 +22,10 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use crate::hidden::Hidden;
 use crate::lock::Lock;
-use crate::mem::{Mapping, Store, StoreChoice, copy, memfd, prefetch};
+use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd, prefetch};
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 pub use crate::segment::Side;
@@ -60,7 +59,7 @@ pub use watch::{Shown, Watch};
 pub struct Stream {
     /// Where `mapping` starts, which every access would have to ask it.
     start: *mut u8,
-    mapping: Arc<Mapping>,
+    mapping: Lease,
     fd: Hidden,
     side: Side,
     /// Whether `fd` says what the stream is.
@@ -96,7 +95,7 @@ impl Stream {
         let mapping = Mapping::shared(fd.as_fd(), LEN)?;
         Ok(Self {
             start: mapping.start(),
-            mapping: Arc::new(mapping),
+            mapping: Lease::new(mapping),
             fd,
             side,
             tagged: false,

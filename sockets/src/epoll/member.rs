@@ -37,8 +37,8 @@ pub(super) struct Member {
     pub(super) rang: bool,
     /// Where it is among those that each wait looks at.
     pub(super) hot: Option<u32>,
-    /// After how many sleeps it last had news.
-    pub(super) told_in: u32,
+    /// After how many sleeps it last had news, if it had any.
+    pub(super) told_in: Option<u32>,
     /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
     settled: bool,
     /// What the program knows of an edge-triggered member.
@@ -122,7 +122,7 @@ impl Member {
             dormant: false,
             rang: false,
             hot: None,
-            told_in: 0,
+            told_in: None,
             settled: false,
             told: UNTOLD,
         }
@@ -290,23 +290,20 @@ impl Member {
         }
     }
 
-    /// What its peer shows, if it is a connection.
-    pub(super) fn watch(&self) -> Option<Watch> {
-        match self.what {
-            What::Connection { conn, generation } if conn.generation() == generation => {
-                with(self.via, |fd| ready::watch(conn, fd))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether it can have news only when what that shows has changed, or a call of this process has changed something.
+    /// What its peer shows, if it can have news only when that has changed, or a call of this process has changed something. `now` is what is there from
+    /// the last time.
     #[inline]
-    pub(super) fn hangs_on(&self, watch: &Watch) -> bool {
-        self.settled
-            && self.said == 0
-            && self.interest() & WRITE == 0
-            && matches!(self.what, What::Connection { conn, .. } if conn.is_watched_by(watch))
+    pub(super) fn watch(&self, now: Option<Watch>) -> Option<Watch> {
+        let What::Connection { conn, generation } = self.what else {
+            return None;
+        };
+        if !self.settled || self.interest() & WRITE != 0 || conn.generation() != generation {
+            return None;
+        }
+        match now {
+            Some(watch) if conn.is_watched_by(&watch) => Some(watch),
+            _ => with(self.via, |fd| ready::watch(conn, fd)),
+        }
     }
 
     /// The kernel has reported its token. Whether to look at it from now on.
@@ -400,7 +397,7 @@ impl Member {
         }) else {
             return Armed::Gone;
         };
-        self.heard = false;
+        self.heard &= !bed.drained;
         // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.
         self.rang |= bed.rang;
         let once = edge || !(bed.carried || shared);
@@ -420,9 +417,15 @@ impl Member {
         if let What::Connection { conn, generation } = self.what
             && conn.generation() == generation
             && super::places::memberships(self.via) == 1
+            && conn.has_one_descriptor()
         {
             tcp::with_borrowed(self.via, |fd| ready::awake(conn, fd));
         }
+    }
+
+    /// Whether its connection has other descriptors, which may be in sets too.
+    pub(super) fn has_duplicates(&self) -> bool {
+        matches!(self.what, What::Connection { conn, .. } if !conn.has_one_descriptor())
     }
 
     /// As [`Member::arm`] for another set, which somebody who sleeps on this one then sleeps on too.

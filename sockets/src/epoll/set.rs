@@ -128,6 +128,7 @@ impl Set {
                     nap,
                     carried: false,
                     rang: false,
+                    drained: false,
                 })
             }
         }

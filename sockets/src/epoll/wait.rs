@@ -117,7 +117,12 @@ fn mixed(
         }
         if found == 0 && due {
             let said = kernel.wait(events, Some(Duration::ZERO))?;
-            found = sort(set, events, said)?;
+            let glance = if patient {
+                Glance::Eager
+            } else {
+                Glance::Close
+            };
+            found = sort(set, events, said, glance)?;
         }
         if found > 0 {
             spin.hit();
@@ -155,13 +160,15 @@ fn mixed(
         if !set.has_waiters()
             && slept != Ok(0)
             && let Some(mut members) = set.enter()
+            // Another may have lain down while this one waited for the members.
+            && !set.has_waiters()
         {
             members.rouse();
         }
         found = match slept {
-            Ok(said) => sort(set, events, said)?,
+            Ok(said) => sort(set, events, said, Glance::Eager)?,
             // What came at the same time is told first.
-            Err(errno) => match sort(set, events, 0)? {
+            Err(errno) => match sort(set, events, 0, Glance::Eager)? {
                 0 if set.is_cold(usize::MAX) => return Err(errno),
                 0 => continue,
                 found => found,
@@ -178,11 +185,11 @@ fn mixed(
 }
 
 /// Sorts what the kernel said and adds what memory shows.
-fn sort(set: &Set, events: &mut [Event], said: usize) -> Result<usize, Errno> {
+fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
     let kept = members.hear(events, said);
     members.kernel_had(kept > 0, kept == events.len());
-    let found = members.tell(events, kept, Glance::Eager);
+    let found = members.tell(events, kept, glance);
     if found > 0 && set.has_waiters() {
         members.keep_watch();
     }

@@ -44,6 +44,14 @@ impl Mapping {
         Ok(())
     }
 
+    /// The same pages once more: only one of the two may be dropped.
+    pub(super) fn alias(&self) -> Self {
+        Self {
+            start: self.start,
+            len: self.len,
+        }
+    }
+
     pub(crate) fn start(&self) -> *mut u8 {
         self.start
     }

@@ -46,8 +46,8 @@ impl Rx<'_> {
         Err(Corrupt)
     }
 
-    /// To look at what the sender shows without a turn.
-    pub fn watch(&self) -> Watch {
+    /// To look at what the sender shows without a turn; `None` if this process has too many connections for that.
+    pub fn watch(&self) -> Option<Watch> {
         Watch::new(&self.stream.mapping, self.index)
     }
 

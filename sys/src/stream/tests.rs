@@ -113,7 +113,7 @@ impl Random {
 #[test]
 fn a_watch_sees_bytes_and_the_end_and_outlives_the_stream() {
     let (a, b) = pair();
-    let watch = b.rx().watch();
+    let watch = b.rx().watch().expect("a place");
     assert!(watch.is_of(b.rx().watched()) && !watch.is_of(a.rx().watched()));
     let nothing = watch.shown();
     assert!(

@@ -1,16 +1,14 @@
 //! Looks at what a sender shows, by who has no turn.
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::layout::ControlPage;
-use crate::mem::{Mapping, prefetch};
+use crate::mem::{Lease, prefetch};
 use crate::sync::Ordering;
 
 /// What the sender of one direction shows. The memory stays mapped as long as this lives, whatever becomes of the [`Stream`](super::Stream).
-#[derive(Clone)]
 pub struct Watch {
-    mapping: Arc<Mapping>,
+    mapping: Lease,
     index: usize,
 }
 
@@ -22,11 +20,11 @@ pub struct Shown {
 }
 
 impl Watch {
-    pub(super) fn new(mapping: &Arc<Mapping>, index: usize) -> Self {
-        Self {
-            mapping: Arc::clone(mapping),
+    pub(super) fn new(mapping: &Lease, index: usize) -> Option<Self> {
+        Some(Self {
+            mapping: mapping.share()?,
             index: index & 1,
-        }
+        })
     }
 
     /// What changes with each byte that is sent, and when the sender ends.

@@ -17,6 +17,10 @@ pub(super) struct Hot {
     pub(super) index: u32,
     /// Looks in vain, in a row.
     pub(super) fruitless: u32,
+    /// It was roused with many others, and has had no news since.
+    pub(super) on_trial: bool,
+    /// It was told of at the last look.
+    pub(super) told: bool,
     /// It stays among them while somebody sleeps.
     pub(super) stays: bool,
     watch: Option<Watch>,
@@ -66,6 +70,8 @@ impl Members {
                 self.hot.push(Hot {
                     index,
                     fruitless: 0,
+                    on_trial: false,
+                    told: false,
                     stays: false,
                     watch: None,
                     quiet: None,
@@ -133,6 +139,7 @@ impl Members {
             // First: what comes meanwhile must not be what it showed.
             let shown = hot.watch.as_ref().map(Watch::shown);
             let index = hot.index;
+            hot.told = false;
             let Some(member) = self.list.get_mut(index as usize) else {
                 break;
             };
@@ -140,7 +147,9 @@ impl Members {
             if news != 0 {
                 hot.fruitless = 0;
                 hot.quiet = None;
-                member.told_in = self.muster.sleeps;
+                hot.told = true;
+                self.muster.told += u32::from(std::mem::take(&mut hot.on_trial));
+                member.told_in = Some(self.muster.sleeps);
                 if let Some(event) = events.get_mut(told) {
                     *event = Event {
                         events: news,
@@ -158,14 +167,10 @@ impl Members {
                 self.cool(at);
                 continue;
             }
-            hot.quiet = shown.filter(|_| {
-                hot.watch
-                    .as_ref()
-                    .is_some_and(|watch| member.hangs_on(watch))
-            });
-            if hot.quiet.is_none() {
-                hot.watch = member.watch();
-            }
+            let had = hot.watch.is_some();
+            hot.watch = member.watch(hot.watch.take());
+            // One that has just been made may show more than what was looked at.
+            hot.quiet = shown.filter(|_| had && hot.watch.is_some());
             if hot.fruitless > PATIENCE {
                 hot.fruitless = 0;
                 if self.cools(index) {
@@ -176,7 +181,6 @@ impl Members {
             at += 1;
         }
         self.next = at;
-        self.muster.told = self.muster.told.saturating_add(told as u32);
         told
     }
 
@@ -199,8 +203,8 @@ impl Members {
 /// How many members ahead of the one that is looked at.
 const AHEAD: usize = 3;
 
-/// One look in so many is a close one.
-const CLOSE_EACH: u32 = 16;
+/// One look in so many is a close one. Odd: looks that end because the program's buffer is full begin at the same few members again and again.
+const CLOSE_EACH: u32 = 17;
 
 /// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
 const PATIENCE: u32 = 2048;

@@ -17,8 +17,8 @@ pub(super) struct Muster {
     every: u32,
     left: u32,
     /// How many were roused the last time, if it is not known yet what that brought.
-    roused: u32,
-    /// Events told since.
+    roused: Option<u32>,
+    /// How many of them have had news since.
     pub(super) told: u32,
 }
 
@@ -28,7 +28,7 @@ impl Default for Muster {
             sleeps: 0,
             every: EVERY_FIRST,
             left: EVERY_FIRST,
-            roused: 0,
+            roused: None,
             told: 0,
         }
     }
@@ -38,23 +38,27 @@ impl Muster {
     /// After a sleep: whether many are to be roused.
     fn is_due(&mut self) -> bool {
         self.sleeps = self.sleeps.wrapping_add(1);
-        if self.roused > 0 {
-            let paid = self.told >= self.roused / WORTH;
+        if let Some(roused) = self.roused.take() {
+            let paid = self.told >= (roused / WORTH).max(1);
             self.every = if paid {
                 1
             } else {
                 (self.every * 2).clamp(EVERY_FIRST, EVERY_LAST)
             };
             self.left = self.every;
-            self.roused = 0;
         }
         self.left = self.left.saturating_sub(1);
         self.left == 0
     }
 
+    /// Whether that was not more than so many sleeps ago.
+    pub(super) fn is_within(&self, sleeps: u32, then: Option<u32>) -> bool {
+        then.is_some_and(|then| self.sleeps.wrapping_sub(then) <= sleeps)
+    }
+
     fn begin(&mut self, roused: u32) {
         self.left = self.every;
-        self.roused = roused;
+        self.roused = Some(roused);
         self.told = 0;
     }
 }
@@ -68,29 +72,35 @@ impl Members {
         if self.muster.is_due() && !self.shared {
             let mut roused = 0;
             for index in 0..self.list.len() {
+                if roused == ROUSED_MAX {
+                    break;
+                }
                 let lately = self.list.get(index).is_some_and(|member| {
-                    member.captured.is_some()
-                        && member.hot.is_none()
+                    member.hot.is_none()
                         && matches!(member.what, What::Connection { .. })
-                        && self.muster.sleeps.wrapping_sub(member.told_in) <= LATELY
+                        && self.muster.is_within(LATELY, member.told_in)
                 });
-                if lately && roused < ROUSED_MAX {
-                    self.rouse_one(index as u32);
+                if lately && let Some(at) = self.rouse_one(index as u32) {
                     roused += 1;
+                    if let Some(hot) = self.hot.get_mut(at as usize) {
+                        hot.on_trial = true;
+                    }
                 }
             }
             self.muster.begin(roused);
         }
     }
 
-    fn rouse_one(&mut self, index: u32) {
-        if self.shared {
-            return;
+    /// Where it is among the hot ones then.
+    fn rouse_one(&mut self, index: u32) -> Option<u32> {
+        // Whatever it is by now.
+        let member = self.list.get(index as usize)?;
+        if self.shared || member.captured.is_none() {
+            return None;
         }
-        if let Some(member) = self.list.get(index as usize) {
-            member.rouse();
-        }
+        member.rouse();
         self.heat(index);
+        self.list.get(index as usize)?.hot
     }
 }
 
@@ -124,6 +134,19 @@ mod tests {
     #[test]
     fn what_pays_is_done_after_each_sleep() {
         assert_eq!(musters(160 / WORTH, 20), [16, 17, 18, 19, 20]);
+    }
+
+    #[test]
+    fn where_nobody_is_roused_it_is_tried_less_and_less() {
+        let mut muster = Muster::default();
+        let tried = (0..5000).filter(|_| {
+            let due = muster.is_due();
+            if due {
+                muster.begin(0);
+            }
+            due
+        });
+        assert_eq!(tried.count(), 9);
     }
 
     #[test]

@@ -90,8 +90,16 @@ impl Members {
                 at += 1;
                 continue;
             }
-            if hot.fruitless <= WARM && self.warm.len() < self.warm.capacity() {
-                self.warm.push(hot.index);
+            let (index, fruitless) = (hot.index, hot.fruitless);
+            let told_in = self
+                .list
+                .get(index as usize)
+                .and_then(|member| member.told_in);
+            if fruitless <= WARM
+                && self.muster.is_within(WARM, told_in)
+                && self.warm.len() < self.warm.capacity()
+            {
+                self.warm.push(index);
             }
             self.cool(at);
         }
@@ -140,10 +148,15 @@ impl Members {
     /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
     pub(in crate::epoll) fn keep_watch(&mut self) {
         let (instance, shared) = (self.instance, self.shared);
-        for hot in &self.hot {
-            if let Some(member) = self.list.get_mut(hot.index as usize) {
-                member.arm(hot.index, instance, shared);
-                note_rang(member, &mut self.rang);
+        for hot in &mut self.hot {
+            let Some(member) = self.list.get_mut(hot.index as usize) else {
+                continue;
+            };
+            let armed = member.arm(hot.index, instance, shared);
+            note_rang(member, &mut self.rang);
+            // News that came after the look, or that the program's buffer had no room for: nobody rings for it.
+            if armed == Armed::Awake && !hot.told {
+                member.wake_sleeper(hot.index, instance);
             }
         }
     }
@@ -168,11 +181,13 @@ impl Members {
 fn note_rang(member: &mut Member, rang: &mut Vec<RawFd>) {
     if member.rang {
         member.rang = false;
-        if places::memberships(member.via) > 1 && rang.len() < rang.capacity() {
+        if (places::memberships(member.via) > 1 || member.has_duplicates())
+            && rang.len() < rang.capacity()
+        {
             rang.push(member.via);
         }
     }
 }
 
-/// Who had news within so many waits is busy.
+/// Who had news within so many waits, and sleeps, is busy.
 const WARM: u32 = 8;
