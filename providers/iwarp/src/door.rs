@@ -200,8 +200,9 @@ impl Drop for WaitingPlace {
             .and_then(|index| door.waiting.remove(index))
             .and_then(|waiter| waiter.caller)
         {
-            // He came when we had just turned to go.
+            // He came when we had just turned to go. Who he is led to may be the one who has the greeter, and sleep.
             door.lead(caller);
+            door.poller.wake();
         }
         if door.waiting.is_empty() {
             doors.remove(&self.at);
@@ -468,3 +469,42 @@ const BACKLOG: i32 = 128;
 const PATIENCE: Duration = Duration::from_secs(1);
 const SILENT_MAX: usize = 64;
 const LONG: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    /// It was led to who had turned to go while the other slept: nobody woke that one. Without the mend this test does not end.
+    #[test]
+    fn a_caller_of_one_who_goes_wakes_the_other() {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let Ok(SocketAddr::V4(at)) = free else {
+            panic!("no port");
+        };
+        let (config, address) = (Config::default(), address::of_stranger(at));
+        let goes = WaitingPlace::take(&address, None, &config).expect("a place");
+        let stays = WaitingPlace::take(&address, None, &config).expect("a place");
+        let ask = Ask {
+            local: address,
+            remote: address,
+            attributes: ViAttributes::default(),
+        };
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| stays.receive(None, || false));
+            let said = private::request(&ask, false);
+            let handshake = Handshake::initiate(options(&config), &said, now()).expect("a request");
+            let mut tcp = TcpStream::connect(at).expect("the door is open");
+            tcp.write_all(handshake.output()).expect("sent");
+            // Whoever looks after the door leads him to who has waited longest.
+            while DOORS.lock()[&at].waiting[0].caller.is_none() {
+                thread::yield_now();
+            }
+            drop(goes);
+            assert!(waiting.join().expect("no panic").is_ok());
+        });
+    }
+}
