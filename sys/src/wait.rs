@@ -263,6 +263,13 @@ impl Limits {
         yield_ns: 20_000,
     };
 
+    /// The same, where a poll is a look at several lines: one that is served in turn with others has its answer in microseconds, and a
+    /// yield between two looks made redis with one client a third slower.
+    pub const SET: Self = Self {
+        pause_ns: 6_000,
+        yield_ns: 20_000,
+    };
+
     /// Sleeps at once.
     pub const NONE: Self = Self {
         pause_ns: 0,

@@ -56,7 +56,7 @@ impl Set {
             waiters: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
             members: Lock::new(Members::default()),
-            memory: Spinner::with_clock(crate::rules::limited(Limits::MEMORY), cpus, Monotonic),
+            memory: Spinner::with_clock(crate::rules::limited(Limits::SET), cpus, Monotonic),
             socket: Spinner::with_clock(crate::rules::limited(Limits::SOCKET), cpus, Monotonic),
         }
     }
