@@ -70,7 +70,7 @@ fn shm_pair(variant: Variant) -> Pair {
 
 fn versions() -> [Variant; 6] {
     [
-        Variant::default(),
+        Variant::windowless(),
         Variant::handler(),
         Variant::single(),
         Variant::flowctrl(),
@@ -179,7 +179,7 @@ fn a_version_talks_to_every_other() {
 
 #[test]
 fn over_a_simulated_network() {
-    for variant in [Variant::dacks(), Variant::default()] {
+    for variant in [Variant::dacks(), Variant::windowless()] {
         over_a_fabric(variant);
     }
 }
@@ -231,7 +231,7 @@ fn over_a_fabric(variant: Variant) {
 
 #[test]
 fn connect_succeeds_before_accept_and_what_is_sent_waits() {
-    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();
     let at = place(port());
     let listener = Socket::new(&adapter);
     listener.bind(at).unwrap();
@@ -257,7 +257,7 @@ fn connect_succeeds_before_accept_and_what_is_sent_waits() {
 
 #[test]
 fn nobody_listens() {
-    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();
     let at = place(port());
     assert_eq!(
         Socket::new(&adapter).connect(at, 0),
@@ -280,7 +280,7 @@ fn nobody_listens() {
 
 #[test]
 fn a_socket_out_of_order() {
-    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();
     let socket = Socket::new(&adapter);
     assert_eq!(socket.stream().unwrap_err(), Errno::NOTCONN);
     assert_eq!(socket.accept(at_once).unwrap_err(), Errno::INVAL);
@@ -382,7 +382,7 @@ fn an_acknowledgement_waits_for_the_next_call_but_not_for_ever() {
 fn without_a_window_the_nic_holds_a_sender_back() {
     let plain = Variant {
         combine: None,
-        ..Variant::default()
+        ..Variant::windowless()
     };
     let Pair { a, b, _sockets } = shm_pair(plain);
     for round in 0..3 {
@@ -417,7 +417,7 @@ fn without_a_window_the_nic_holds_a_sender_back() {
 fn who_waits_for_room_hears_of_the_end() {
     let plain = Variant {
         combine: None,
-        ..Variant::default()
+        ..Variant::windowless()
     };
     let Pair { a, b, _sockets } = shm_pair(plain);
     // More than the other end has buffers for: the rest stays in the NIC, unread.

@@ -84,6 +84,15 @@ impl Variant {
         }
     }
 
+    /// As [`Variant::combine`], but for a window over a NIC that needs none.
+    #[must_use]
+    pub fn windowless() -> Self {
+        Self {
+            flow: Flow::AsTheNicSays,
+            ..Self::combine()
+        }
+    }
+
     /// SOVIA_FLOWCTRL: a window of 32.
     #[must_use]
     pub fn flowctrl() -> Self {
@@ -143,6 +152,7 @@ impl Variant {
                     "handler" => version(Self::handler()),
                     "single" => version(Self::single()),
                     "flowctrl" => version(Self::flowctrl()),
+                    "windowless" => version(Self::windowless()),
                     "dacks" => version(Self::dacks()),
                     "combine" => version(Self::combine()),
                     "poll" => variant.waiting(Waiting::Polling),
@@ -156,12 +166,9 @@ impl Variant {
 }
 
 impl Default for Variant {
-    /// As [`Variant::combine`], but for a window over a NIC that needs none.
+    /// [`Variant::combine`].
     fn default() -> Self {
-        Self {
-            flow: Flow::AsTheNicSays,
-            ..Self::combine()
-        }
+        Self::combine()
     }
 }
 
@@ -184,7 +191,8 @@ mod tests {
     fn words() {
         assert_eq!(Variant::parse(""), Ok(Variant::default()));
         assert_eq!(Variant::parse("combine"), Ok(Variant::combine()));
-        assert_ne!(Variant::combine(), Variant::default());
+        assert_eq!(Variant::parse("windowless"), Ok(Variant::windowless()));
+        assert_ne!(Variant::combine(), Variant::windowless());
         assert_eq!(
             Variant::parse("poll, SOVIA_SINGLE"),
             Ok(Variant::single().waiting(Waiting::Polling))
