@@ -51,6 +51,8 @@ pub struct Flow {
     bells: &'static AtomicU64,
     /// A doorbell was taken off the connection.
     took_bell: AtomicU32,
+    /// Bytes of the program went to TCP because the peer had closed.
+    spoke: AtomicU32,
 }
 
 /// Why a call moved no byte.
@@ -144,6 +146,7 @@ impl Flow {
             owes_bell: AtomicU32::new(0),
             bells,
             took_bell: AtomicU32::new(0),
+            spoke: AtomicU32::new(0),
         }
     }
 
@@ -193,6 +196,7 @@ impl Flow {
             }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
             if self.stream.peer_deaf() {
+                self.spoke.store(1, Ordering::Relaxed);
                 return self.send_plain(kernel, pieces);
             }
             // One that sends no more may read, and takes what is on TCP for doorbells. One that was killed answers the same.

@@ -302,7 +302,8 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
                 let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
                 // Beside what memory shows: something in the error queue, and the end of a connection that is read from TCP.
                 let ask = look.ask | ERR | if look.ask & READ == 0 { 0 } else { HUP };
-                entry.revents = revents((look.ready | said & ask) & (interest | ALWAYS));
+                let told = look.ready | said & ask & !look.hush;
+                entry.revents = revents(told & (interest | ALWAYS));
             }
             What::Set(set) => {
                 let is_ready =
@@ -342,6 +343,9 @@ fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<bool> {
             None => {}
             Some(Rest::Asleep(how)) => {
                 bed.events = revents(how.wake);
+                if how.over && how.wake == 0 {
+                    bed.fd = -1;
+                }
                 nap |= how.nap;
             }
             Some(Rest::Awake) => {

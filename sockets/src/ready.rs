@@ -23,6 +23,8 @@ pub(crate) struct Look {
     pub(crate) ready: u32,
     /// Events for which the kernel's answer counts.
     pub(crate) ask: u32,
+    /// Events that the kernel may show and the program is not to be told: those of a reset by a doorbell.
+    pub(crate) hush: u32,
     /// Nothing but the sender's next bytes, or its end, will change what there is to receive, unless this process does.
     pub(crate) settled: bool,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Bed {
     pub(crate) rang: bool,
     /// Whether what the kernel had of doorbells was taken away.
     pub(crate) drained: bool,
+    /// TCP has ended, so that the kernel would wake at once whoever slept on it, for nothing.
+    pub(crate) over: bool,
 }
 
 /// A connection has got rings. Who sleeps in the kernel does not know that, and must be woken by the first bytes there.
@@ -182,6 +186,7 @@ pub(crate) fn lie_down(
             carried: true,
             rang: false,
             drained: false,
+            over: false,
         };
     };
     let tcp = conn.tcp(fd);
@@ -235,6 +240,7 @@ pub(crate) fn lie_down(
         carried,
         rang: turn.took_bell(),
         drained,
+        over: turn.kernel_end().is_some(),
     };
     drop(turn);
     if mourns {
@@ -292,6 +298,7 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look 
     let mut look = Look {
         ready: 0,
         ask: PRI,
+        hush: 0,
         settled: false,
     };
     let mut awaits_tcp = false;
@@ -343,6 +350,9 @@ fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look 
         };
         look.ask |= ALWAYS;
         look.settled = false;
+    }
+    if flow.is_reset_by_bell(&conn.tcp(fd)) {
+        look.hush = if flow.finished() { ERR } else { ALWAYS };
     }
     look
 }

@@ -270,14 +270,14 @@ impl Member {
     #[inline]
     fn shown(&self, look: Look) -> u32 {
         let mut shown = look.ready;
-        let said = self.said & look.ask & self.interest();
+        let said = self.said & look.ask & !look.hush & self.interest();
         if said != 0 {
             // Another thread may have heard the same, and have taken the bytes since.
             shown |= u32::from(epoll::shows(self.via, said as u16)) & said;
         }
         if (look.ask | self.said) & ALWAYS != 0 {
             // TCP has ended, for one direction or both, or has something in its error queue: rare, and soon over.
-            shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS;
+            shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS & !look.hush;
         }
         shown
     }

@@ -129,6 +129,7 @@ impl Set {
                     carried: false,
                     rang: false,
                     drained: false,
+                    over: false,
                 })
             }
         }

@@ -151,6 +151,10 @@ impl Flow {
     }
 
     pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        if self.stream.peer_deaf() {
+            // It has closed, or is about to, and would be reset.
+            return Ok(());
+        }
         self.bells.fetch_add(1, Ordering::Relaxed);
         match self.hear(kernel.send(&[DOORBELL])) {
             // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself, and the next call tells.

@@ -3,7 +3,7 @@
 use sys::stream::{FIN, GONE};
 use sys::sync::Ordering;
 
-use super::{Flow, Stop};
+use super::{BEFORE, Flow, ON_RING, Stop};
 use crate::kernel::{Closed, Kernel};
 
 impl Flow {
@@ -55,7 +55,12 @@ impl Flow {
         if self.stream.holders().fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        let unread = self.receives_on_ring() && self.stream.rx().available() != Ok(0);
+        let _ = self.follow(kernel);
+        let unread = match self.stream.rx().phase() {
+            ON_RING => self.stream.rx().available() != Ok(0),
+            BEFORE => kernel.queued().is_ok_and(|queued| queued > 0),
+            _ => false,
+        };
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);

@@ -99,6 +99,18 @@ impl Flow {
         })
     }
 
+    /// Whether TCP's errors are none to the program: its end has come in order, or bytes lie there that were sent before the ring's, and what can have
+    /// been reset is a doorbell; see [`Flow::meant`].
+    #[inline]
+    pub(crate) fn is_reset_by_bell(&self, kernel: &impl Kernel) -> bool {
+        let rx = self.stream.rx();
+        let ended = self.has_ended() && self.kernel_end() == Some(None) && !self.error_is_told();
+        let before = rx.phase() == BEFORE && rx.to_ring().is_some();
+        (ended || before)
+            && self.only_bells_are_unread()
+            && (ended || kernel.queued().is_ok_and(|queued| queued > 0))
+    }
+
     /// TCP has ended, as somebody has seen who did not read that far.
     pub fn note_end(&self) {
         self.note(0, OVER);

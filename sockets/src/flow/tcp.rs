@@ -4,6 +4,7 @@ use std::io::IoSliceMut;
 
 use sys::errno::Errno;
 use sys::stream::GONE;
+use sys::sync::Ordering;
 
 use super::back::back_at;
 use super::{BEFORE, ENDED, Flow, ON_RING, Pieces, Stop, Take};
@@ -196,12 +197,20 @@ impl Flow {
     }
 
     /// What to tell the program of an error on a connection that carried doorbells, `None` for an orderly end: a peer that was killed with one of
-    /// ours unread is reset, though it had read all of the program's bytes, and the program would have seen an orderly end. One that closed, and is
-    /// deaf, took the doorbells first, so if it is reset it meant that. And what it sent over TCP may have died with it.
+    /// ours unread is reset, though it had read all of the program's bytes, and the program would have seen an orderly end. And what it sent over TCP may
+    /// have died with it.
     pub(super) fn meant(&self, errno: Errno) -> Option<Errno> {
-        let closed = self.stream.rx().finished() & GONE != 0 || self.stream.peer_deaf();
         let all_came = self.receives_on_ring() && back_at(self.stream.rx()).is_none();
-        let by_bell = !closed && all_came && self.stream.tx().drained() == Ok(true);
+        let by_bell = all_came && self.only_bells_are_unread();
         (errno != Errno::CONNRESET || !by_bell).then_some(errno)
+    }
+
+    /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went. One that closed is deaf, and says that it has [`GONE`] unless it means a reset;
+    /// what the program sends it from then on goes over TCP, and is answered by one.
+    pub(super) fn only_bells_are_unread(&self) -> bool {
+        let gone = self.stream.rx().finished() & GONE != 0;
+        let closed = gone || self.stream.peer_deaf();
+        let in_order = !closed || (gone && self.spoke.load(Ordering::Relaxed) == 0);
+        in_order && self.sends_on_ring() && self.stream.tx().drained() == Ok(true)
     }
 }

@@ -3,41 +3,12 @@
 //
 //   died send|shutdown|fork      Reads what SOVIA_TRACE_UPGRADE names. Prints: sent N received N told ERROR
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "pair.h"
 
-#define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
-
-enum { SENDER = 60, RECEIVER = 61 };
 static struct {
     volatile int up[2];
     volatile uint64_t sent, looks;
 } *both;
-static char buffer[64 << 10];
-
-static int is_up(int fd) {
-    char text[256] = {0}, wanted[32];
-    int trace = open(getenv("SOVIA_TRACE_UPGRADE"), O_RDONLY | O_CLOEXEC);
-    if (trace < 0) return 0;
-    if (read(trace, text, sizeof text - 1) < 0) text[0] = 0;
-    close(trace);
-    snprintf(wanted, sizeof wanted, "upgraded %d\n", fd);
-    return strstr(text, wanted) != NULL;
-}
 
 // Goes on as long as the other needs calls of ours, and fills the connection. It sleeps for room then, and would be rung for.
 static void sends(int fd) {
@@ -108,25 +79,7 @@ static int receives(int fd, const char *how, pid_t sender) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
-    pid_t sender = OK(fork());
-    if (sender == 0) {
-        OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-        int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)&address, sizeof address));
-        OK(dup2(fd, SENDER));
-        OK(close(fd));
-        sends(SENDER);
-    }
-    int fd = OK(accept(listener, NULL, NULL));
-    OK(dup2(fd, RECEIVER));
-    OK(close(fd));
-    close(listener);
+    both = shared(sizeof *both);
+    pid_t sender = pair_with(sends, SENDER, RECEIVER);
     return receives(RECEIVER, argv[1], sender);
 }

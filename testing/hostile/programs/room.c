@@ -2,41 +2,15 @@
 //
 //   room poll|epoll|send      Reads what SOVIA_TRACE_UPGRADE names. Prints: woken N
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "pair.h"
+
 #include <sys/epoll.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
-
-enum { SENDER = 60, RECEIVER = 61 };
 static struct {
     volatile int up[2], has_received, is_full;
     volatile uint64_t sent;
 } *both;
-static char buffer[64 << 10];
-
-static int is_up(int fd) {
-    char text[256] = {0}, wanted[32];
-    int trace = open(getenv("SOVIA_TRACE_UPGRADE"), O_RDONLY | O_CLOEXEC);
-    if (trace < 0) return 0;
-    if (read(trace, text, sizeof text - 1) < 0) text[0] = 0;
-    close(trace);
-    snprintf(wanted, sizeof wanted, "upgraded %d\n", fd);
-    return strstr(text, wanted) != NULL;
-}
 
 static void receives(int fd) {
     uint64_t received = 0;
@@ -54,7 +28,6 @@ static void receives(int fd) {
     // tidy: sleep because the other end's doing nothing is what is counted
     usleep(200000);
     while (received < both->sent) received += OK(recv(fd, buffer, sizeof buffer, 0));
-    exit(0);
 }
 
 static void waits(int fd, const char *how) {
@@ -69,25 +42,8 @@ static void waits(int fd, const char *how) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
-    pid_t receiver = OK(fork());
-    if (receiver == 0) {
-        OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-        int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)&address, sizeof address));
-        OK(dup2(fd, RECEIVER));
-        OK(close(fd));
-        receives(RECEIVER);
-    }
-    int fd = OK(accept(listener, NULL, NULL));
-    OK(dup2(fd, SENDER));
-    OK(close(fd));
+    both = shared(sizeof *both);
+    pid_t receiver = pair_with(receives, RECEIVER, SENDER);
     while (!both->up[0] || !both->up[1]) {
         both->sent += OK(send(SENDER, "s", 1, 0));
         while (recv(SENDER, buffer, sizeof buffer, MSG_DONTWAIT) > 0) {}

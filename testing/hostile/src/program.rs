@@ -50,6 +50,26 @@ impl Program {
         command
     }
 
+    /// What it prints under sovia, where it reads who has left TCP in the file that `SOVIA_TRACE_UPGRADE` names.
+    ///
+    /// # Panics
+    /// If it fails, or none of its connections has left TCP.
+    pub fn traced(&self, argument: &str) -> String {
+        let trace = self.path.with_extension("upgrades");
+        let output = self
+            .preloaded()
+            .arg(argument)
+            .env("SOVIA_TRACE_UPGRADE", &trace)
+            .output()
+            .expect("it was compiled");
+        // A later one appends.
+        fs::remove_file(&trace).expect("both ends were upgraded");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let wrong = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{wrong}");
+        said.into_owned()
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,9 +1,5 @@
 //! What a receiver is told of a sender that was killed, whoever hears it first from the kernel, which says it once.
 
-use std::env;
-use std::fs;
-use std::process;
-
 use hostile::program::Program;
 
 #[test]
@@ -23,19 +19,7 @@ fn another_process_hears_it_first() {
 
 /// Bytes that the sender had been told were sent are gone, as over TCP: that is an error, and never an orderly end.
 fn a_gap_is_told(how: &str) {
-    let program = Program::compile("died");
-    let trace = env::temp_dir().join(format!("sovia-died-{how}-{}", process::id()));
-    let output = program
-        .preloaded()
-        .arg(how)
-        .env("SOVIA_TRACE_UPGRADE", &trace)
-        .output()
-        .expect("it was compiled");
-    // A later one appends.
-    fs::remove_file(&trace).expect("both ends were upgraded");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let wrong = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{wrong}");
+    let said = Program::compile("died").traced(how);
     let words: Vec<_> = said.split_whitespace().collect();
     let ["sent", sent, "received", received, "told", told] = words[..] else {
         panic!("{said}");
