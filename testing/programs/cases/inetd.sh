@@ -23,7 +23,7 @@ exchange() {
 case_inetd_cat() {
     inetd_port=$(port)
     inetd_start "$inetd_port" cat
-    random_file sent 5000001
+    random_file sent 50000001
     exchange sent got
     same_file sent got
     # Of several at a time each has a service of its own.
@@ -69,7 +69,7 @@ case_inetd_wait() {
     inetd_start "$inetd_port" /usr/bin/python3 "$home/servers/waiter.py"
     local turn
     for turn in 1 2; do
-        random_file "sent.$turn" 5000001
+        random_file "sent.$turn" 50000001
         exchange "sent.$turn" "got.$turn"
         same_file "sent.$turn" "got.$turn"
     done
