@@ -15,6 +15,8 @@ use super::Members;
 #[derive(Debug)]
 pub(super) struct Hot {
     pub(super) index: u32,
+    /// The number of the last look at it.
+    looked: u32,
     /// Looks in vain, in a row.
     pub(super) fruitless: u32,
     /// It was roused with many others, and has had no news since.
@@ -69,6 +71,7 @@ impl Members {
                 member.hot = Some(self.hot.len() as u32);
                 self.hot.push(Hot {
                     index,
+                    looked: self.glances,
                     fruitless: 0,
                     on_trial: false,
                     told: false,
@@ -104,7 +107,8 @@ impl Members {
         told: usize,
         glance: Glance,
     ) -> usize {
-        let closely = glance == Glance::Close || self.is_close_look_due();
+        self.glances = self.glances.wrapping_add(1);
+        let closely = glance == Glance::Close || self.glances.is_multiple_of(CLOSE_EACH);
         let mut told = told;
         let mut left = self.hot.len();
         let mut at = self.next;
@@ -127,6 +131,11 @@ impl Members {
             let Some(hot) = self.hot.get_mut(at) else {
                 break;
             };
+            // The last one takes the place of one that is cooled, perhaps from where this look began. Told twice, its bytes would be there once.
+            if std::mem::replace(&mut hot.looked, self.glances) == self.glances {
+                at += 1;
+                continue;
+            }
             if !closely && hot.is_quiet() {
                 hot.fruitless = hot
                     .fruitless
@@ -182,12 +191,6 @@ impl Members {
         }
         self.next = at;
         told
-    }
-
-    #[inline]
-    fn is_close_look_due(&mut self) -> bool {
-        self.glances = self.glances.wrapping_add(1);
-        self.glances.is_multiple_of(CLOSE_EACH)
     }
 
     /// Whether a hot member has news.
