@@ -12,7 +12,7 @@ use std::{env, hint, thread, time::Instant};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sys::{
     mem::{Memory, Store},
-    ring::{Cell, Consumer, Producer},
+    ring::{Cell, Consumer, Frame, Producer},
     segment::{Control, DATA_DEFAULT, Segment, Side, Wait, split},
     sync::{AtomicU32, Ordering, fence},
     wait::pause,
@@ -162,7 +162,9 @@ impl End {
         while !self.consumer.ready() {
             pause();
         }
-        let Cell([offset, ..]) = self.consumer.peek().expect("it is ready");
+        let Some(Frame::Cell(Cell([offset, ..]))) = self.consumer.peek() else {
+            unreachable!("a cell is ready")
+        };
         self.consumer
             .read(offset, self.len, &self.buffer, 0)
             .expect("in the data area");
@@ -212,7 +214,9 @@ fn stream(cpus: [usize; 2], chunk: u32) -> f64 {
                 while !consumer.ready() {
                     hint::spin_loop();
                 }
-                let Cell([offset, ..]) = consumer.peek().expect("it is ready");
+                let Some(Frame::Cell(Cell([offset, ..]))) = consumer.peek() else {
+                    unreachable!("a cell is ready")
+                };
                 consumer
                     .read(offset, chunk, &to, at * chunk as usize)
                     .expect("in the data area");

@@ -210,6 +210,52 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies out up to 16 bytes, into as many of the two words as they fill, the first in the first word.
+    ///
+    /// # Errors
+    /// If they are more, or do not all lie in the memory.
+    #[inline]
+    pub fn read_short(&self, offset: usize, len: usize) -> Result<[u64; 2], OutOfRange> {
+        let from = self.range(offset, len)?;
+        if len == size_of::<u64>() {
+            // Most are, and stay in a register.
+            // SAFETY: `range` checked the source.
+            return Ok([unsafe { from.cast::<u64>().read_unaligned() }, 0]);
+        }
+        let mut words = [0; 2];
+        if len > size_of_val(&words) {
+            return Err(OutOfRange);
+        }
+        // SAFETY: `range` checked the source; the target is as long.
+        unsafe { copy(words.as_mut_ptr().cast(), from, len, Store::Plain) };
+        Ok(words)
+    }
+
+    /// Copies in the first `len` bytes of the two words.
+    ///
+    /// # Errors
+    /// If there are not as many, they do not all fit into the memory, or it is read-only.
+    #[inline]
+    pub fn write_short(
+        &self,
+        offset: usize,
+        words: [u64; 2],
+        len: usize,
+    ) -> Result<(), OutOfRange> {
+        let to = self.range_mut(offset, len)?;
+        if len == size_of::<u64>() {
+            // SAFETY: `range_mut` checked the target.
+            unsafe { to.cast::<u64>().write_unaligned(words[0]) };
+            return Ok(());
+        }
+        if len > size_of_val(&words) {
+            return Err(OutOfRange);
+        }
+        // SAFETY: `range_mut` checked the target; the source is as long.
+        unsafe { copy(to, words.as_ptr().cast(), len, Store::Plain) };
+        Ok(())
+    }
+
     /// Copies between two memories, or within one: the ranges may overlap.
     ///
     /// # Errors

@@ -7,15 +7,19 @@
 //! Pairings: the tag is stored with release after the cell and the data, and loaded with acquire before they are read;
 //! `consumed` is stored with release after they were read, and loaded with acquire before they are overwritten.
 //!
+//! A short frame can be a [note](Note) instead, which the answer to it makes cheaper.
+//!
 //! Either side can write anything anywhere at any time. All that a liar achieves is that his own frames are garbage,
 //! or that the producer finds the ring [broken](Producer::is_broken).
 
 pub use consumer::Consumer;
+pub use note::Note;
 pub use producer::Producer;
 
 mod consumer;
 #[cfg(all(test, loom))]
 mod model;
+mod note;
 mod producer;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -44,6 +48,15 @@ impl Cell {
     }
 }
 
+/// A frame, as it arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// In a cell of its direction.
+    Cell(Cell),
+    /// In the line that both directions share.
+    Note(Note),
+}
+
 /// The shared memory of one direction, as the two ends of a ring see it: a mapping, or loom's model of one.
 pub trait Cells {
     /// How many cells there are: a power of two, at most [`CELLS_MAX`].
@@ -56,6 +69,14 @@ pub trait Cells {
     fn body(&self, cell: u32) -> [u64; 7];
     /// Stores the body, then the head with release.
     fn publish(&self, cell: u32, head: u64, body: [u64; 7]);
+    /// Loads the first 8 bytes of this direction's note, with acquire.
+    fn note_head(&self) -> u64;
+    /// Loads the other bytes of this direction's note.
+    fn note_body(&self) -> [u64; 3];
+    /// Stores the body of this direction's note, then its head with release.
+    fn publish_note(&self, head: u64, body: [u64; 3]);
+    /// Loads the first 8 bytes of the other direction's note, with acquire.
+    fn other_note_head(&self) -> u64;
     /// Loads the count of consumed frames, with acquire.
     fn consumed(&self) -> u32;
     /// Stores the count of consumed frames, with release.

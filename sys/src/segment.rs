@@ -166,6 +166,11 @@ impl Direction {
     }
 
     #[inline]
+    fn note(&self, sender: Side) -> &[AtomicU64; 4] {
+        &self.segment.control().notes.0.0[sender.index()]
+    }
+
+    #[inline]
     fn cell(&self, index: u32) -> &[AtomicU64; 8] {
         let cells = &self.segment.cells(self.sender.index()).0;
         &cells[index as usize % cells.len()].0
@@ -200,6 +205,34 @@ impl Cells for Direction {
             word.store(value, Ordering::Relaxed);
         }
         first.store(head, Ordering::Release);
+    }
+
+    #[inline]
+    fn note_head(&self) -> u64 {
+        let [head, ..] = self.note(self.sender);
+        head.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn note_body(&self) -> [u64; 3] {
+        let [_, body @ ..] = self.note(self.sender);
+        body.each_ref().map(|word| word.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn publish_note(&self, head: u64, body: [u64; 3]) {
+        let [first, rest @ ..] = self.note(self.sender);
+        prefetch_to_write(first.as_ptr().cast(), size_of::<u64>());
+        for (word, value) in rest.iter().zip(body) {
+            word.store(value, Ordering::Relaxed);
+        }
+        first.store(head, Ordering::Release);
+    }
+
+    #[inline]
+    fn other_note_head(&self) -> u64 {
+        let [head, ..] = self.note(self.sender.peer());
+        head.load(Ordering::Acquire)
     }
 
     #[inline]

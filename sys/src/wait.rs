@@ -368,6 +368,15 @@ pub fn pause() {
     }
 }
 
+/// Lets a peer answer what was just sent: before it has read that there is nothing to see, and a look at the line that it is about to write takes that away from it
+/// (8 bytes one way: 160 ns without, 115 to 125 so; as much again, 115 to 130).
+#[inline]
+pub fn let_answer() {
+    for _ in 0..calibrate().div_ceil(2) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Lets a sender of small messages write a few before one looks again. Who looks after each takes the line away from the sender each time, which
 /// costs both more than the message.
 #[inline]

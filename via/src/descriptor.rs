@@ -193,6 +193,13 @@ impl Segments {
         usize::from(self.near_len) + self.far.len()
     }
 
+    /// The segment, if there is just one.
+    #[inline(always)]
+    pub(crate) fn only(&self) -> Option<Segment> {
+        // There are none far away before there are two near.
+        (self.near_len == 1).then_some(self.near[0])
+    }
+
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Segment> + '_ {
         let near = &self.near[..usize::from(self.near_len)];

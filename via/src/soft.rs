@@ -11,6 +11,7 @@
 //! thread of the device ("agent") serves VIs whose owner is elsewhere ([`Service`]), and a
 //! dispatcher calls handlers.
 
+mod brief;
 mod connect;
 mod core;
 mod cq;
@@ -32,7 +33,7 @@ mod vi;
 
 pub use self::ground::{Ground, Run};
 pub use self::link::{
-    Ask, Attention, CqWaiter, Device, Established, Garbage, Goodbye, Incoming, Link, Pending,
-    Service, Sleeper, Waiter,
+    Ask, Attention, BRIEF_MAX, Brief, CqWaiter, Device, Established, Garbage, Goodbye, Incoming,
+    Link, Pending, Service, Sleeper, Waiter,
 };
 pub use self::nic::SoftNic;

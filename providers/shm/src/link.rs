@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use proto::frame::{HEAD_WORDS, Head};
+use proto::frame::{HEAD_WORDS, Head, Kind};
 use sys::bell::{FUTEX, SOCKET};
 use sys::mem::{Memory, OutOfRange, StoreChoice};
 use sys::net::Conn;
 use sys::process_vm;
-use sys::ring::{Cell, Consumer, Producer, WORDS};
+use sys::ring::{Cell, Consumer, Frame, Note, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait};
 use sys::sync::Ordering;
+use sys::wait::let_answer;
 use via::RemoteSegment;
-use via::soft::{Garbage, Goodbye, Link, Sleeper, Waiter};
+use via::soft::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 
 use crate::peer::{Peer, Window, goodbye};
 
@@ -27,6 +28,7 @@ const INLINE_WORD: usize = HEAD_WORDS + 1;
 /// Payload that fits in the cell.
 const INLINE_MAX: usize = (WORDS - INLINE_WORD) * 4;
 const _: () = assert!(AT_WORD == 10 && INLINE_MAX == 16, "as `commit` packs them");
+const _: () = assert!(BRIEF_MAX as usize == INLINE_MAX);
 
 pub(crate) struct ShmLink {
     producer: Producer,
@@ -40,6 +42,8 @@ pub(crate) struct ShmLink {
     released: (u32, u32),
     /// The number of the last message sent.
     last_seq: u32,
+    /// A note went out, and nobody has looked for its answer yet.
+    asks: bool,
     windows: Windows,
 }
 
@@ -83,6 +87,7 @@ impl ShmLink {
             front: None,
             released: (0, 0),
             last_seq: 0,
+            asks: false,
             windows: Windows::default(),
         }
     }
@@ -91,13 +96,19 @@ impl ShmLink {
         &self.peer
     }
 
-    /// The payload that lies in the cell of the frame at the front.
+    /// The payload that lies in the frame at the front itself.
     #[inline]
     fn inline(&mut self) -> Option<[u8; INLINE_MAX]> {
-        let Cell(words) = self.consumer.look()?;
+        let [low, high] = match self.consumer.look()? {
+            Frame::Note(Note([_, low, high])) => [*low, *high],
+            Frame::Cell(Cell(words)) => {
+                let [a, b, c, d] = *words.last_chunk()?;
+                [pair(a, b), pair(c, d)]
+            }
+        };
         let mut inline = [0; INLINE_MAX];
-        let places = inline.as_chunks_mut::<4>().0.iter_mut();
-        for (bytes, word) in places.zip(&words[INLINE_WORD..]) {
+        let (halves, _) = inline.as_chunks_mut::<8>();
+        for (bytes, word) in halves.iter_mut().zip([low, high]) {
             *bytes = word.to_ne_bytes();
         }
         Some(inline)
@@ -183,27 +194,23 @@ impl Link for ShmLink {
     // The head is made where it is sent: passed in memory it would be read back before its parts have been written.
     #[inline(always)]
     fn commit(&mut self, head: &Head) {
-        let [first, a, b, c, d, e, f, g, h, i] = head.encode();
-        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let (inline, _) = self.reserved.inline.as_chunks::<8>();
         let payload = |n: usize| inline.get(n).map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let payload = [payload(0), payload(1)];
+        if head.seq != 0 && !matches!(head.kind, Kind::Ack | Kind::ReadResponse) {
+            self.last_seq = head.seq;
+        }
+        let [first, a, b, c, d, e, f, g, h, i] = head.encode();
+        let [low, high] = payload;
         let body = [
             pair(a, b),
             pair(c, d),
             pair(e, f),
             pair(g, h),
             pair(i, self.reserved.at),
-            payload(0),
-            payload(1),
+            low,
+            high,
         ];
-        if head.seq != 0
-            && !matches!(
-                head.kind,
-                proto::frame::Kind::Ack | proto::frame::Kind::ReadResponse
-            )
-        {
-            self.last_seq = head.seq;
-        }
         self.producer.publish_pairs(first, body);
     }
 
@@ -213,27 +220,85 @@ impl Link for ShmLink {
     }
 
     #[inline]
+    fn has_brief_room(&self) -> bool {
+        self.producer.has_note_room()
+    }
+
+    #[inline]
+    fn send_brief(&mut self, Brief { seq, len, words }: Brief) -> bool {
+        let [low, high] = words;
+        let note = Note([pair(len, seq), low, high]);
+        let sent = self.producer.note(note, self.consumer.notes());
+        if sent {
+            self.last_seq = seq;
+            self.asks = true;
+        }
+        sent
+    }
+
+    #[inline]
+    fn brief(&self) -> Option<Brief> {
+        let Note([word, low, high]) = self.consumer.note()?;
+        Some(Brief {
+            seq: (word >> 32) as u32,
+            len: word as u32,
+            words: [low, high],
+        })
+    }
+
+    #[inline]
+    fn take_brief(&mut self) {
+        self.consumer.take_note();
+    }
+
+    #[inline]
+    fn before_look(&mut self) {
+        // The answer to a note cannot be there yet, and a look would take the line away from who is about to write it.
+        if std::mem::take(&mut self.asks) && !self.consumer.has_cell() {
+            let_answer();
+        }
+    }
+
+    #[inline]
     fn ready(&self) -> bool {
         self.consumer.ready()
     }
 
     #[inline]
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
-        let Some(Cell(words)) = self.consumer.look() else {
+        let Some(frame) = self.consumer.look() else {
             if self.producer.is_broken() {
                 return Err(Garbage);
             }
             return Ok(None);
         };
-        let head_words = words.first_chunk().ok_or(Garbage)?;
-        let head = Head::decode(head_words).map_err(|_| Garbage)?;
+        let (head, at) = match frame {
+            Frame::Note(Note([word, ..])) => {
+                let (len, seq) = (*word as u32, (*word >> 32) as u32);
+                if len as usize > INLINE_MAX {
+                    return Err(Garbage);
+                }
+                let bare = Head::bare(Kind::Send, seq);
+                let msg_len = len;
+                (
+                    Head {
+                        len,
+                        msg_len,
+                        ..bare
+                    },
+                    0,
+                )
+            }
+            Frame::Cell(Cell(words)) => {
+                let head_words = words.first_chunk().ok_or(Garbage)?;
+                let head = Head::decode(head_words).map_err(|_| Garbage)?;
+                (head, words[AT_WORD])
+            }
+        };
         if head.len > FRAME_MAX {
             return Err(Garbage);
         }
-        self.front = Some(Front {
-            len: head.len,
-            at: words[AT_WORD],
-        });
+        self.front = Some(Front { len: head.len, at });
         Ok(Some(head))
     }
 
@@ -397,6 +462,11 @@ impl Waiter for ShmWaiter {
     fn wake(&self) {
         self.0.bell(Wait::Frames).wake();
     }
+}
+
+#[inline]
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 /// When a receiver tells a sender that there is room: at most half a ring of cells, a quarter of

@@ -1,6 +1,6 @@
 use crate::{
     mem::{Memory, OutOfRange, Store},
-    ring::{Cell, Cells, low, tag},
+    ring::{Cell, Cells, Frame, Note, low, note::Head, tag},
     segment::Direction,
 };
 
@@ -12,8 +12,10 @@ pub struct Consumer<S: Cells = Direction> {
     cells: S,
     /// Frames released, modulo 2³².
     consumed: u32,
+    /// How many of them were notes, modulo 2¹⁶.
+    notes: u16,
     /// The frame at the front, once it was looked at.
-    front: Option<Cell>,
+    front: Option<Frame>,
 }
 
 impl<S: Cells> Consumer<S> {
@@ -21,31 +23,42 @@ impl<S: Cells> Consumer<S> {
         Self {
             cells,
             consumed: 0,
+            notes: 0,
             front: None,
         }
     }
 
-    /// Whether there is a frame. One load, of a line that stays in this core's cache until the producer writes it: made for polling.
+    /// Whether there is a frame. Two loads, of lines that stay in this core's cache until the producer writes them: made for polling.
     #[inline]
     pub fn ready(&self) -> bool {
+        self.has_cell() || self.has_note()
+    }
+
+    /// As [`Consumer::ready`], but for notes: nothing is taken away from a producer who is about to write one.
+    #[inline]
+    pub fn has_cell(&self) -> bool {
         self.front.is_some() || low(self.cells.head(self.index())) == tag(self.consumed, S::COUNT)
     }
 
     /// The frame at the front, if any. It is copied once: until it is released the answer stays the same, whatever the peer does.
     #[inline]
-    pub fn peek(&mut self) -> Option<Cell> {
+    pub fn peek(&mut self) -> Option<Frame> {
         self.look().copied()
     }
 
     /// As [`Consumer::peek`], without a copy of the copy.
     #[inline]
-    pub fn look(&mut self) -> Option<&Cell> {
+    pub fn look(&mut self) -> Option<&Frame> {
         if self.front.is_none() {
             let head = self.cells.head(self.index());
-            if low(head) != tag(self.consumed, S::COUNT) {
-                return None;
-            }
-            self.front = Some(Cell::unpack(head, self.cells.body(self.index())));
+            self.front = if low(head) == tag(self.consumed, S::COUNT) {
+                let cell = Cell::unpack(head, self.cells.body(self.index()));
+                Some(Frame::Cell(cell))
+            } else if self.has_note() {
+                Some(Frame::Note(Note(self.cells.note_body())))
+            } else {
+                None
+            };
         }
         self.front.as_ref()
     }
@@ -55,15 +68,47 @@ impl<S: Cells> Consumer<S> {
     /// Only a frame that was looked at can be released; without one nothing happens.
     #[inline]
     pub fn release(&mut self) {
-        if self.front.take().is_none() {
-            debug_assert!(false, "released a frame that was not looked at");
-            return;
+        match self.front.take() {
+            Some(Frame::Cell(_)) => {}
+            Some(Frame::Note(_)) => self.notes = self.notes.wrapping_add(1),
+            None => {
+                debug_assert!(false, "released a frame that was not looked at");
+                return;
+            }
         }
         self.consumed = self.consumed.wrapping_add(1);
         self.cells.set_consumed(self.consumed);
     }
 
-    #[cfg(all(test, not(loom)))]
+    /// The note at the front, if there is one and it was not looked at: a copy, to be [taken](Consumer::take_note) or looked at.
+    #[inline]
+    pub fn note(&self) -> Option<Note> {
+        (self.front.is_none() && self.has_note()).then(|| Note(self.cells.note_body()))
+    }
+
+    /// Releases the note at the front, of which [`Consumer::note`] gave a copy.
+    #[inline]
+    pub fn take_note(&mut self) {
+        debug_assert!(self.front.is_none(), "it is the one that was looked at");
+        self.notes = self.notes.wrapping_add(1);
+        self.consumed = self.consumed.wrapping_add(1);
+        self.cells.set_consumed(self.consumed);
+    }
+
+    /// The number of the last note released: what [`Producer::note`](crate::ring::Producer::note) tells the other side.
+    #[inline]
+    pub fn notes(&self) -> u16 {
+        self.notes
+    }
+
+    #[inline]
+    fn has_note(&self) -> bool {
+        let head = Head::unpack(self.cells.note_head());
+        // Both are compared: the number tells a note from one that was released, the frame tells whether cells come before it.
+        head.number == self.notes.wrapping_add(1) && head.frame == self.consumed
+    }
+
+    #[cfg(test)]
     pub(super) fn starting_at(self, frame: u32) -> Self {
         Self {
             consumed: frame,

@@ -3,7 +3,7 @@
 use loom::{sync::Arc, thread};
 
 use crate::{
-    ring::{Cell, Cells, Consumer, Producer},
+    ring::{Cell, Cells, Consumer, Frame, Note, Producer},
     sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell},
 };
 
@@ -17,9 +17,57 @@ fn loom_data_are_overwritten_once_they_are_released() {
     exchange(AREA);
 }
 
+#[test]
+fn loom_a_note_is_overwritten_once_its_answer_says_that_it_was_read() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let other = {
+            let line = line.clone();
+            thread::spawn(move || {
+                let (mut producer, mut consumer) = ends(&line, 1);
+                for turn in 0..NOTES {
+                    assert_eq!(await_note(&mut consumer), Note([turn; 3]));
+                    let heard = consumer.notes();
+                    assert!(producer.note(Note([!turn; 3]), heard), "it was read");
+                }
+            })
+        };
+        let (mut producer, mut consumer) = ends(&line, 0);
+        for turn in 0..NOTES {
+            assert_eq!(producer.reserve(0), Some(0));
+            assert!(
+                producer.note(Note([turn; 3]), consumer.notes()),
+                "it was read"
+            );
+            assert_eq!(await_note(&mut consumer), Note([!turn; 3]));
+        }
+        other.join().expect("no panic");
+    });
+}
+
+fn ends(line: &Arc<Line>, side: usize) -> (Producer<Way>, Consumer<Way>) {
+    let [ours, theirs] = [side, 1 - side].map(|sender| Way(line.clone(), sender));
+    // Behind the frames that must be cells.
+    let producer = Producer::new(ours).starting_at(Way::COUNT);
+    (producer, Consumer::new(theirs).starting_at(Way::COUNT))
+}
+
+fn await_note(consumer: &mut Consumer<Way>) -> Note {
+    loop {
+        match consumer.peek() {
+            Some(Frame::Note(note)) => {
+                consumer.release();
+                return note;
+            }
+            Some(Frame::Cell(_)) => unreachable!("nobody sends cells"),
+            None => thread::yield_now(),
+        }
+    }
+}
+
 fn exchange(len: u32) {
     loom::model(move || {
-        let direction = Arc::new(Direction::default());
+        let direction = Way(Arc::new(Line::default()), 0);
         let sender = {
             let direction = direction.clone();
             thread::spawn(move || send(&direction, len))
@@ -29,7 +77,7 @@ fn exchange(len: u32) {
     });
 }
 
-fn send(direction: &Arc<Direction>, len: u32) {
+fn send(direction: &Way, len: u32) {
     let mut producer = Producer::new(direction.clone());
     for frame in 0..FRAMES {
         while producer.reserve(len) != Some(0) {
@@ -37,26 +85,33 @@ fn send(direction: &Arc<Direction>, len: u32) {
         }
         if len > 0 {
             // SAFETY: the data is the producer's until it is published; loom checks that.
-            direction.data.with_mut(|data| unsafe { *data = frame });
+            direction
+                .direction()
+                .data
+                .with_mut(|data| unsafe { *data = frame });
         }
         producer.publish(Cell([frame; 15]));
     }
     assert!(!producer.is_broken());
 }
 
-fn receive(direction: &Arc<Direction>, len: u32) {
+fn receive(direction: &Way, len: u32) {
     let mut consumer = Consumer::new(direction.clone());
     for frame in 0..FRAMES {
         let words = loop {
             match consumer.peek() {
-                Some(Cell(words)) => break words,
+                Some(Frame::Cell(Cell(words))) => break words,
+                Some(Frame::Note(_)) => unreachable!("nobody sends notes"),
                 None => thread::yield_now(),
             }
         };
         assert_eq!(words, [frame; 15]);
         if len > 0 {
             // SAFETY: the data is the consumer's until it is released; loom checks that.
-            assert_eq!(direction.data.with(|data| unsafe { *data }), frame);
+            assert_eq!(
+                direction.direction().data.with(|data| unsafe { *data }),
+                frame
+            );
         }
         consumer.release();
     }
@@ -69,6 +124,22 @@ struct Direction {
     bodies: [UnsafeCell<[u64; 7]>; 2],
     data: UnsafeCell<u32>,
     consumed: AtomicU32,
+    note_head: AtomicU64,
+    note_body: UnsafeCell<[u64; 3]>,
+}
+
+/// Both directions.
+#[derive(Default)]
+struct Line([Direction; 2]);
+
+/// One of them.
+#[derive(Clone)]
+struct Way(Arc<Line>, usize);
+
+impl Way {
+    fn direction(&self) -> &Direction {
+        &self.0.0[self.1]
+    }
 }
 
 // SAFETY: the cells are reached as the ring's protocol allows, and loom panics if that is not enough.
@@ -76,7 +147,7 @@ unsafe impl Send for Direction {}
 // SAFETY: as above.
 unsafe impl Sync for Direction {}
 
-impl Cells for Arc<Direction> {
+impl Cells for Way {
     const COUNT: u32 = 2;
 
     fn data_len(&self) -> u32 {
@@ -84,29 +155,52 @@ impl Cells for Arc<Direction> {
     }
 
     fn head(&self, cell: u32) -> u64 {
-        self.heads[cell as usize].load(Ordering::Acquire)
+        self.direction().heads[cell as usize].load(Ordering::Acquire)
     }
 
     fn body(&self, cell: u32) -> [u64; 7] {
         // SAFETY: loom checks that nobody writes meanwhile.
-        self.bodies[cell as usize].with(|body| unsafe { *body })
+        self.direction().bodies[cell as usize].with(|body| unsafe { *body })
     }
 
     fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
         // SAFETY: loom checks that nobody reads or writes meanwhile.
-        self.bodies[cell as usize].with_mut(|to| unsafe { *to = body });
-        self.heads[cell as usize].store(head, Ordering::Release);
+        self.direction().bodies[cell as usize].with_mut(|to| unsafe { *to = body });
+        self.direction().heads[cell as usize].store(head, Ordering::Release);
     }
 
     fn consumed(&self) -> u32 {
-        self.consumed.load(Ordering::Acquire)
+        self.direction().consumed.load(Ordering::Acquire)
     }
 
     fn set_consumed(&self, frames: u32) {
-        self.consumed.store(frames, Ordering::Release);
+        self.direction().consumed.store(frames, Ordering::Release);
+    }
+
+    fn note_head(&self) -> u64 {
+        self.direction().note_head.load(Ordering::Acquire)
+    }
+
+    fn note_body(&self) -> [u64; 3] {
+        // SAFETY: loom checks that nobody writes meanwhile.
+        self.direction().note_body.with(|body| unsafe { *body })
+    }
+
+    fn publish_note(&self, head: u64, body: [u64; 3]) {
+        let to = self.direction();
+        // SAFETY: loom checks that nobody reads or writes meanwhile.
+        to.note_body.with_mut(|place| unsafe { *place = body });
+        to.note_head.store(head, Ordering::Release);
+    }
+
+    fn other_note_head(&self) -> u64 {
+        let Self(line, sender) = self;
+        line.0[1 - sender].note_head.load(Ordering::Acquire)
     }
 }
 
 /// More than there are cells, so that both cells and data are used again.
 const FRAMES: u32 = 3;
 const AREA: u32 = 64;
+/// Notes each way: the second is where the first was.
+const NOTES: u64 = 2;

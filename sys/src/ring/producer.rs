@@ -2,7 +2,11 @@ use std::ops::Range;
 
 use crate::{
     mem::{Memory, OutOfRange, StoreChoice},
-    ring::{CELLS_MAX, Cell, Cells, join, tag},
+    ring::{
+        CELLS_MAX, Cell, Cells, Note, join,
+        note::{Head, is_cells_turn},
+        tag,
+    },
     segment::Direction,
 };
 
@@ -27,6 +31,9 @@ pub struct Producer<S: Cells = Direction> {
     tail: u32,
     /// Where the piece of each frame in flight ends.
     ends: [u32; CELLS_MAX],
+    /// Notes published, modulo 2¹⁶, and the frame that comes after the last of them.
+    notes: u16,
+    after_note: u32,
     reserved: Option<Piece>,
     stores: StoreChoice,
     broken: bool,
@@ -46,6 +53,8 @@ impl<S: Cells> Producer<S> {
             head: 0,
             tail: 0,
             ends: [0; CELLS_MAX],
+            notes: 0,
+            after_note: 0,
             reserved: None,
             stores: StoreChoice::default(),
             broken: false,
@@ -102,6 +111,41 @@ impl<S: Cells> Producer<S> {
         self.produced = self.produced.wrapping_add(1);
     }
 
+    /// Whether a note could be written now, as far as other notes are concerned.
+    #[inline]
+    pub fn has_note_room(&self) -> bool {
+        // Acquire pairs with the release of the head that says so: what was in the half before has been read.
+        let was_heard = Head::unpack(self.cells.other_note_head()).heard == self.notes;
+        was_heard && !is_cells_turn(self.produced, S::COUNT)
+    }
+
+    /// Publishes a frame without data as a note, if one can be written now. `heard` is what
+    /// [`Consumer::notes`](crate::ring::Consumer::notes) says of the other direction. What was reserved is given back.
+    #[inline]
+    #[must_use = "else the frame is still to be sent"]
+    pub fn note(&mut self, Note(body): Note, heard: u16) -> bool {
+        if !self.has_note_room() {
+            return false;
+        }
+        // Who has released the last note has released all before it: no need to fetch the line that counts.
+        self.released(self.after_note);
+        if !self.room() {
+            return false;
+        }
+        self.reserved = None;
+        self.notes = self.notes.wrapping_add(1);
+        let head = Head {
+            frame: self.produced,
+            number: self.notes,
+            heard,
+        };
+        self.ends[(self.produced % S::COUNT) as usize] = self.head;
+        self.produced = self.produced.wrapping_add(1);
+        self.after_note = self.produced;
+        self.cells.publish_note(head.pack(), body);
+        true
+    }
+
     /// Whether the consumer has released every frame; false for ever once the ring is broken.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
@@ -126,12 +170,13 @@ impl<S: Cells> Producer<S> {
         self.broken
     }
 
-    #[cfg(all(test, not(loom)))]
+    #[cfg(test)]
     pub(super) fn starting_at(self, frame: u32) -> Self {
         self.cells.set_consumed(frame);
         Self {
             produced: frame,
             consumed: frame,
+            after_note: frame,
             ..self
         }
     }
@@ -173,18 +218,28 @@ impl<S: Cells> Producer<S> {
 
     fn refresh(&mut self) {
         let consumed = self.cells.consumed();
-        let released = consumed.wrapping_sub(self.consumed);
-        if released > self.in_flight() {
+        if consumed.wrapping_sub(self.consumed) > self.in_flight() {
             self.broken = true;
             return;
         }
-        if released > 0 {
-            self.tail = self.ends[(consumed.wrapping_sub(1) % S::COUNT) as usize];
-            self.consumed = consumed;
+        self.released(consumed);
+        // Kept within the frames in flight, or it would mean others of them once frame numbers have come round.
+        if self.after_note.wrapping_sub(self.consumed) > self.in_flight() {
+            self.after_note = self.consumed;
         }
         if self.in_flight() == 0 {
             self.head = self.head.wrapping_add(self.mask()) & !self.mask();
             self.tail = self.head;
+        }
+    }
+
+    /// Frames before `frame` have been released; if that is already known, and of more, nothing happens.
+    #[inline]
+    fn released(&mut self, frame: u32) {
+        let released = frame.wrapping_sub(self.consumed);
+        if released > 0 && released <= self.in_flight() {
+            self.tail = self.ends[(frame.wrapping_sub(1) % S::COUNT) as usize];
+            self.consumed = frame;
         }
     }
 

@@ -21,7 +21,7 @@ fn a_frame_crosses_with_its_data() {
     producer.publish(Cell([7; WORDS]));
 
     assert!(consumer.ready());
-    assert_eq!(consumer.peek(), Some(Cell([7; WORDS])));
+    assert_eq!(consumer.peek(), Some(Frame::Cell(Cell([7; WORDS]))));
     let mut data = [0; 5];
     consumer
         .read_bytes(offset, &mut data)
@@ -122,7 +122,7 @@ fn frame_numbers_wrap() {
     for frame in 0..frames {
         producer.reserve(64).expect("room");
         producer.publish(Cell([frame; WORDS]));
-        assert_eq!(consumer.peek(), Some(Cell([frame; WORDS])));
+        assert_eq!(consumer.peek(), Some(Frame::Cell(Cell([frame; WORDS]))));
         consumer.release();
         assert!(!consumer.ready());
     }
@@ -179,7 +179,7 @@ proptest! {
                 Step::Receive => {
                     let cell = consumer.peek();
                     prop_assert_eq!(cell.is_some(), !queue.is_empty());
-                    if let (Some(Cell(words)), Some((offset, sent))) = (cell, queue.pop_front()) {
+                    if let (Some(Frame::Cell(Cell(words))), Some((offset, sent))) = (cell, queue.pop_front()) {
                         let mut received = vec![0; sent.len()];
                         consumer.read_bytes(offset, &mut received).expect("in the data area");
                         prop_assert_eq!(words[14], offset);
@@ -259,15 +259,22 @@ impl Victim {
             let _ = self
                 .producer
                 .write(offset, at, &self.buffer, at as usize, len as usize);
-            self.producer.publish(Cell([len; WORDS]));
+            let note = Note([u64::from(at); 3]);
+            if !self.producer.note(note, self.consumer.notes()) {
+                self.producer.publish(Cell([len; WORDS]));
+            }
         }
         let _ = self.producer.room() || self.producer.is_empty();
-        if let Some(Cell(words)) = self.consumer.peek() {
+        if let Some(frame) = self.consumer.peek() {
             assert_eq!(
                 self.consumer.peek(),
-                Some(Cell(words)),
+                Some(frame),
                 "a frame does not change once it was looked at"
             );
+            let words = match frame {
+                Frame::Cell(Cell(words)) => words,
+                Frame::Note(Note(words)) => [words[0] as u32; WORDS],
+            };
             let _ = self
                 .consumer
                 .read(words[0], words[1], &self.buffer, words[2] as usize);

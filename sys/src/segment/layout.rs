@@ -18,6 +18,8 @@ pub(super) struct ControlPage {
     pub(super) state: [Line<AtomicU32>; 2],
     /// What this side grants.
     pub(super) grants: [[GrantWords; GRANTS]; 2],
+    /// The notes of both directions.
+    pub(super) notes: Line<NoteLine>,
 }
 
 /// A datum on lines of its own: two, for the processor prefetches the neighbour.
@@ -49,12 +51,17 @@ pub(super) struct CellPage(pub(super) [CellLine; COUNT]);
 #[repr(C, align(64))]
 pub(super) struct CellLine(pub(super) [AtomicU64; 8]);
 
+/// Half a line for each direction; the first word of a half is its head.
+#[repr(C, align(64))]
+pub(super) struct NoteLine(pub(super) [[AtomicU64; 4]; 2]);
+
 const _: () = {
     assert!(offset_of!(ControlPage, consumed) == 0);
     assert!(offset_of!(ControlPage, bells) == 256);
     assert!(offset_of!(ControlPage, state) == 768);
     assert!(offset_of!(ControlPage, grants) == 1024);
-    assert!(size_of::<ControlPage>() == 3072 && size_of::<ControlPage>() <= PAGE);
+    assert!(offset_of!(ControlPage, notes) == 3072 && size_of::<NoteLine>() == 64);
+    assert!(size_of::<ControlPage>() == 3200 && size_of::<ControlPage>() <= PAGE);
     assert!(size_of::<CellPage>() == PAGE && COUNT <= CELLS_MAX);
     assert!(CELLS == PAGE && DATA == 3 * PAGE);
 };

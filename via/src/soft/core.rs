@@ -76,6 +76,14 @@ pub(super) struct Outbound {
     pub(super) responses: VecDeque<Response>,
 }
 
+impl Outbound {
+    /// Numbers begin at 1: a descriptor with 0 has not begun.
+    #[inline]
+    pub(super) fn next_seq(&self) -> u32 {
+        self.seq.checked_add(1).unwrap_or(1)
+    }
+}
+
 /// A message, part of which has left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaving {

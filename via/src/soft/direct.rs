@@ -2,9 +2,11 @@
 
 use proto::frame::{Head, Kind};
 
+use super::brief;
 use super::core::{Core, sent_op};
 use super::link::{Device, Link};
 use super::queue::Outcome;
+use super::transmit::commit_whole;
 use super::vi::SoftVi;
 use crate::provider::Received;
 use crate::{Done, Fault, Queue};
@@ -25,18 +27,16 @@ impl<D: Device> SoftVi<D> {
         let (Some(link), Ok(len)) = (&mut core.link, u32::try_from(bytes.len())) else {
             return false;
         };
-        let fits = len <= link.frame_max() && len <= core.attributes.max_transfer_size;
-        if !fits || !link.reserve(len) || link.fill_bytes(bytes).is_err() {
+        if len > link.frame_max() || len > core.attributes.max_transfer_size {
             return false;
         }
-        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
-        link.commit(&Head {
-            immediate,
-            len,
-            msg_len: len,
-            ..Head::bare(Kind::Send, seq)
-        });
-        link.flush();
+        let seq = core.outbound.next_seq();
+        if immediate.is_some() || !brief::send_bytes(link, seq, bytes) {
+            if !link.reserve(len) || link.fill_bytes(bytes).is_err() {
+                return false;
+            }
+            commit_whole(link, seq, immediate, len);
+        }
         core.outbound.seq = seq;
         true
     }

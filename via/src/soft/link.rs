@@ -93,6 +93,20 @@ pub trait Device: Send + Sync + Sized + 'static {
     }
 }
 
+/// A whole send of at most [`BRIEF_MAX`] bytes, without immediate data.
+#[derive(Debug, Clone, Copy)]
+pub struct Brief {
+    /// The number of the message.
+    pub seq: u32,
+    /// Bytes.
+    pub len: u32,
+    /// The bytes, as they lie in memory.
+    pub words: [u64; 2],
+}
+
+/// Most bytes of a [`Brief`].
+pub const BRIEF_MAX: u32 = 16;
+
 /// One end of a connection: carries frames or, if it has a protocol of its own for them, messages, in order, as far as the medium can.
 ///
 /// A link of frames fills in the first group of methods, a link of [messages](Link::MESSAGES) the
@@ -142,6 +156,24 @@ pub trait Link: Send + 'static {
     }
     /// Frames were committed: wakes a receiver that sleeps.
     fn flush(&mut self) {}
+
+    /// Whether the link has a quick way for a message that is nothing but a few bytes, and it is free now.
+    fn has_brief_room(&self) -> bool {
+        false
+    }
+    /// Sends one that way; `false` if it could not, and nothing was sent.
+    fn send_brief(&mut self, message: Brief) -> bool {
+        let _ = message;
+        false
+    }
+    /// The message at the front, if it came that way and was not peeked at: a copy, to be [taken](Link::take_brief) or peeked at.
+    fn brief(&self) -> Option<Brief> {
+        None
+    }
+    /// Drops the message of which [`Link::brief`] gave a copy.
+    fn take_brief(&mut self) {}
+    /// Who waits for nothing but this link looks for a message: the link may make it wait until there can be one.
+    fn before_look(&mut self) {}
 
     /// Whether [`Link::peek`] would find something; as cheap as possible.
     fn ready(&self) -> bool {

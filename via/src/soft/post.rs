@@ -29,7 +29,7 @@ impl<D: Device> SoftVi<D> {
             }
             return Err(Error::Resource);
         }
-        let looks = !D::Link::MESSAGES || !core.recv.has_open();
+        let looks = !core.recv.has_open();
         if queue == Queue::Recv && core.state == ViState::Connected && looks {
             // What arrived before this descriptor does not get it.
             self.progress(core);
@@ -71,6 +71,17 @@ impl<D: Device> SoftVi<D> {
     pub(super) fn take(&self, core: &mut Core<D>, queue: Queue) -> Done {
         if let Some(completion) = core.queue_mut(queue).take() {
             return Done::Completed(completion);
+        }
+        if queue == Queue::Recv {
+            if let Some(link) = &mut core.link {
+                link.before_look();
+            }
+            if let Some(completion) = self.receive_brief(core) {
+                if Self::has_to_send(core) {
+                    self.pump(core);
+                }
+                return Done::Completed(completion);
+            }
         }
         self.progress(core);
         match core.queue_mut(queue).take() {

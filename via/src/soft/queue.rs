@@ -243,6 +243,31 @@ impl WorkQueue {
         })
     }
 
+    /// The descriptor at the front, by its name, and its segment: if it has not ended, nothing is wrong with its form, it was posted by name and has one segment.
+    #[inline(always)]
+    pub(super) fn plain_front(&self) -> Option<(u64, Segment)> {
+        let posted = self.posted.front()?;
+        let Ticket::Named(token) = posted.request.ticket else {
+            return None;
+        };
+        let plain = self.ready == 0
+            && posted.outcome.is_none()
+            && posted.request.fault.is_none()
+            && posted.segments == 1;
+        let segment = self.segments.front().filter(|_| plain)?;
+        Some((token, *segment))
+    }
+
+    /// Takes the descriptor off the front, which [`WorkQueue::plain_front`] told of.
+    #[inline]
+    pub(super) fn drop_front(&mut self) {
+        self.posted.pop_front();
+        self.segments.pop_front();
+        self.taken += 1;
+        self.segments_taken += 1;
+        self.next = self.next.saturating_sub(1);
+    }
+
     /// Ends every open descriptor with what `outcome` says.
     pub(super) fn end_all(&mut self, mut outcome: impl FnMut(&Posted) -> Outcome) {
         for posted in self.posted.iter_mut().skip(self.ready) {

@@ -56,35 +56,19 @@ impl<D: Device> SoftVi<D> {
         let Some(link) = &mut core.link else {
             return false;
         };
-        let Plain { immediate, len, .. } = plain;
         let now = core.send.next() == core.send.len()
             && core.send.len() < self.nic.device.attributes().max_descriptors_per_queue as usize
-            && len <= link.frame_max()
-            && len <= core.attributes.max_transfer_size;
-        if !now || !link.reserve(len) {
+            && plain.len <= link.frame_max()
+            && plain.len <= core.attributes.max_transfer_size;
+        let seq = core.outbound.next_seq();
+        let sent = now
+            && (self.send_brief(core, seq, plain, segments)
+                || self.send_only_frame(core, seq, plain, segments));
+        if !sent {
             return false;
         }
-        let reach = Reach {
-            regions: &mut core.regions,
-            registry: &self.nic.registry,
-            ptag: core.attributes.ptag,
-        };
-        let mut cursor = Cursor::default();
-        let segment = |n| segments.get(n);
-        // What is wrong is found again, and told, the long way.
-        if fill(link, segment, &mut cursor, len, reach).is_none() {
-            return false;
-        }
-        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
-        link.commit(&Head {
-            immediate,
-            len,
-            msg_len: len,
-            ..Head::bare(Kind::Send, seq)
-        });
-        link.flush();
         core.outbound.seq = seq;
-        let outcome = Outcome::done(CompletedOp::Send, len, None);
+        let outcome = Outcome::done(CompletedOp::Send, plain.len, None);
         let done = (!core.awaits_acks()).then_some(outcome);
         let ready = core.send.push_begun(plain, seq, done);
         let unheard = ready && core.sleepers == 0 && self.cq(Queue::Send).is_none();
@@ -95,6 +79,36 @@ impl<D: Device> SoftVi<D> {
             self.settle(core, Queue::Send);
         }
         true
+    }
+
+    #[inline]
+    fn send_only_frame(
+        &self,
+        core: &mut Core<D>,
+        seq: u32,
+        plain: Plain,
+        segments: &Segments,
+    ) -> bool {
+        let Plain { immediate, len, .. } = plain;
+        let Some(link) = &mut core.link else {
+            return false;
+        };
+        if !link.reserve(len) {
+            return false;
+        }
+        let reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let mut cursor = Cursor::default();
+        let segment = |n| segments.get(n);
+        // What is wrong is found again, and told, the long way.
+        let filled = fill(link, segment, &mut cursor, len, reach);
+        if filled.is_some() {
+            commit_whole(link, seq, immediate, len);
+        }
+        filled.is_some()
     }
 
     /// Whether [`SoftVi::pump`] could have something to do.
@@ -199,8 +213,7 @@ impl<D: Device> SoftVi<D> {
         let Some(link) = &mut core.link else {
             return Step::Idle;
         };
-        // Numbers begin at 1: a descriptor with 0 has not begun.
-        let seq = core.outbound.seq.checked_add(1).unwrap_or(1);
+        let seq = core.outbound.next_seq();
         if request.op == Op::RdmaRead {
             if !link.reserve(0) {
                 return Step::Idle;
@@ -374,6 +387,18 @@ impl<D: Device> SoftVi<D> {
         }
         None
     }
+}
+
+/// Sends the reserved frame as a message of its own, and wakes who waits for it.
+#[inline(always)]
+pub(super) fn commit_whole<L: Link>(link: &mut L, seq: u32, immediate: Option<u32>, len: u32) {
+    link.commit(&Head {
+        immediate,
+        len,
+        msg_len: len,
+        ..Head::bare(Kind::Send, seq)
+    });
+    link.flush();
 }
 
 /// Writes the whole message at `index` into the range that was entered.

@@ -1,0 +1,105 @@
+//! Messages of a few bytes, where nothing but the message needs attention: sent and received in one pass each, past the queues' general way.
+//!
+//! What is checked is the same. Where anything is out of the ordinary the answer is "no", nothing has changed, and the general way finds and tells it.
+
+use super::core::Core;
+use super::link::{BRIEF_MAX, Brief, Device, Link};
+use super::memory::Reach;
+use super::queue::{Outcome, Plain};
+use super::vi::SoftVi;
+use crate::descriptor::Segments;
+use crate::{CompletedOp, Completion, Queue};
+
+impl<D: Device> SoftVi<D> {
+    /// Sends `plain` as a [`Brief`], message number `seq`. It is the next of its queue, and fits into it.
+    #[inline(always)]
+    pub(super) fn send_brief(
+        &self,
+        core: &mut Core<D>,
+        seq: u32,
+        plain: Plain,
+        segments: &Segments,
+    ) -> bool {
+        let Some(link) = &mut core.link else {
+            return false;
+        };
+        let Plain { immediate, len, .. } = plain;
+        if len > BRIEF_MAX || immediate.is_some() || !link.has_brief_room() {
+            return false;
+        }
+        let Some(segment) = segments.only() else {
+            return false;
+        };
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let Some((memory, offset)) = reach.local(segment.handle, segment.addr, len) else {
+            return false;
+        };
+        let Ok(words) = memory.read_short(offset, len as usize) else {
+            return false;
+        };
+        dispatch(link, Brief { seq, len, words })
+    }
+
+    /// Takes the message at the front of the link as the completion of the receive at the front of its queue.
+    #[inline(always)]
+    pub(super) fn receive_brief(&self, core: &mut Core<D>) -> Option<Completion> {
+        // All that can be looked up is looked up before the look at the link, which waits for the line that the peer wrote.
+        let plain = core.inbound.is_none()
+            && core.sleepers == 0
+            && !core.awaits_acks()
+            && self.cq(Queue::Recv).is_none()
+            && core.notify[Queue::Recv as usize].is_empty();
+        let (token, segment) = core.recv.plain_front().filter(|_| plain)?;
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let (memory, offset) = reach.writable(segment.handle, segment.addr, segment.len)?;
+        let link = core.link.as_mut()?;
+        let Brief { len, words, .. } = link.brief()?;
+        if len > segment.len || memory.write_short(offset, words, len as usize).is_err() {
+            return None;
+        }
+        link.take_brief();
+        core.dry = false;
+        core.recv.drop_front();
+        let Outcome { status, .. } = Outcome::done(CompletedOp::Receive, len, None);
+        Some(Completion {
+            token,
+            status,
+            length: len,
+            immediate: None,
+        })
+    }
+}
+
+/// As [`SoftVi::send_brief`], of bytes that are not registered.
+pub(super) fn send_bytes<L: Link>(link: &mut L, seq: u32, bytes: &[u8]) -> bool {
+    let mut padded = [0; BRIEF_MAX as usize];
+    let Some(place) = padded
+        .get_mut(..bytes.len())
+        .filter(|_| link.has_brief_room())
+    else {
+        return false;
+    };
+    place.copy_from_slice(bytes);
+    let (words, _) = padded.as_chunks().0.as_chunks();
+    let [words] = words else { return false };
+    let words = words.map(u64::from_ne_bytes);
+    let len = bytes.len() as u32;
+    dispatch(link, Brief { seq, len, words })
+}
+
+#[inline(always)]
+fn dispatch<L: Link>(link: &mut L, message: Brief) -> bool {
+    let sent = link.send_brief(message);
+    if sent {
+        link.flush();
+    }
+    sent
+}
