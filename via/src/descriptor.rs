@@ -301,7 +301,12 @@ impl Status {
 
     /// What failed, if anything did.
     #[must_use]
+    #[inline]
     pub fn fault(self) -> Option<Fault> {
+        // Hardly ever there is one.
+        if self.0 & STATUS_FAULTS == 0 {
+            return None;
+        }
         Fault::ALL
             .into_iter()
             .find(|&fault| self.0 & fault as u32 != 0)
@@ -383,5 +388,6 @@ impl Done {
 }
 
 const STATUS_DONE: u32 = 0x0000_0001;
+const STATUS_FAULTS: u32 = 0x0000_01fe;
 const STATUS_OP_MASK: u32 = 0x0007_0000;
 const STATUS_IMMEDIATE: u32 = 0x0008_0000;

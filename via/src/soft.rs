@@ -11,6 +11,7 @@
 //! thread of the device ("agent") serves VIs whose owner is elsewhere ([`Service`]), and a
 //! dispatcher calls handlers.
 
+mod blame;
 mod brief;
 mod connect;
 mod core;

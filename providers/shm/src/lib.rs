@@ -70,5 +70,6 @@ mod name;
 mod peer;
 mod peering;
 mod window;
+mod windows;
 
 pub use self::device::{DRIVER, ShmDriver};

@@ -5,17 +5,16 @@ use std::time::Instant;
 
 use proto::frame::{HEAD_WORDS, Head, Kind};
 use sys::bell::{FUTEX, SOCKET};
-use sys::mem::{Memory, OutOfRange, StoreChoice};
+use sys::mem::{Memory, OutOfRange};
 use sys::net::Conn;
-use sys::process_vm;
 use sys::ring::{Cell, Consumer, Frame, Note, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait};
-use sys::sync::Ordering;
 use sys::wait::let_answer;
 use via::RemoteSegment;
 use via::soft::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 
-use crate::peer::{Peer, Window, goodbye};
+use crate::peer::{Peer, goodbye};
+use crate::windows::Windows;
 
 /// Bytes of each direction's data area.
 pub(crate) const DATA_LEN: usize = 512 * 1024;
@@ -44,6 +43,8 @@ pub(crate) struct ShmLink {
     last_seq: u32,
     /// A note went out, and nobody has looked for its answer yet.
     asks: bool,
+    /// The message that [`Link::brief`] gave lies in a cell.
+    brief_in_cell: bool,
     windows: Windows,
 }
 
@@ -61,21 +62,6 @@ struct Front {
     at: u32,
 }
 
-/// The peer's regions that may be written directly.
-#[derive(Default)]
-struct Windows {
-    known: Vec<Arc<Window>>,
-    changes: u32,
-    /// The last region asked for: once is enough.
-    asked: Option<RemoteSegment>,
-    /// The kernel does not let us write the peer's memory.
-    process_denied: bool,
-    /// Plain or streaming stores, by what they cost here and now.
-    stores: StoreChoice,
-    /// The range being written.
-    entered: Option<(Arc<Window>, u64)>,
-}
-
 impl ShmLink {
     pub(crate) fn new(segment: Arc<Segment>, side: Side, conn: Arc<Conn>) -> Self {
         let (producer, consumer, control) = sys::segment::split(segment, side);
@@ -88,6 +74,7 @@ impl ShmLink {
             released: (0, 0),
             last_seq: 0,
             asks: false,
+            brief_in_cell: false,
             windows: Windows::default(),
         }
     }
@@ -114,33 +101,16 @@ impl ShmLink {
         Some(inline)
     }
 
-    /// The window for `remote`, asked for if there is none yet.
-    fn window(&mut self, remote: RemoteSegment, len: u32) -> Option<Arc<Window>> {
-        let changes = self.peer.changes.load(Ordering::Acquire);
-        if changes != self.windows.changes {
-            self.windows.changes = changes;
-            self.windows.known = self.peer.windows();
-            self.windows.asked = None;
-        }
-        let known = self
-            .windows
-            .known
-            .iter()
-            .find(|window| window.handle == remote.handle);
-        match known {
-            Some(window) => {
-                window.reach(remote, len)?;
-                Some(Arc::clone(window))
-            }
-            None => {
-                let asked = self.windows.asked.map(|asked| asked.handle);
-                if asked != Some(remote.handle) {
-                    self.windows.asked = Some(remote);
-                    // Without an answer the frames' way is taken for good.
-                    let _unanswered = self.peer.ask_for(remote.handle);
-                }
-                None
-            }
+    #[inline]
+    fn count_released(&mut self, len: u32) {
+        let (frames, bytes) = &mut self.released;
+        *frames += 1;
+        *bytes += len;
+        // A sender that found no room left is so far behind that draining the ring passes these
+        // marks at least once; one that found room does not sleep for it.
+        if *frames >= ROOM_FRAMES || *bytes >= ROOM_BYTES {
+            self.released = (0, 0);
+            self.peer.knock(Wait::Room);
         }
     }
 }
@@ -237,23 +207,43 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn brief(&self) -> Option<Brief> {
-        let Note([word, low, high]) = self.consumer.note()?;
-        Some(Brief {
-            seq: (word >> 32) as u32,
-            len: word as u32,
+    fn brief(&mut self) -> Option<Brief> {
+        if let Some(Note([word, low, high])) = self.consumer.note() {
+            self.brief_in_cell = false;
+            return Some(Brief {
+                seq: (word >> 32) as u32,
+                len: word as u32,
+                words: [low, high],
+            });
+        }
+        // What `commit` makes of the same message.
+        let (first, [lens, place, .., low, high]) = self.consumer.cell()?;
+        let len = lens as u32;
+        let is_brief = first == Kind::Send as u32
+            && lens == pair(len, len)
+            && len <= BRIEF_MAX
+            && place as u32 == 0;
+        self.brief_in_cell = true;
+        is_brief.then_some(Brief {
+            seq: (place >> 32) as u32,
+            len,
             words: [low, high],
         })
     }
 
     #[inline]
     fn take_brief(&mut self) {
-        self.consumer.take_note();
+        if self.brief_in_cell {
+            self.consumer.take_cell();
+            self.count_released(0);
+        } else {
+            // A sender that waits for room waits for cells.
+            self.consumer.take_note();
+        }
     }
 
     #[inline]
     fn before_look(&mut self) {
-        // The answer to a note cannot be there yet, and a look would take the line away from who is about to write it.
         if std::mem::take(&mut self.asks) && !self.consumer.has_cell() {
             let_answer();
         }
@@ -336,15 +326,7 @@ impl Link for ShmLink {
             return;
         };
         self.consumer.release();
-        let (frames, bytes) = &mut self.released;
-        *frames += 1;
-        *bytes += front.len;
-        // A sender that found no room left is so far behind that draining the ring passes these
-        // marks at least once; one that found room does not sleep for it.
-        if *frames >= ROOM_FRAMES || *bytes >= ROOM_BYTES {
-            self.released = (0, 0);
-            self.peer.knock(Wait::Room);
-        }
+        self.count_released(front.len);
     }
 
     #[inline]
@@ -360,69 +342,15 @@ impl Link for ShmLink {
     }
 
     fn enter(&mut self, remote: RemoteSegment, len: u32) -> bool {
-        if len < DIRECT_MIN {
-            return false;
-        }
-        let Some(window) = self.window(remote, len) else {
-            return false;
-        };
-        let by_kernel = window.memory.is_none();
-        if by_kernel && (self.windows.process_denied || len < PROCESS_MIN) {
-            return false;
-        }
-        let Some(grant) = self.peer.control.peer_grant(window.slot) else {
-            return false;
-        };
-        match grant.enter() {
-            Some(value) if value == window.value => {
-                let offset = remote.addr - window.addr;
-                self.windows.entered = Some((window, offset));
-                true
-            }
-            Some(_) => {
-                grant.leave();
-                self.windows
-                    .known
-                    .retain(|known| known.handle != remote.handle);
-                false
-            }
-            None => {
-                // Taken back; it may be granted anew.
-                self.windows
-                    .known
-                    .retain(|known| known.handle != remote.handle);
-                self.windows.asked = None;
-                false
-            }
-        }
+        self.windows.enter(&self.peer, remote, len)
     }
 
     fn put(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {
-        let (window, start) = self.windows.entered.as_ref().ok_or(OutOfRange)?;
-        let to = start + u64::from(at);
-        match &window.memory {
-            Some(memory) => {
-                let to = usize::try_from(to).map_err(|_| OutOfRange)?;
-                self.windows.stores.copy(len, |store| {
-                    Memory::copy(memory, to, from, offset, len, store)
-                })
-            }
-            None => match process_vm::write(self.peer.pid, window.addr + to, from, offset, len) {
-                Ok(written) if written == len => Ok(()),
-                _ => {
-                    self.windows.process_denied = true;
-                    Err(OutOfRange)
-                }
-            },
-        }
+        self.windows.put(&self.peer, at, from, offset, len)
     }
 
     fn leave(&mut self) {
-        if let Some((window, _)) = self.windows.entered.take()
-            && let Some(grant) = self.peer.control.peer_grant(window.slot)
-        {
-            grant.leave();
-        }
+        self.windows.leave(&self.peer);
     }
 
     fn arm(&mut self, who: Sleeper) -> u32 {
@@ -473,7 +401,3 @@ fn pair(low: u32, high: u32) -> u64 {
 /// the data.
 const ROOM_FRAMES: u32 = 32;
 const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
-/// Below this a frame in the ring is faster than entering a grant.
-const DIRECT_MIN: u32 = 256;
-/// Below this the ring, two copies and no system call, is faster than the kernel's one copy.
-const PROCESS_MIN: u32 = 32 * 1024;

@@ -1,6 +1,6 @@
 use crate::{
     mem::{Memory, OutOfRange, Store},
-    ring::{Cell, Cells, Frame, Note, low, note::Head, tag},
+    ring::{Cell, Cells, Frame, Note, high, low, note::Head, tag},
     segment::Direction,
 };
 
@@ -76,8 +76,7 @@ impl<S: Cells> Consumer<S> {
                 return;
             }
         }
-        self.consumed = self.consumed.wrapping_add(1);
-        self.cells.set_consumed(self.consumed);
+        self.advance();
     }
 
     /// The note at the front, if there is one and it was not looked at: a copy, to be [taken](Consumer::take_note) or looked at.
@@ -89,8 +88,31 @@ impl<S: Cells> Consumer<S> {
     /// Releases the note at the front, of which [`Consumer::note`] gave a copy.
     #[inline]
     pub fn take_note(&mut self) {
-        debug_assert!(self.front.is_none(), "it is the one that was looked at");
         self.notes = self.notes.wrapping_add(1);
+        self.advance();
+    }
+
+    /// The cell at the front, if there is one and it was not looked at: its first word, and the others in pairs. A copy, to be
+    /// [taken](Consumer::take_cell) or looked at.
+    #[inline]
+    pub fn cell(&self) -> Option<(u32, [u64; 7])> {
+        if self.front.is_some() {
+            return None;
+        }
+        let head = self.cells.head(self.index());
+        let is_next = low(head) == tag(self.consumed, S::COUNT);
+        is_next.then(|| (high(head), self.cells.body(self.index())))
+    }
+
+    /// Releases the cell at the front, of which [`Consumer::cell`] gave a copy.
+    #[inline]
+    pub fn take_cell(&mut self) {
+        self.advance();
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        debug_assert!(self.front.is_none(), "it is the one that was looked at");
         self.consumed = self.consumed.wrapping_add(1);
         self.cells.set_consumed(self.consumed);
     }

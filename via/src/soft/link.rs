@@ -166,8 +166,8 @@ pub trait Link: Send + 'static {
         let _ = message;
         false
     }
-    /// The message at the front, if it came that way and was not peeked at: a copy, to be [taken](Link::take_brief) or peeked at.
-    fn brief(&self) -> Option<Brief> {
+    /// The message at the front, if it is such a one and was not peeked at: a copy, to be [taken](Link::take_brief) or peeked at.
+    fn brief(&mut self) -> Option<Brief> {
         None
     }
     /// Drops the message of which [`Link::brief`] gave a copy.

@@ -23,8 +23,10 @@ pub(crate) struct ViPipe {
     slots: Slots,
     /// Fragments that may be sent before the next "continue".
     credits: u32,
-    /// Fragments received since our last "continue".
+    /// Fragments received since our last "continue", and whether the next is due: it is sent when there is nothing better to do, for the answer to what has
+    /// just come is waited for.
     owed: u32,
+    due: bool,
     /// Posted sends that have not completed.
     unsent: u32,
     /// A slot that has been used and is not posted again yet: that can wait until there is nothing better to do.
@@ -54,6 +56,7 @@ impl ViPipe {
             slots,
             credits: slots.window(),
             owed: 0,
+            due: false,
             unsent: 0,
             spent: None,
             arrived: 0,
@@ -130,6 +133,7 @@ impl ViPipe {
     #[inline]
     fn take(&mut self) -> Result<()> {
         self.repost()?;
+        self.give_back()?;
         let completion = match self.wait {
             Wait::Poll => loop {
                 if let Done::Completed(completion) = self.vi.recv_done().vi("VipRecvDone")? {
@@ -154,6 +158,13 @@ impl ViPipe {
         self.owed += 1;
         if self.owed == self.slots.batch() {
             self.owed = 0;
+            self.due = true;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.due) {
             self.repost()?;
             self.post_send(&Descriptor::send())?;
             self.unsent += 1;
@@ -230,6 +241,7 @@ impl Pipe for ViPipe {
             }
             if let Done::Completed(completion) = self.vi.recv_done().vi("VipRecvDone")? {
                 self.taken(completion)?;
+                self.give_back()?;
                 moved = true;
             }
             if let Done::Completed(completion) = self.vi.send_done().vi("VipSendDone")? {

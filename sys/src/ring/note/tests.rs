@@ -31,12 +31,14 @@ fn a_note_takes_the_place_of_what_was_reserved() {
 }
 
 #[test]
-fn a_note_can_be_taken_at_once() {
+fn what_was_not_looked_at_can_be_taken_at_once() {
     let [mut a, mut b] = ends();
     a.cell(0);
     assert!(a.note(1));
     assert_eq!(b.consumer.note(), None, "a cell comes first");
-    assert!(b.take().is_some());
+    assert!(b.consumer.cell().is_some());
+    b.consumer.take_cell();
+    assert_eq!(b.consumer.cell(), None);
     assert_eq!(b.consumer.note(), Some(Note([1; 3])));
     b.consumer.take_note();
     assert!(!b.consumer.ready() && a.producer.is_empty());
