@@ -2,27 +2,25 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::net::SocketAddrV4;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proto::mpa::{Handshake, Options};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SocketFlags, accept_with, bind, getpeername, listen, recv, sockopt};
-use sys::poll::{Interest, Poller};
+use sys::poll::Poller;
 use sys::time::expired;
-use via::soft::{Ask, Incoming};
-use via::{Error, NetAddress, Reliability, ViAttributes};
+use via::soft::Incoming;
+use via::{Error, NetAddress, ViAttributes};
 
 use crate::address;
 use crate::agent::AgentShared;
-use crate::dial::{Answer, options, step, write_out};
-use crate::driver::{Config, tcp_socket_of};
-use crate::link::{IwarpLink, Stream, now};
-use crate::private::{self, Asked};
-use crate::wire::Wire;
+use crate::driver::Config;
+use crate::link::IwarpLink;
+
+pub(crate) use caller::Caller;
+use greeter::Greeter;
+
+mod caller;
+mod greeter;
 
 /// Waits for a request to `local`.
 ///
@@ -40,16 +38,6 @@ pub(crate) fn wait(
         request: Some(request),
         agent: Arc::clone(agent),
     })
-}
-
-/// Somebody who asks.
-pub(crate) struct Caller {
-    tcp: OwnedFd,
-    handshake: Handshake,
-    /// `None` of a stranger, who tells no attributes.
-    ask: Option<Ask>,
-    is_peer: bool,
-    from: SocketAddrV4,
 }
 
 struct Doors {
@@ -78,21 +66,6 @@ struct Waiter {
     /// Waits for this peer, and for no client.
     peer: Option<NetAddress>,
     caller: Option<Caller>,
-}
-
-/// The listening socket, and who has come but not yet said what it wants.
-struct Greeter {
-    config: Config,
-    listener: OwnedFd,
-    poller: Arc<Poller>,
-    silent: VecDeque<Silent>,
-}
-
-struct Silent {
-    tcp: OwnedFd,
-    handshake: Handshake,
-    from: SocketAddrV4,
-    until: Instant,
 }
 
 /// A waiter's place at a door.
@@ -237,160 +210,6 @@ impl Door {
     }
 }
 
-impl Caller {
-    /// His VI; `None` of a stranger's.
-    pub(crate) fn attributes(&self) -> Option<ViAttributes> {
-        self.ask.as_ref().map(|ask| ask.attributes)
-    }
-
-    pub(crate) fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
-        let Some(ask) = &self.ask else {
-            // A stranger takes whatever we have, if it is what iWARP is.
-            return match ours.reliability {
-                Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
-                _ => Ok(()),
-            };
-        };
-        private::fit(ours, &ask.attributes)
-    }
-
-    /// Says yes. [`Error::Timeout`] when the caller has given up.
-    pub(crate) fn accept(
-        mut self,
-        attributes: &ViAttributes,
-        agent: &Arc<AgentShared>,
-    ) -> Result<IwarpLink, Error> {
-        if has_left(&self.tcp) {
-            return Err(Error::Timeout);
-        }
-        let is_ours = self.ask.is_some();
-        let said = if is_ours {
-            private::accept(attributes)
-        } else {
-            Vec::new()
-        };
-        let accepted = self.handshake.accept(&said);
-        accepted.map_err(|_| Error::InvalidParameter)?;
-        let answer = step(&self.tcp, &mut self.handshake);
-        let written = self.handshake.output().is_empty();
-        let Ok(Some(Answer::Yes { terms, .. })) = answer else {
-            return Err(Error::Timeout);
-        };
-        if !written {
-            return Err(Error::Timeout);
-        }
-        let stream = Stream::new(terms, is_ours, attributes);
-        let wire = Wire::new(self.tcp).map_err(|_| Error::Resource)?;
-        Ok(IwarpLink::new(Arc::new(wire), &stream, agent))
-    }
-
-    pub(crate) fn send_away(&mut self, why: Error) {
-        let said = if self.ask.is_some() {
-            private::refusal(why)
-        } else {
-            Vec::new()
-        };
-        // It fits, and was not answered before; a caller who is gone does not miss it.
-        if self.handshake.reject(&said).is_ok() {
-            write_out(&self.tcp, &mut self.handshake);
-        }
-    }
-}
-
-impl Greeter {
-    fn new(at: SocketAddrV4, config: &Config) -> io::Result<Self> {
-        let listener = tcp_socket_of(config)?;
-        sockopt::set_socket_reuseaddr(&listener, true)?;
-        bind(&listener, &at)?;
-        listen(&listener, BACKLOG)?;
-        let poller = Arc::new(Poller::new()?);
-        poller.add(&listener, LISTENER, Interest::Read)?;
-        Ok(Self {
-            config: *config,
-            listener,
-            poller,
-            silent: VecDeque::new(),
-        })
-    }
-
-    /// Who has come and said what it wants.
-    fn callers(&mut self) -> Vec<Caller> {
-        self.let_in();
-        let mut callers = Vec::new();
-        let mut still_silent = VecDeque::new();
-        for mut silent in std::mem::take(&mut self.silent) {
-            match step(&silent.tcp, &mut silent.handshake) {
-                Ok(None) if Instant::now() < silent.until => still_silent.push_back(silent),
-                Ok(Some(Answer::Asked(said))) => {
-                    let removed = self.poller.remove(&silent.tcp);
-                    debug_assert!(removed.is_ok(), "added before");
-                    let (ask, is_peer) = match private::asked(&said) {
-                        Some(Asked::Client(ask)) => (Some(ask), false),
-                        Some(Asked::Peer(ask)) => (Some(ask), true),
-                        Some(Asked::Stranger) => (None, false),
-                        None => continue,
-                    };
-                    callers.push(Caller {
-                        tcp: silent.tcp,
-                        handshake: silent.handshake,
-                        ask,
-                        is_peer,
-                        from: silent.from,
-                    });
-                }
-                _ => {
-                    let removed = self.poller.remove(&silent.tcp);
-                    debug_assert!(removed.is_ok(), "added before");
-                }
-            }
-        }
-        self.silent = still_silent;
-        callers
-    }
-
-    fn let_in(&mut self) {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        loop {
-            let tcp = match accept_with(&self.listener, flags) {
-                Ok(tcp) => tcp,
-                Err(Errno::INTR | Errno::CONNABORTED) => continue,
-                // Out of descriptors is no fault of the waiter's: who is refused comes again.
-                Err(_) => return,
-            };
-            let from = getpeername(&tcp).ok().flatten();
-            let from = from.and_then(|peer| SocketAddrV4::try_from(peer).ok());
-            let Some(from) = from else {
-                continue;
-            };
-            if self.poller.add(&tcp, SILENT, Interest::Read).is_err() {
-                continue;
-            }
-            if self.silent.len() == SILENT_MAX {
-                // Closed, he leaves the set by himself.
-                self.silent.pop_front();
-            }
-            let limits = Options {
-                time_limit: PATIENCE,
-                ..options(&self.config)
-            };
-            self.silent.push_back(Silent {
-                tcp,
-                handshake: Handshake::respond(limits, now()),
-                from,
-                until: Instant::now() + PATIENCE,
-            });
-        }
-    }
-
-    fn sleep(&self, deadline: Option<Instant>) {
-        let patience = self.silent.iter().map(|silent| silent.until).min();
-        let until = [deadline, patience].into_iter().flatten().min();
-        let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
-        // That fails only if there is no such set; and then there is nothing to wait for.
-        let _woken = self.poller.wait(&mut Vec::new(), timeout);
-    }
-}
-
 impl Doors {
     fn lock(&self) -> MutexGuard<'_, HashMap<SocketAddrV4, Door>> {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
@@ -455,19 +274,6 @@ fn answers_to(ours: &NetAddress, asked: &NetAddress) -> bool {
     same_host && ours.discriminator == asked.discriminator
 }
 
-/// Whether whoever asked has given up.
-fn has_left(tcp: &OwnedFd) -> bool {
-    let peeked = recv(tcp, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
-}
-
-// Whoever is ready, all are looked at.
-const LISTENER: u64 = 0;
-const SILENT: u64 = 1;
-const BACKLOG: i32 = 128;
-/// Who connects and says nothing is sent away after this time, or when there are too many of them.
-const PATIENCE: Duration = Duration::from_secs(1);
-const SILENT_MAX: usize = 64;
 const LONG: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
@@ -475,6 +281,13 @@ mod tests {
     use std::io::Write;
     use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::thread;
+
+    use proto::mpa::Handshake;
+    use via::soft::Ask;
+
+    use crate::dial::options;
+    use crate::link::now;
+    use crate::private;
 
     use super::*;
 

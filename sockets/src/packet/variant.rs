@@ -56,7 +56,8 @@ pub enum Flow {
 /// A name that no version has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the versions are handler, single, flowctrl, dacks and combine; poll and block are the ways to wait"
+    "the versions are handler, single, flowctrl, windowless, dacks and combine; poll and block are the ways to wait, \
+     copy and register those to send much"
 )]
 pub struct BadVariant;
 

@@ -1,0 +1,93 @@
+//! Somebody who asks for a connection, and what he is answered.
+
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use proto::mpa::Handshake;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use via::soft::Ask;
+use via::{Error, Reliability, ViAttributes};
+
+use crate::agent::AgentShared;
+use crate::dial::{Answer, step, write_out};
+use crate::link::{IwarpLink, Stream};
+use crate::private;
+use crate::wire::Wire;
+
+/// Somebody who asks.
+pub(crate) struct Caller {
+    pub(super) tcp: OwnedFd,
+    pub(super) handshake: Handshake,
+    /// `None` of a stranger, who tells no attributes.
+    pub(super) ask: Option<Ask>,
+    pub(super) is_peer: bool,
+    pub(super) from: SocketAddrV4,
+}
+
+impl Caller {
+    /// His VI; `None` of a stranger's.
+    pub(crate) fn attributes(&self) -> Option<ViAttributes> {
+        self.ask.as_ref().map(|ask| ask.attributes)
+    }
+
+    pub(crate) fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
+        let Some(ask) = &self.ask else {
+            // A stranger takes whatever we have, if it is what iWARP is.
+            return match ours.reliability {
+                Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
+                _ => Ok(()),
+            };
+        };
+        private::fit(ours, &ask.attributes)
+    }
+
+    /// Says yes. [`Error::Timeout`] when the caller has given up.
+    pub(crate) fn accept(
+        mut self,
+        attributes: &ViAttributes,
+        agent: &Arc<AgentShared>,
+    ) -> Result<IwarpLink, Error> {
+        if has_left(&self.tcp) {
+            return Err(Error::Timeout);
+        }
+        let is_ours = self.ask.is_some();
+        let said = if is_ours {
+            private::accept(attributes)
+        } else {
+            Vec::new()
+        };
+        let accepted = self.handshake.accept(&said);
+        accepted.map_err(|_| Error::InvalidParameter)?;
+        let answer = step(&self.tcp, &mut self.handshake);
+        let written = self.handshake.output().is_empty();
+        let Ok(Some(Answer::Yes { terms, .. })) = answer else {
+            return Err(Error::Timeout);
+        };
+        if !written {
+            return Err(Error::Timeout);
+        }
+        let stream = Stream::new(terms, is_ours, attributes);
+        let wire = Wire::new(self.tcp).map_err(|_| Error::Resource)?;
+        Ok(IwarpLink::new(Arc::new(wire), &stream, agent))
+    }
+
+    pub(crate) fn send_away(&mut self, why: Error) {
+        let said = if self.ask.is_some() {
+            private::refusal(why)
+        } else {
+            Vec::new()
+        };
+        // It fits, and was not answered before; a caller who is gone does not miss it.
+        if self.handshake.reject(&said).is_ok() {
+            write_out(&self.tcp, &mut self.handshake);
+        }
+    }
+}
+
+/// Whether whoever asked has given up.
+fn has_left(tcp: &OwnedFd) -> bool {
+    let peeked = recv(tcp, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
+}
