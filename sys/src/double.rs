@@ -14,13 +14,14 @@ use rustix::net::{
 };
 use std::time::Instant;
 
+use crate::hidden::Hidden;
 use crate::time;
 
 /// The stand-in.
 #[derive(Debug)]
 pub struct Double {
-    theirs: OwnedFd,
-    ours: Option<OwnedFd>,
+    theirs: Option<Hidden>,
+    ours: Option<Hidden>,
     tokens: u32,
     full: bool,
     ended: bool,
@@ -41,46 +42,59 @@ impl Double {
         // The smallest that the kernel allows: a few bytes fill it.
         sockopt::set_socket_send_buffer_size(&theirs, 0)?;
         Ok(Self {
-            theirs,
-            ours: Some(ours),
+            theirs: Some(Hidden::new(theirs)?),
+            ours: Some(Hidden::new(ours)?),
             tokens: 0,
             full: false,
             ended: false,
         })
     }
 
-    /// Where the program polls.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.theirs.as_fd()
+    /// A duplicate for the program, at the lowest number. Past the C library, which may be watched for the program's calls.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn duplicate(&self, close_on_exec: bool) -> io::Result<OwnedFd> {
+        let theirs = self.theirs.as_ref().ok_or(Errno::BADF)?.as_fd();
+        Ok(if close_on_exec {
+            rustix::io::fcntl_dupfd_cloexec(theirs, 0)
+        } else {
+            rustix::io::dup(theirs)
+        }?)
+    }
+
+    /// The program is about to close its last descriptor: the kernel then forgets it, as sets of `epoll` do. Shows nothing more.
+    pub fn release(&mut self) {
+        self.theirs = None;
     }
 
     /// Whether there is something to read; `fresh` if there is more than there was, which wakes those who wait for an edge.
     pub fn show_input(&mut self, there: bool, fresh: bool) {
-        let Some(ours) = &self.ours else {
+        let (Some(ours), Some(theirs)) = (&self.ours, &self.theirs) else {
             return;
         };
         if there && (self.tokens == 0 || fresh) {
             if self.tokens >= TOKENS_MAX {
-                self.tokens -= take(&self.theirs);
+                self.tokens -= take(theirs.as_fd());
             }
             // Room for so few is always there.
-            self.tokens += u32::from(give(ours, &[1]) == 1);
+            self.tokens += u32::from(give(ours.as_fd(), &[1]) == 1);
         } else if !there && self.tokens > 0 {
-            take(&self.theirs);
+            take(theirs.as_fd());
             self.tokens = 0;
         }
     }
 
     /// Whether something can be written.
     pub fn show_room(&mut self, there: bool) {
-        let Some(ours) = &self.ours else {
+        let (Some(ours), Some(theirs)) = (&self.ours, &self.theirs) else {
             return;
         };
         if there && self.full {
-            while take(ours) > 0 {}
+            while take(ours.as_fd()) > 0 {}
             self.full = false;
         } else if !there && !self.full {
-            while give(&self.theirs, &[0; 64]) > 0 {}
+            while give(theirs.as_fd(), &[0; 64]) > 0 {}
             self.full = true;
         }
     }
@@ -92,7 +106,7 @@ impl Double {
         {
             self.ended = true;
             // A pair can always be shut down.
-            let _ = shutdown(ours, Shutdown::Write);
+            let _ = shutdown(ours.as_fd(), Shutdown::Write);
         }
     }
 
@@ -100,6 +114,23 @@ impl Double {
     pub fn show_gone(&mut self) {
         self.show_room(true);
         self.ours = None;
+    }
+
+    /// As [`Double::show_gone`], by an error, which shows until [`Double::forget_error`].
+    pub fn show_reset(&mut self) {
+        self.show_room(true);
+        if let (Some(_), Some(theirs)) = (&self.ours, &self.theirs) {
+            // The kernel tells an end of a pair that the other was closed with something unread.
+            give(theirs.as_fd(), &[0]);
+        }
+        self.ours = None;
+    }
+
+    /// The program has been told.
+    pub fn forget_error(&self) {
+        if let Some(theirs) = &self.theirs {
+            crate::socket::forget_error(theirs.as_fd());
+        }
     }
 }
 
@@ -160,12 +191,12 @@ pub fn sleep(fd: BorrowedFd<'_>, to_write: bool, deadline: Option<Instant>) -> R
 }
 
 /// How many bytes went in.
-fn give(fd: &OwnedFd, bytes: &[u8]) -> u32 {
+fn give(fd: BorrowedFd<'_>, bytes: &[u8]) -> u32 {
     send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map_or(0, |n| n as u32)
 }
 
 /// How many bytes were taken out.
-fn take(fd: &OwnedFd) -> u32 {
+fn take(fd: BorrowedFd<'_>) -> u32 {
     recv(fd, &mut [0; 512], RecvFlags::DONTWAIT).map_or(0, |(n, _)| n as u32)
 }
 
@@ -177,7 +208,8 @@ mod tests {
 
     fn shows(double: &Double) -> PollFlags {
         let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP;
-        let mut entry = [PollFd::from_borrowed_fd(double.fd(), all)];
+        let fd = double.theirs.as_ref().expect("it is not released").as_fd();
+        let mut entry = [PollFd::from_borrowed_fd(fd, all)];
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: 0,
@@ -208,6 +240,20 @@ mod tests {
         );
         double.show_gone();
         assert!(shows(&double).contains(PollFlags::HUP));
+        assert!(!shows(&double).contains(PollFlags::ERR));
+    }
+
+    #[test]
+    fn a_reset_shows_until_it_is_told() {
+        for full in [false, true] {
+            let mut double = Double::new().expect("a pair");
+            double.show_room(!full);
+            double.show_reset();
+            assert!(shows(&double).contains(PollFlags::ERR | PollFlags::HUP));
+            double.forget_error();
+            assert!(!shows(&double).contains(PollFlags::ERR));
+            assert!(shows(&double).contains(PollFlags::HUP));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Sleeping on a word of memory, across processes.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use rustix::{
@@ -21,6 +22,15 @@ pub enum Wake {
     TimedOut,
     /// Someone called [`wake`], or the kernel woke us for no reason: look again.
     Woken,
+}
+
+thread_local! {
+    static INTERRUPTIONS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How many sleeps of this thread signals have ended. A signal whose handler asks for it (`SA_RESTART`) ends none that is without limit.
+pub fn interruptions() -> u32 {
+    INTERRUPTIONS.get()
 }
 
 /// Sleeps while `word` is `expected`, at most for `timeout`. The word may lie in memory that processes share.
@@ -57,7 +67,10 @@ pub(crate) fn wait_mapped(word: &MappedU32, expected: u32, timeout: Option<Durat
     let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
     match futex::wait(word, Flags::empty(), expected, timeout.as_ref()) {
         Err(Errno::AGAIN) => Wake::Changed,
-        Err(Errno::INTR) => Wake::Interrupted,
+        Err(Errno::INTR) => {
+            INTERRUPTIONS.set(INTERRUPTIONS.get().wrapping_add(1));
+            Wake::Interrupted
+        }
         Err(Errno::TIMEDOUT) => Wake::TimedOut,
         // No other error can occur on an aligned, mapped word; if one did, "look again" is the safe answer.
         Ok(()) | Err(_) => Wake::Woken,

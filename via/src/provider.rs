@@ -227,6 +227,10 @@ pub trait ViOps: Send + Sync {
     /// Errors: [`Error::Timeout`]; [`Error::InvalidParameter`] when the queue reports to a
     /// completion queue.
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error>;
+    /// As [`ViOps::wait`], or [`Done::NotDone`] when a signal was handled meanwhile, where the NIC notices.
+    fn wait_or_signal(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error> {
+        self.wait(queue, timeout)
+    }
     /// From now on a message that needs a receive, where none is posted, waits in the NIC and holds its sender back; else it breaks the connection.
     /// Errors: [`Error::NotSupported`] by a NIC without flow control of its own; [`Error::InvalidState`] unless idle.
     fn hold_back(&self) -> Result<(), Error> {
@@ -239,12 +243,12 @@ pub trait ViOps: Send + Sync {
         Ok(false)
     }
     /// As [`ViOps::wait`] on the receive queue, or as [`ViOps::done`] for a timeout of zero; but a message for which no descriptor has been used
-    /// yet may be copied to `into`, if it fits there, without one.
+    /// yet may be copied to `into`, if it fits there, without one. [`Done::NotDone`] as [`ViOps::wait_or_signal`].
     fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
         let _ = into;
         let done = match timeout {
             Some(Duration::ZERO) => self.done(Queue::Recv)?,
-            _ => self.wait(Queue::Recv, timeout)?,
+            _ => self.wait_or_signal(Queue::Recv, timeout)?,
         };
         Ok(Received::Posted(done))
     }

@@ -240,13 +240,21 @@ impl Vi {
     }
 
     /// As [`Vi::recv_wait`], or as [`Vi::recv_done`] for a timeout of zero; but a message for which no descriptor has been used yet, and which fits,
-    /// may be copied to `into` without one.
+    /// may be copied to `into` without one. [`Done::NotDone`] also when a signal was handled meanwhile, where the NIC notices.
     ///
     /// # Errors
     /// [`Error::Timeout`], but for a timeout of zero; as [`Vi::recv_wait`].
     #[inline]
     pub fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
         self.ops.receive(into, timeout)
+    }
+
+    /// As [`Vi::send_wait`], or [`Done::NotDone`] when a signal was handled meanwhile, where the NIC notices.
+    ///
+    /// # Errors
+    /// As [`Vi::send_wait`].
+    pub fn send_wait_or_signal(&self, timeout: Timeout) -> Result<Done, Error> {
+        self.ops.wait_or_signal(Queue::Send, timeout)
     }
 
     fn wait(&self, queue: Queue, timeout: Timeout) -> Result<Completion, Error> {

@@ -3,6 +3,8 @@
 use std::any::Any;
 use std::time::Duration;
 
+use sys::futex::interruptions;
+
 use super::core::Attempt;
 use super::link::{Device, Goodbye, Link, Pending};
 use super::queue::{Plain, Request, Ticket};
@@ -195,6 +197,14 @@ impl<D: Device> ViOps for SoftVi<D> {
         })
     }
 
+    fn wait_or_signal(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error> {
+        let before = interruptions();
+        self.await_message(queue, timeout, |core| {
+            let done = self.take(core, queue);
+            (done != Done::NotDone || interruptions() != before).then_some(done)
+        })
+    }
+
     fn hold_back(&self) -> Result<(), Error> {
         let mut core = self.enter()?;
         if D::Link::MESSAGES || !self.nic.device.capabilities().flow_control {
@@ -219,9 +229,11 @@ impl<D: Device> ViOps for SoftVi<D> {
             self.attend(&mut core);
             return Ok(self.receive_bytes(&mut core, into));
         }
+        let before = interruptions();
         self.await_message(Queue::Recv, timeout, |core| {
             let received = self.receive_bytes(core, into);
-            Some(received).filter(|received| *received != Received::Posted(Done::NotDone))
+            let came = received != Received::Posted(Done::NotDone);
+            (came || interruptions() != before).then_some(received)
         })
     }
 
