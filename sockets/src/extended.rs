@@ -121,7 +121,7 @@ impl Raw {
 
     fn into_socket(self, nic: &Nic, tcp: Option<OwnedFd>) -> Result<Socket, Errno> {
         let Self { id, tag, core } = self;
-        let face = core.double.fd().try_clone_to_owned();
+        let face = core.double.duplicate(true);
         let socket = Socket {
             inner: Arc::new(Inner {
                 id,

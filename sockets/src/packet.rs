@@ -16,11 +16,13 @@ mod socket;
 pub mod stream;
 pub mod table;
 mod variant;
+mod wait;
 
 pub use adapter::Adapter;
 pub use socket::Socket;
 pub use stream::Stream;
 pub use variant::{BadVariant, Flow, Large, Variant, Waiting};
+pub use wait::Wait;
 
 /// The socket type of a stream over a VI: `socket(AF_INET, SOCK_VIA, 0)`. No type of Linux's has this number.
 pub const SOCK_VIA: i32 = 15;

@@ -505,10 +505,10 @@ fn looking_leaves_the_bytes() {
     a.send(b"def", forever).unwrap();
     let mut seen = [0; 10];
     until("both packets are there", || b.readable() == 6);
-    assert_eq!(b.peek(&mut seen, forever), Ok(6));
+    assert_eq!(b.peek(&mut seen, false, forever), Ok(6));
     assert_eq!(&seen[..6], b"abcdef");
     assert_eq!(read(&b, 6), b"abcdef");
-    assert_eq!(b.peek(&mut seen, at_once), Err(Errno::AGAIN));
+    assert_eq!(b.peek(&mut seen, false, at_once), Err(Errno::AGAIN));
 }
 
 #[test]

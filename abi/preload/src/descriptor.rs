@@ -18,28 +18,36 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(fd);
-    keeping_errno(|| {
+    let removed = keeping_errno(|| {
         extended::before_close(fd);
         ends::before_close(fd);
-        packet::table::remove(fd);
+        packet::table::remove(fd)
     });
     // SAFETY: the program's own call.
-    unsafe { real::close(fd) }
+    let closed = unsafe { real::close(fd) };
+    keeping_errno(|| drop(removed));
+    closed
 }
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    let mut removed = Vec::new();
     if flags == 0 {
-        keeping_errno(|| extended::before_close_range(first, last));
+        keeping_errno(|| {
+            extended::before_close_range(first, last);
+            removed = packet::table::remove_range(first, last);
+        });
     }
     // SAFETY: the program's own call, in pieces that leave out what is ours.
-    ends::close_range(
+    let closed = ends::close_range(
         first,
         last,
         |first, last| unsafe { real::close_range(first, last, flags) },
         flags == 0,
-    )
+    );
+    keeping_errno(|| drop(removed));
+    closed
 }
 
 /// BSD, and glibc from 2.34.
@@ -87,14 +95,17 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(new);
-    keeping_errno(|| {
+    let removed = keeping_errno(|| {
+        let mut removed = None;
         if sys::socket::is_open(fd) {
             extended::before_close(new);
+            removed = packet::table::remove(new);
         }
         ends::before_replace(fd, new);
-        packet::table::remove(new);
+        removed
     });
     let result = ends::duplicated(fd, replace());
+    keeping_errno(|| drop(removed));
     extended::duplicated(fd, result);
     keeping_errno(|| packet::table::duplicate(fd, result));
     standard::changed(new);

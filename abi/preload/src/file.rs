@@ -11,7 +11,7 @@ use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
 use crate::send::raise_pipe;
-use crate::{extended, real};
+use crate::{extended, real, via_socket};
 
 /// Linux. To a connection with rings by hand, else by the kernel; and from one to the other within a call, for it may be of gigabytes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -28,10 +28,17 @@ pub unsafe extern "C" fn sendfile(
         } else {
             count - sent
         };
-        let moved = by_hand(out, |conn| {
-            // SAFETY: the program's pointer, or null.
-            send_file(conn, out, input, unsafe { offset.as_mut() }, most)
-        })
+        // SAFETY: the program's pointer, or null.
+        let at = || unsafe { offset.as_mut() };
+        let by_packets = |bytes: &[u8]| via_socket::put(out, bytes);
+        let outcome = if via_socket::is(out) {
+            send_file(by_packets, input, at(), most).into()
+        } else {
+            by_hand(out, |conn| {
+                send_file(|bytes| put(conn, out, bytes, false), input, at(), most)
+            })
+        };
+        let moved = outcome
         // SAFETY: the program's own call, or a part of it.
         .or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, most) }));
         match usize::try_from(moved) {
@@ -89,7 +96,9 @@ pub unsafe extern "C" fn splice(
 }
 
 fn is_mapped(fd: c_int) -> bool {
-    connection(fd).is_some_and(|(conn, _)| conn.is_mapped()) || extended::is(fd)
+    connection(fd).is_some_and(|(conn, _)| conn.is_mapped())
+        || extended::is(fd)
+        || via_socket::is(fd)
 }
 
 /// Whether it may have rings after one of the next calls.
@@ -111,7 +120,7 @@ fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcom
     match connection(fd) {
         Some((conn, _)) if conn.is_mapped() => act(conn).into(),
         // What the kernel says where it cannot: programs then copy.
-        None if extended::is(fd) => Outcome::Failed(Errno::INVAL),
+        None if extended::is(fd) || via_socket::is(fd) => Outcome::Failed(Errno::INVAL),
         _ => Outcome::NotOurs,
     }
 }
@@ -148,8 +157,7 @@ fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
 
 /// From the file's own place, which then moves, unless `offset` gives one.
 fn send_file(
-    conn: &Conn,
-    out: c_int,
+    put: impl FnMut(&[u8]) -> Result<usize, Errno>,
     input: c_int,
     offset: Option<&mut off_t>,
     count: usize,
@@ -162,7 +170,7 @@ fn send_file(
             at => at? as off_t,
         },
     };
-    let sent = send_from(conn, out, input, from, count)?;
+    let sent = send_from(put, input, from, count)?;
     match offset {
         Some(offset) => *offset = from + sent as off_t,
         None => {
@@ -174,8 +182,7 @@ fn send_file(
 }
 
 fn send_from(
-    conn: &Conn,
-    out: c_int,
+    mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
     input: c_int,
     from: off_t,
     count: usize,
@@ -196,7 +203,7 @@ fn send_from(
         if bytes.is_empty() {
             break;
         }
-        match put(conn, out, bytes, false) {
+        match put(bytes) {
             Ok(n) => {
                 sent += n;
                 if n < bytes.len() {

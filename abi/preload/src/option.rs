@@ -3,9 +3,8 @@
 use std::ffi::{c_int, c_ulong, c_void};
 
 use libc::socklen_t;
-use sockets::ends;
 use sockets::reason::Reason;
-use sockets::table;
+use sockets::{ends, packet, table};
 use sys::errno::Errno;
 use sys::hidden;
 
@@ -45,6 +44,7 @@ fn control(
         match command {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
                 extended::duplicated(fd, result);
+                keeping_errno(|| packet::table::duplicate(fd, result));
                 return ends::duplicated(fd, result);
             }
             libc::F_SETFL => {
@@ -73,6 +73,11 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
         // SAFETY: the program's pointer to an int.
         unsafe { argument.cast::<c_int>().write_unaligned(at.into()) };
         return 0;
+    }
+    // SAFETY: as above.
+    let outcome = unsafe { via_socket::control(fd, request, argument) };
+    if outcome != Outcome::NotOurs {
+        return outcome.or(|| -1);
     }
     // SAFETY: as above.
     let result = unsafe { real::ioctl(fd, request, argument) };

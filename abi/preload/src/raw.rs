@@ -13,7 +13,10 @@ use sockets::{handover, table};
 
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
-use crate::{connect, descriptor, epoll, file, filter, option, poll, real, receive, send};
+use crate::{
+    connect, descriptor, epoll, extended, file, filter, option, poll, real, receive, send,
+    via_socket,
+};
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -143,7 +146,9 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
         libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_recvmsg | libc::SYS_recvmmsg
     );
     let two = matches!(number, libc::SYS_sendfile | libc::SYS_splice);
-    if !passes && !two && keeping_errno(|| connection(fd).is_none()) && !crate::extended::is(fd) {
+    let of_ours =
+        || keeping_errno(|| connection(fd).is_some()) || extended::is(fd) || via_socket::is(fd);
+    if !passes && !two && !of_ours() {
         return None;
     }
     // SAFETY: as in `syscall`.

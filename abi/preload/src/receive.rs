@@ -27,7 +27,7 @@ fn receive(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return via_socket::receive(fd, into, flags)
+        return via_socket::receive(fd, into, asked, flags)
             .otherwise(|| extended::receive(fd, into, asked, flags));
     };
     if flags & BESIDE != 0 {
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
         let header = &mut *header;
         let mapped = match connection(fd) {
             Some((conn, _)) => conn.is_mapped(),
-            None if extended::is(fd) => true,
+            None if extended::is(fd) || via_socket::is(fd) => true,
             None => return native(flags),
         };
         let outcome = buffers::with_rooms(header.msg_iov, header.msg_iovlen, |rooms, asked| {
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     // As long as it is there the kernel may be taking bytes past us.
     let under_way = connection(fd).map(|(conn, _)| conn.native(Way::In));
-    if !matches!(under_way, Some(None)) && !extended::is(fd) {
+    if !matches!(under_way, Some(None)) && !extended::is(fd) && !via_socket::is(fd) {
         // SAFETY: as above.
         return unsafe {
             let received = real::recvmmsg(fd, messages, count, flags, timeout);

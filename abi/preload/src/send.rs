@@ -34,7 +34,7 @@ fn send_pieces(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let Some((conn, borrowed)) = connection(fd) else {
-        return via_socket::send(fd, pieces, flags)
+        return via_socket::send(fd, pieces, asked, flags)
             .otherwise(|| extended::send(fd, pieces, asked, flags));
     };
     let mut native = native;
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn sendmmsg(
     count: u32,
     flags: c_int,
 ) -> c_int {
-    if connection(fd).is_none() && !extended::is(fd) {
+    if connection(fd).is_none() && !extended::is(fd) && !via_socket::is(fd) {
         // SAFETY: as above.
         return unsafe {
             pass::before_sending_all(messages, count);

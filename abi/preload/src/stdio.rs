@@ -12,7 +12,7 @@ use sockets::handover::go_back;
 use sockets::reason::Reason;
 
 use crate::outcome::{connection, keeping_errno};
-use crate::real;
+use crate::{real, via_socket};
 
 mod file;
 mod print;
@@ -21,13 +21,16 @@ pub(crate) mod standard;
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    if let Some((conn, borrowed)) = connection(fd) {
+    let known = connection(fd);
+    if known.is_some() || via_socket::is(fd) {
         // SAFETY: the program's string, here and below.
         let file = unsafe { file::open(fd, mode) };
         if !file.is_null() {
             return file;
         }
-        keeping_errno(|| go_back(conn, borrowed, Reason::Stdio));
+        if let Some((conn, borrowed)) = known {
+            keeping_errno(|| go_back(conn, borrowed, Reason::Stdio));
+        }
     }
     // SAFETY: the program's own call.
     unsafe { real::fdopen(fd, mode) }

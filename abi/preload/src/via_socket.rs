@@ -4,17 +4,20 @@
 
 use std::ffi::c_int;
 use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use libc::{sockaddr, socklen_t};
 use sockets::packet::calls::{self, How};
-use sockets::packet::{SOCK_VIA, Socket, Variant, option, table};
+use sockets::packet::table::{self, Held};
+use sockets::packet::{SOCK_VIA, Socket, Variant, option};
 use sys::argument;
 use sys::errno::Errno;
 use sys::mem::Memory;
 
-use crate::buffers::is_memory;
+use crate::buffers::{Asked, is_memory};
 use crate::outcome::{Outcome, borrow, keeping_errno};
-use crate::real;
+use crate::{cancel, real, send::raise_pipe};
 
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
 pub(crate) fn install() {
@@ -43,13 +46,21 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         (libc::AF_INET, _) => Err(Errno::PROTONOSUPPORT),
         _ => Err(Errno::AFNOSUPPORT),
     };
-    let made = made.inspect(|&fd| {
-        if kind & libc::SOCK_NONBLOCK != 0 {
-            // SAFETY: a flag of a descriptor that has just been made.
-            keeping_errno(|| unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) });
-        }
-    });
+    let made = made.inspect(|&fd| keeping_errno(|| set_flags(fd, kind)));
     Outcome::from(made).or(|| -1)
+}
+
+/// SOCK_NONBLOCK and SOCK_CLOEXEC.
+fn set_flags(fd: c_int, flags: c_int) {
+    // SAFETY: flags of a descriptor that has just been made.
+    unsafe {
+        if flags & libc::SOCK_NONBLOCK != 0 {
+            libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK);
+        }
+        if flags & libc::SOCK_CLOEXEC != 0 {
+            libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
 }
 
 /// POSIX.
@@ -108,10 +119,7 @@ pub(crate) unsafe fn accept(
     of(fd, |socket| {
         let listening = borrow(fd).ok_or(Errno::BADF)?;
         let (new, peer) = calls::accept(listening, socket, is_memory(address))?;
-        if flags & libc::SOCK_NONBLOCK != 0 {
-            // SAFETY: a flag of a descriptor that has just been made.
-            unsafe { libc::fcntl(new, libc::F_SETFL, libc::O_NONBLOCK) };
-        }
+        set_flags(new, flags);
         if let Some(peer) = peer {
             // SAFETY: the program's room.
             unsafe { argument::put_address(peer, address.cast(), len) };
@@ -135,10 +143,13 @@ pub(crate) unsafe fn connect(
 
 pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
     of(fd, |socket| {
-        let stream = socket.stream()?;
-        if how != libc::SHUT_RD {
-            stream.end(|| true)?;
-        }
+        let (input, output) = match how {
+            libc::SHUT_RD => (true, false),
+            libc::SHUT_WR => (false, true),
+            libc::SHUT_RDWR => (true, true),
+            _ => return Err(Errno::INVAL),
+        };
+        socket.shutdown(input, output)?;
         Ok(0)
     })
 }
@@ -159,40 +170,142 @@ pub(crate) fn watch_all() {
     }
 }
 
+/// `send` and its kin.
 #[inline]
-pub(crate) fn send(fd: c_int, pieces: &[IoSlice<'_>], flags: c_int) -> Outcome<usize> {
-    if !table::any() {
-        return Outcome::NotOurs;
+pub(crate) fn send(
+    fd: c_int,
+    pieces: &[IoSlice<'_>],
+    asked: Asked,
+    flags: c_int,
+) -> Outcome<usize> {
+    if table::any() {
+        send_on(fd, pieces, asked, flags)
+    } else {
+        Outcome::NotOurs
     }
-    let (Some(socket), Some(borrowed)) = (table::get(fd), borrow(fd)) else {
-        return Outcome::NotOurs;
+}
+
+fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Outcome<usize> {
+    let (socket, borrowed) = match find(fd) {
+        Outcome::Done(found) => found,
+        Outcome::NotOurs => return Outcome::NotOurs,
+        Outcome::Failed(errno) => return Outcome::Failed(errno),
     };
+    if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 {
+        return Outcome::Failed(Errno::OPNOTSUPP);
+    }
+    cancel::point();
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
-    let result = keeping_errno(|| calls::send(borrowed, &socket, pieces, dont_wait));
+    let mut result = keeping_errno(|| calls::send(borrowed, &socket, pieces, dont_wait));
+    if asked.fault && result == Ok(0) {
+        result = Err(Errno::FAULT);
+    }
     if result == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: signals the calling thread, as the kernel does.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+        raise_pipe();
     }
     result.into()
 }
 
-#[inline]
-pub(crate) fn receive(fd: c_int, rooms: &mut [IoSliceMut<'_>], flags: c_int) -> Outcome<usize> {
-    if !table::any() {
-        return Outcome::NotOurs;
+/// Bytes of a file's.
+pub(crate) fn put(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
+    let asked = Asked::one(bytes.as_ptr().cast(), bytes.len());
+    match send_on(fd, &[IoSlice::new(bytes)], asked, 0) {
+        Outcome::Done(sent) => Ok(sent),
+        Outcome::NotOurs => Err(Errno::BADF),
+        Outcome::Failed(errno) => Err(errno),
     }
-    let (Some(socket), Some(borrowed)) = (table::get(fd), borrow(fd)) else {
-        return Outcome::NotOurs;
-    };
-    let how = How {
-        dont_wait: flags & libc::MSG_DONTWAIT != 0,
-        peek: flags & libc::MSG_PEEK != 0,
-        wait_all: flags & libc::MSG_WAITALL != 0,
-    };
-    keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)).into()
 }
 
-/// TCP_NODELAY counts; what else a TCP socket has is accepted and means nothing.
+/// `recv` and its kin.
+#[inline]
+pub(crate) fn receive(
+    fd: c_int,
+    rooms: &mut [IoSliceMut<'_>],
+    asked: Asked,
+    flags: c_int,
+) -> Outcome<usize> {
+    if table::any() {
+        receive_on(fd, rooms, asked, flags)
+    } else {
+        Outcome::NotOurs
+    }
+}
+
+fn receive_on(
+    fd: c_int,
+    rooms: &mut [IoSliceMut<'_>],
+    asked: Asked,
+    flags: c_int,
+) -> Outcome<usize> {
+    let (socket, borrowed) = match find(fd) {
+        Outcome::Done(found) => found,
+        Outcome::NotOurs => return Outcome::NotOurs,
+        Outcome::Failed(errno) => return Outcome::Failed(errno),
+    };
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Outcome::Failed(Errno::AGAIN);
+    }
+    if flags & libc::MSG_OOB != 0 {
+        return Outcome::Failed(Errno::INVAL);
+    }
+    cancel::point();
+    let peek = flags & libc::MSG_PEEK != 0;
+    let how = How {
+        dont_wait: flags & libc::MSG_DONTWAIT != 0,
+        peek,
+        wait_all: flags & libc::MSG_WAITALL != 0,
+        skip: (flags & libc::MSG_TRUNC != 0 && !peek).then_some(asked.len),
+    };
+    let nowhere = how.skip.is_none() && rooms.iter().all(|room| room.is_empty());
+    if !nowhere {
+        return keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)).into();
+    }
+    // The kernel waits all the same, and looks at the buffer when there is something.
+    let (mut scratch, how) = (
+        [0],
+        How {
+            peek: true,
+            wait_all: false,
+            ..how
+        },
+    );
+    let rooms = &mut [IoSliceMut::new(&mut scratch)];
+    match keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)) {
+        Ok(1..) if asked.fault => Outcome::Failed(Errno::FAULT),
+        Ok(_) => Outcome::Done(0),
+        Err(errno) => Outcome::Failed(errno),
+    }
+}
+
+/// What `ioctl` says of a socket's queues.
+pub(crate) unsafe fn control(
+    fd: c_int,
+    request: libc::c_ulong,
+    argument: *mut std::ffi::c_void,
+) -> Outcome<c_int> {
+    if !table::any() || !matches!(request, libc::FIONREAD | libc::TIOCOUTQ) {
+        return Outcome::NotOurs;
+    }
+    of(fd, |socket| {
+        if socket.is_listening() {
+            return Err(Errno::INVAL);
+        }
+        let bytes = match (socket.stream(), request) {
+            (Ok(stream), libc::FIONREAD) => stream.readable(),
+            (Ok(stream), _) => stream.held(),
+            (Err(_), _) => 0,
+        };
+        if !is_memory(argument) {
+            return Err(Errno::FAULT);
+        }
+        let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        // SAFETY: the program's pointer to an int.
+        unsafe { argument.cast::<c_int>().write_unaligned(bytes) };
+        Ok(0)
+    })
+}
+
+/// TCP_NODELAY and SO_LINGER count. Other options of sockets are kept by the stand-in, which nobody asks; what else TCP has is accepted and means nothing.
 pub(crate) unsafe fn set_option(
     fd: c_int,
     level: c_int,
@@ -200,12 +313,27 @@ pub(crate) unsafe fn set_option(
     value: *const std::ffi::c_void,
     len: socklen_t,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
+    let outcome = of(fd, |socket| {
+        if (level, name) == (libc::SOL_SOCKET, libc::SO_LINGER)
+            && len as usize >= size_of::<libc::linger>()
+            && is_memory(value)
+        {
+            // SAFETY: the program promises `len` bytes.
+            let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
+            socket.set_resets(linger.l_onoff != 0 && linger.l_linger == 0);
+        }
+        if level == libc::SOL_SOCKET && matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
+            socket.set_timed();
+        }
         // SAFETY: the program promises `len` bytes.
         let value = || unsafe { argument::int(value, len) };
         option::set(socket, level, name, value)?;
         Ok(0)
-    })
+    });
+    match outcome {
+        Outcome::Done(_) if level == libc::SOL_SOCKET && !is_of_buffers(name) => Outcome::NotOurs,
+        outcome => outcome,
+    }
 }
 
 pub(crate) unsafe fn get_option(
@@ -215,17 +343,47 @@ pub(crate) unsafe fn get_option(
     value: *mut std::ffi::c_void,
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
+    let outcome = of(fd, |socket| {
         let answer = option::get(socket, level, name)?;
         // SAFETY: the program's room, as long as it says.
         unsafe { argument::put_int(answer, value, len) }?;
         Ok(0)
-    })
+    });
+    match outcome {
+        Outcome::Failed(Errno::NOPROTOOPT) if level == libc::SOL_SOCKET && !is_of_buffers(name) => {
+            Outcome::NotOurs
+        }
+        outcome => outcome,
+    }
+}
+
+/// Whether an option is about the stand-in's buffers, which are how it shows that there is room.
+fn is_of_buffers(name: c_int) -> bool {
+    matches!(
+        name,
+        libc::SO_SNDBUF | libc::SO_RCVBUF | libc::SO_SNDBUFFORCE | libc::SO_RCVBUFFORCE
+    )
+}
+
+/// Whether a descriptor is such a socket.
+#[inline]
+pub(crate) fn is(fd: c_int) -> bool {
+    table::is(fd)
+}
+
+fn find<'a>(fd: c_int) -> Outcome<(Arc<Held>, BorrowedFd<'a>)> {
+    match (table::get(fd), borrow(fd)) {
+        // A child of fork has copies, which it can only close.
+        (Some(_), _) if !table::is_home() => Outcome::Failed(Errno::NOTCONN),
+        (Some(socket), Some(borrowed)) => Outcome::Done((socket, borrowed)),
+        _ => Outcome::NotOurs,
+    }
 }
 
 fn of(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c_int> {
-    match table::get(fd) {
-        Some(socket) => keeping_errno(|| act(&socket)).into(),
-        None => Outcome::NotOurs,
+    match find(fd) {
+        Outcome::Done((socket, _)) => keeping_errno(|| act(&socket)).into(),
+        Outcome::NotOurs => Outcome::NotOurs,
+        Outcome::Failed(errno) => Outcome::Failed(errno),
     }
 }

@@ -5,10 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use libc::ssize_t;
-use sockets::packet::{Socket, table};
+use sockets::packet::Socket;
+use sockets::packet::table::{self, Held};
 use sys::errno::Errno;
 
-pub(crate) fn socket(fd: c_int) -> Result<Arc<Socket>, Errno> {
+pub(crate) fn socket(fd: c_int) -> Result<Arc<Held>, Errno> {
     table::get(fd).ok_or(Errno::BADF)
 }
 

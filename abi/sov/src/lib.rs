@@ -145,6 +145,7 @@ pub unsafe extern "C" fn sov_recv(
             dont_wait: flags & libc::MSG_DONTWAIT != 0,
             peek: flags & libc::MSG_PEEK != 0,
             wait_all: flags & libc::MSG_WAITALL != 0,
+            skip: None,
         };
         calls::receive(borrow(fd)?, &socket, &mut [IoSliceMut::new(room)], how)
     })())
@@ -154,10 +155,8 @@ pub unsafe extern "C" fn sov_recv(
 #[unsafe(no_mangle)]
 pub extern "C" fn sov_shutdown(fd: c_int, how: c_int) -> c_int {
     of(fd, |socket| {
-        let stream = socket.stream()?;
-        if matches!(how, libc::SHUT_WR | libc::SHUT_RDWR) {
-            stream.end(|| true)?;
-        }
+        let both = how == libc::SHUT_RDWR;
+        socket.shutdown(both || how == libc::SHUT_RD, both || how == libc::SHUT_WR)?;
         Ok(0)
     })
 }
@@ -165,11 +164,13 @@ pub extern "C" fn sov_shutdown(fd: c_int, how: c_int) -> c_int {
 /// As POSIX `close`: it returns at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn sov_close(fd: c_int) -> c_int {
-    if !table::remove(fd) {
+    let Some(socket) = table::remove(fd) else {
         return zero(Err(Errno::BADF));
-    }
+    };
     // SAFETY: the descriptor that `sov_socket` or `sov_accept` made.
-    unsafe { libc::close(fd) }
+    let closed = unsafe { libc::close(fd) };
+    drop(socket);
+    closed
 }
 
 /// As POSIX `setsockopt`: TCP_NODELAY; what else a TCP socket has is accepted and means nothing.

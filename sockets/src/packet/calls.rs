@@ -1,14 +1,16 @@
 //! What the C interfaces have in common: calls on a descriptor, with flags.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::cell::Cell;
+use std::io::{IoSlice, IoSliceMut, Read};
 use std::net::SocketAddrV4;
 use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::errno::Errno;
-use sys::socket::is_nonblocking;
+use sys::socket::{receive_timeout_ms, send_timeout_ms};
 
 use super::socket::Socket;
 use super::table;
+use super::wait::Wait;
 
 /// How to receive.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +21,8 @@ pub struct How {
     pub peek: bool,
     /// MSG_WAITALL.
     pub wait_all: bool,
+    /// MSG_TRUNC: so many bytes go nowhere.
+    pub skip: Option<usize>,
 }
 
 /// `send` and its kin. A few small pieces leave as one message.
@@ -32,8 +36,8 @@ pub fn send(
     dont_wait: bool,
 ) -> Result<usize, Errno> {
     let stream = socket.stream()?;
-    // Asked only where it matters, for the kernel has to be.
-    let patient = || !dont_wait && !is_nonblocking(fd);
+    let patient = Patience::new(dont_wait, || socket.wait(fd, send_timeout_ms));
+    let patient = || patient.ask();
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
     if let [piece] = pieces {
         return stream.send(piece, patient);
@@ -71,16 +75,32 @@ pub fn receive(
     rooms: &mut [IoSliceMut<'_>],
     how: How,
 ) -> Result<usize, Errno> {
+    if let Some(len) = how.skip {
+        return skip(fd, socket, len, how);
+    }
     let stream = socket.stream()?;
+    let patience = Patience::new(how.dont_wait, || socket.wait(fd, receive_timeout_ms));
+    if how.peek {
+        let patient = || patience.ask();
+        if let [room] = rooms {
+            return stream.peek(room, how.wait_all, patient);
+        }
+        let len: usize = rooms.iter().map(|room| room.len()).sum();
+        let mut gathered = vec![0; len.min(GATHER_MAX)];
+        let seen = stream.peek(&mut gathered, how.wait_all, patient)?;
+        let mut rest = gathered.get(..seen).unwrap_or_default();
+        for room in rooms {
+            // A slice is read without fail.
+            let _ = rest.read(room);
+        }
+        return Ok(seen);
+    }
     let mut received = 0;
     for room in rooms {
         let mut filled = 0;
         while let Some(rest) = room.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let wants = how.wait_all || received + filled == 0;
-            let patient = || wants && !how.dont_wait && !is_nonblocking(fd);
-            if how.peek {
-                return stream.peek(rest, patient);
-            }
+            let patient = || if wants { patience.ask() } else { Wait::Not };
             match stream.recv(rest, patient) {
                 Ok(0) => return Ok(received + filled),
                 Ok(n) => filled += n,
@@ -96,6 +116,30 @@ pub fn receive(
     Ok(received)
 }
 
+/// Takes up to `len` bytes out of the stream.
+fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usize, Errno> {
+    let mut scratch = vec![0; len.min(GATHER_MAX)];
+    let mut skipped = 0;
+    while let Some(room) = scratch.get_mut(..len.saturating_sub(skipped).min(GATHER_MAX)) {
+        let wants = skipped == 0 || how.wait_all;
+        let now = How {
+            dont_wait: how.dont_wait || !wants,
+            skip: None,
+            ..how
+        };
+        match receive(fd, socket, &mut [IoSliceMut::new(room)], now) {
+            Ok(0) => break,
+            Ok(n) => skipped += n,
+            Err(_) if skipped > 0 => break,
+            Err(errno) => return Err(errno),
+        }
+        if skipped == len {
+            break;
+        }
+    }
+    Ok(skipped)
+}
+
 /// `accept`: a new descriptor, and the peer's address if `named`, which waits for its first packet.
 ///
 /// # Errors
@@ -105,9 +149,29 @@ pub fn accept(
     socket: &Socket,
     named: bool,
 ) -> Result<(RawFd, Option<SocketAddrV4>), Errno> {
-    let accepted = socket.accept(|| !is_nonblocking(fd))?;
+    let patience = Patience::new(false, || socket.wait(fd, receive_timeout_ms));
+    let accepted = socket.accept(|| patience.ask())?;
     let peer = if named { accepted.peer().ok() } else { None };
     Ok((table::insert(accepted)?, peer))
+}
+
+/// How a call waits: asked where it first matters, for the kernel has to be, and the same from then on.
+struct Patience<F> {
+    known: Cell<Option<Wait>>,
+    find: F,
+}
+
+impl<F: Fn() -> Wait> Patience<F> {
+    fn new(dont_wait: bool, find: F) -> Self {
+        let known = Cell::new(dont_wait.then_some(Wait::Not));
+        Self { known, find }
+    }
+
+    fn ask(&self) -> Wait {
+        let wait = self.known.get().unwrap_or_else(&self.find);
+        self.known.set(Some(wait));
+        wait
+    }
 }
 
 /// Pieces of so many bytes in all are copied together.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddrV4;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
@@ -11,6 +11,7 @@ use via::{NetAddress, ViConfig};
 use super::adapter::Adapter;
 use super::show::Show;
 use super::stream::{Identity, Stream};
+use super::wait::{Changed, Wait};
 
 /// A place where requests come.
 #[derive(Debug)]
@@ -19,12 +20,14 @@ pub(super) struct Listener {
     at: NetAddress,
     local: SocketAddrV4,
     inner: Mutex<Inner>,
-    changed: Condvar,
+    changed: Changed,
 }
 
 #[derive(Debug)]
 struct Inner {
-    queue: VecDeque<Arc<Stream>>,
+    /// In the order of the requests; `None` while one is being accepted.
+    queue: VecDeque<(u64, Option<Arc<Stream>>)>,
+    requests: u64,
     backlog: usize,
     closed: bool,
     /// Where a program that polls is told what there is.
@@ -54,11 +57,12 @@ impl Listener {
             local,
             inner: Mutex::new(Inner {
                 queue: VecDeque::new(),
+                requests: 0,
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
                 shown: None,
             }),
-            changed: Condvar::new(),
+            changed: Changed::default(),
         });
         // While one makes a connection the other waits: a NIC knows of a place only while somebody waits there.
         for _ in 0..THREADS {
@@ -109,14 +113,14 @@ impl Listener {
         self.changed.notify_all();
     }
 
-    /// The oldest connection, waiting for one if `patient` says that it may.
+    /// The oldest connection, waiting for one as `patient` says.
     ///
     /// # Errors
-    /// `EAGAIN` when it would wait and may not; `EINVAL` when it is closed meanwhile.
-    pub(super) fn accept(&self, patient: impl Fn() -> bool) -> Result<Arc<Stream>, Errno> {
+    /// `EAGAIN` when it would wait and may not, `EINTR`; `EINVAL` when it is closed meanwhile.
+    pub(super) fn accept(&self, patient: impl Fn() -> Wait) -> Result<Arc<Stream>, Errno> {
         let mut inner = self.lock();
         loop {
-            if let Some(stream) = inner.queue.pop_front() {
+            if let Some(stream) = inner.pop() {
                 inner.show(false);
                 self.changed.notify_all();
                 return Ok(stream);
@@ -124,13 +128,13 @@ impl Listener {
             if inner.closed {
                 return Err(Errno::INVAL);
             }
-            if !patient() {
-                return Err(Errno::AGAIN);
+            let limit = patient().limit()?;
+            let ticket = self.changed.ticket();
+            drop(inner);
+            if self.changed.wait(ticket, limit) {
+                return Err(Errno::INTR);
             }
-            inner = self
-                .changed
-                .wait(inner)
-                .unwrap_or_else(PoisonError::into_inner);
+            inner = self.lock();
         }
     }
 
@@ -149,7 +153,8 @@ impl Listener {
         let queue = std::mem::take(&mut inner.queue);
         drop(inner);
         self.changed.notify_all();
-        queue.iter().for_each(|stream| stream.abort());
+        let accepted = queue.iter().filter_map(|(_, stream)| stream.as_ref());
+        accepted.for_each(|stream| stream.abort());
         // Each request of ours ends the wait of one thread.
         for _ in 0..THREADS {
             // Refused, or nobody waits any more.
@@ -158,29 +163,32 @@ impl Listener {
     }
 
     fn run(&self) {
-        while let Some(stream) = self.next() {
+        while let Some((number, stream)) = self.next() {
             let mut inner = self.lock();
             if inner.closed {
                 drop(inner);
                 stream.abort();
                 return;
             }
-            inner.queue.push_back(stream);
+            let mut places = inner.queue.iter_mut();
+            if let Some((_, place)) = places.find(|(of, _)| *of == number) {
+                *place = Some(stream);
+            }
             inner.show(true);
             drop(inner);
             self.changed.notify_all();
         }
     }
 
-    /// The next connection; `None` when there are no more to be.
-    fn next(&self) -> Option<Arc<Stream>> {
+    /// The next connection, and the number of its request; `None` when there are no more to be.
+    fn next(&self) -> Option<(u64, Arc<Stream>)> {
         loop {
             let mut inner = self.lock();
             while !inner.closed && inner.queue.len() >= inner.backlog {
-                inner = self
-                    .changed
-                    .wait(inner)
-                    .unwrap_or_else(PoisonError::into_inner);
+                let ticket = self.changed.ticket();
+                drop(inner);
+                self.changed.wait(ticket, None);
+                inner = self.lock();
             }
             if inner.closed {
                 return None;
@@ -201,10 +209,26 @@ impl Listener {
                 address: self.local.ip().octets(),
                 port: self.local.port(),
             };
-            if let Ok(stream) = Stream::accept(&self.adapter, request, identity) {
-                return Some(stream);
+            // Who asks for another connection when it has this one gets it behind this one.
+            let mut inner = self.lock();
+            inner.requests += 1;
+            let number = inner.requests;
+            inner.queue.push_back((number, None));
+            drop(inner);
+            match Stream::accept(&self.adapter, request, identity) {
+                Ok(stream) => return Some((number, stream)),
+                Err(_) => self.forget(number),
             }
         }
+    }
+
+    /// A request came to nothing.
+    fn forget(&self, number: u64) {
+        let mut inner = self.lock();
+        inner.queue.retain(|(of, _)| *of != number);
+        inner.show(false);
+        drop(inner);
+        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -216,7 +240,20 @@ impl Inner {
     /// Says whether there is a connection to accept; `fresh` if there is one more.
     fn show(&self, fresh: bool) {
         if let Some(show) = &self.shown {
-            show.input(!self.queue.is_empty(), fresh);
+            show.input(self.is_ready(), fresh);
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        (self.queue.front()).is_some_and(|(_, stream)| stream.is_some())
+    }
+
+    /// The oldest connection, if it is there.
+    fn pop(&mut self) -> Option<Arc<Stream>> {
+        if self.is_ready() {
+            self.queue.pop_front()?.1
+        } else {
+            None
         }
     }
 }

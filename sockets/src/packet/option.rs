@@ -23,7 +23,7 @@ pub fn set(
     Ok(())
 }
 
-/// TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN.
+/// TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL.
 ///
 /// # Errors
 /// `ENOPROTOOPT` for any other.
@@ -31,7 +31,9 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     Ok(match (level, name) {
         (IPPROTO_TCP, TCP_NODELAY) => socket.nodelay().into(),
         (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
-        (SOL_SOCKET, SO_ERROR) => 0,
+        (SOL_SOCKET, SO_ERROR) => socket.take_error().map_or(0, Errno::raw_os_error),
+        (SOL_SOCKET, SO_DOMAIN) => AF_INET,
+        (SOL_SOCKET, SO_PROTOCOL) => 0,
         (SOL_SOCKET, SO_ACCEPTCONN) => socket.is_listening().into(),
         _ => return Err(Errno::NOPROTOOPT),
     })
@@ -44,3 +46,6 @@ const SOL_SOCKET: i32 = 1;
 const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
 const SO_ACCEPTCONN: i32 = 30;
+const SO_PROTOCOL: i32 = 38;
+const SO_DOMAIN: i32 = 39;
+const AF_INET: i32 = 2;

@@ -23,7 +23,12 @@ impl Show {
     /// # Errors
     /// The kernel's.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.lock().fd().try_clone_to_owned()
+        self.lock().duplicate(false)
+    }
+
+    /// The program is about to close its last descriptor.
+    pub(super) fn release(&self) {
+        self.lock().release();
     }
 
     /// Whether there is something to take; `fresh` if there may be more than there was.
@@ -44,6 +49,16 @@ impl Show {
     /// Nothing more will come or go.
     pub(super) fn gone(&self) {
         self.lock().show_gone();
+    }
+
+    /// Nothing more will come or go, for an error.
+    pub(super) fn reset(&self) {
+        self.lock().show_reset();
+    }
+
+    /// The program has been told of the error.
+    pub(super) fn told(&self) {
+        self.lock().forget_error();
     }
 
     fn lock(&self) -> MutexGuard<'_, Double> {

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use proto::packet::Wakeup;
+use proto::packet::{State, Wakeup};
 use sys::errno::Errno;
+use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 
@@ -14,6 +16,7 @@ use super::adapter::{Adapter, is_local};
 use super::listener::Listener;
 use super::show::Show;
 use super::stream::{Identity, Stream};
+use super::wait::Wait;
 
 /// A socket of type `SOCK_VIA`.
 #[derive(Debug)]
@@ -27,6 +30,10 @@ pub struct Socket {
     show: Option<Show>,
     /// Whether somebody polls.
     watched: AtomicBool,
+    /// A close breaks the connection (`SO_LINGER` of no time).
+    resets: AtomicBool,
+    /// Its calls wait so long at most, as its descriptor says (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
+    is_timed: AtomicBool,
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +55,8 @@ impl Socket {
             nodelay: AtomicU32::new(0),
             show: None,
             watched: AtomicBool::new(false),
+            resets: AtomicBool::new(false),
+            is_timed: AtomicBool::new(false),
         }
     }
 
@@ -127,12 +136,12 @@ impl Socket {
     /// The oldest connection.
     ///
     /// # Errors
-    /// `EINVAL` unless it listens; `EAGAIN` when there is none and `patient` says that it may not wait.
-    pub fn accept(&self, patient: impl Fn() -> bool) -> Result<Self, Errno> {
+    /// `EINVAL` unless it listens; `EAGAIN` when there is none and `patient` says that it may not wait; `EINTR`.
+    pub fn accept<W: Into<Wait>>(&self, patient: impl Fn() -> W) -> Result<Self, Errno> {
         let Life::Listening(listener) = self.lock().clone() else {
             return Err(Errno::INVAL);
         };
-        let stream = listener.accept(patient)?;
+        let stream = listener.accept(|| patient().into())?;
         let accepted = Self {
             adapter: Arc::clone(&self.adapter),
             life: Mutex::new(Life::Connected(listener.local())),
@@ -140,6 +149,8 @@ impl Socket {
             nodelay: AtomicU32::new(0),
             show: None,
             watched: AtomicBool::new(false),
+            resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
+            is_timed: AtomicBool::new(false),
         };
         accepted.adopt(stream);
         Ok(accepted)
@@ -172,6 +183,44 @@ impl Socket {
         self.adopt(stream);
         *life = Life::Connected(local);
         Ok(())
+    }
+
+    /// Shuts directions down. A listener's receiving direction is its listening.
+    ///
+    /// # Errors
+    /// `ENOTCONN` unless it listens or is connected.
+    pub fn shutdown(&self, input: bool, output: bool) -> Result<(), Errno> {
+        let mut life = self.lock();
+        if let Life::Listening(listener) = &*life {
+            if input {
+                let local = listener.local();
+                listener.close();
+                *life = Life::Fresh(Some(local));
+            }
+            return Ok(());
+        }
+        drop(life);
+        let stream = self.stream()?;
+        if stream.state() == State::Closed && !stream.is_left() {
+            return Err(Errno::NOTCONN);
+        }
+        if input {
+            stream.shut();
+        }
+        // Whoever has said so before says nothing more.
+        while output && (stream.is_left() || stream.state().sends()) {
+            match stream.end(|| true) {
+                // No signal ends a shutdown.
+                Err(Errno::INTR) => {}
+                ended => return ended,
+            }
+        }
+        Ok(())
+    }
+
+    /// What `SO_ERROR` tells, once.
+    pub fn take_error(&self) -> Option<Errno> {
+        self.stream.get()?.take_error()
     }
 
     /// Its stream.
@@ -219,9 +268,41 @@ impl Socket {
         self.nodelay.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether a close breaks the connection: `SO_LINGER` with no time.
+    pub fn set_resets(&self, resets: bool) {
+        self.resets.store(resets, Ordering::Relaxed);
+    }
+
+    /// The program is about to close its last descriptor.
+    pub(super) fn conceal(&self) {
+        if let Some(show) = &self.show {
+            show.release();
+        }
+    }
+
+    /// `SO_RCVTIMEO` or `SO_SNDTIMEO` has been set on its descriptor.
+    pub fn set_timed(&self) {
+        self.is_timed.store(true, Ordering::Relaxed);
+    }
+
+    /// How a call on descriptor `fd` waits, whose time-out is what `timeout_ms` reads.
+    pub(super) fn wait(&self, fd: BorrowedFd<'_>, timeout_ms: fn(BorrowedFd<'_>) -> i32) -> Wait {
+        if is_nonblocking(fd) {
+            return Wait::Not;
+        }
+        let timed = self.is_timed.load(Ordering::Relaxed);
+        let timeout = timed.then(|| u64::try_from(timeout_ms(fd)).ok()).flatten();
+        timeout.map_or(Wait::Ever, |ms| {
+            Wait::Until(Instant::now() + Duration::from_millis(ms))
+        })
+    }
+
     /// The program has closed it. Returns at once.
     pub fn close(&self) {
         if let Ok(stream) = self.stream() {
+            if self.resets.load(Ordering::Relaxed) {
+                stream.abort();
+            }
             stream.close();
         }
         if let Life::Listening(listener) = &*self.lock() {
@@ -229,15 +310,11 @@ impl Socket {
         }
     }
 
-    /// Whether the NIC has all that was sent, so that the process may end.
-    pub fn is_drained(&self) -> bool {
-        self.stream().is_ok_and(|stream| stream.is_drained()) || self.stream().is_err()
-    }
-
     fn adopt(&self, stream: Arc<Stream>) {
         if self.nodelay() {
             stream.set_nodelay(true);
         }
+        stream.meet();
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
         if self.watched.load(Ordering::SeqCst) {

@@ -7,7 +7,7 @@
 //! into it where the program waits for what comes.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use self::flow::{Inner, Taken};
 use super::adapter::Adapter;
 use super::handler;
 use super::variant::{Flow, Waiting};
+use super::wait::{Changed, left};
 
 mod end;
 mod flow;
@@ -41,7 +42,7 @@ pub struct Stream {
     begun: Instant,
     inner: Mutex<Inner>,
     /// A packet was taken in, or the stream ended.
-    moved: Condvar,
+    moved: Changed,
     /// Whether somebody polls.
     watched: AtomicBool,
     /// Somebody who has the lock breaks the connection, and waits for the NIC's notify functions to end.
@@ -142,7 +143,7 @@ impl Stream {
                 },
                 SEND_SLOTS,
             )),
-            moved: Condvar::new(),
+            moved: Changed::default(),
             watched: AtomicBool::new(false),
             losing: AtomicBool::new(false),
         };
@@ -178,7 +179,18 @@ impl Stream {
                 return Err(Errno::CONNRESET);
             }
             if !self.take_in(&mut inner) {
-                inner = self.wait(inner, &mut []).0;
+                inner = self.wait(inner, &mut [], None).0;
+            }
+        }
+    }
+
+    /// Waits for the peer's first packet for a moment: it is on its way, unless the peer has been stopped, and before it comes nothing can be sent.
+    pub(super) fn meet(&self) {
+        let limit = Instant::now() + MEETING_TIME;
+        let mut inner = self.lock();
+        while inner.peer.is_none() && !inner.lost && Instant::now() < limit {
+            if !self.take_in(&mut inner) {
+                inner = self.wait(inner, &mut [], Some(limit)).0;
             }
         }
     }
@@ -190,8 +202,9 @@ impl Stream {
 
     /// TCP_NODELAY: holds nothing back from now on, or as the version does.
     pub fn set_nodelay(&self, nodelay: bool) {
-        let delay = self.adapter.variant.combine.filter(|_| !nodelay);
         let mut inner = self.lock();
+        let delays = !nodelay && inner.shown.is_none();
+        let delay = self.adapter.variant.combine.filter(|_| delays);
         inner.combiner.set_delay(delay);
         if nodelay {
             self.flush_now(&mut inner);
@@ -203,6 +216,11 @@ impl Stream {
         let mut inner = self.lock();
         while self.take_in(&mut inner) {}
         inner.arrived.iter().map(|piece| piece.len as usize).sum()
+    }
+
+    /// Bytes that wait to be combined with others.
+    pub fn held(&self) -> usize {
+        self.lock().combiner.held() as usize
     }
 
     fn post_recv(&self, slot: u32) -> Result<(), via::Error> {
@@ -240,37 +258,50 @@ impl Stream {
         self.begun.elapsed()
     }
 
-    /// Waits until something may have come, and takes it in: DATA to `into` if it can. The lock is not held meanwhile.
+    /// Waits until something may have come, a signal, or the limit; takes in what has come, DATA to `into` if it can. The lock is not held
+    /// meanwhile.
     fn wait<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         into: &mut [u8],
+        limit: Option<Instant>,
     ) -> (MutexGuard<'a, Inner>, Taken) {
         self.settle(&mut inner);
         // One waits in the NIC, and the others for it.
         if self.adapter.variant.handler || inner.is_awaited || inner.is_noticed {
             inner.waiters += 1;
-            let mut inner = self
-                .moved
-                .wait(inner)
-                .unwrap_or_else(PoisonError::into_inner);
+            let ticket = self.moved.ticket();
+            drop(inner);
+            let interrupted = self.moved.wait(ticket, limit);
+            let mut inner = self.lock();
             inner.waiters -= 1;
-            return (inner, Taken::Nothing);
+            let taken = if interrupted {
+                Taken::Interrupted
+            } else {
+                Taken::Nothing
+            };
+            return (inner, taken);
         }
         inner.is_awaited = true;
         let acquainted = inner.peer.is_some();
         drop(inner);
         let received = match self.adapter.variant.waiting {
-            Waiting::Polling => self.poll(acquainted, into, POLLS_A_YIELD),
-            Waiting::Blocking if acquainted && self.adapter.copies => self.vi.receive(into, None),
+            Waiting::Polling => self.poll(acquainted, into, POLLS_A_YIELD, limit),
+            Waiting::Blocking if acquainted && self.adapter.copies => {
+                self.vi.receive(into, left(limit))
+            }
             Waiting::Blocking => {
-                let waited = self.vi.recv_wait(None);
-                waited.map(|completion| Received::Posted(Done::Completed(completion)))
+                let waited = self.vi.ops().wait_or_signal(via::Queue::Recv, left(limit));
+                waited.map(Received::Posted)
             }
         };
         let mut inner = self.lock();
         inner.is_awaited = false;
-        let taken = self.absorb_received(&mut inner, received);
+        let taken = match received {
+            Ok(Received::Posted(Done::NotDone)) => Taken::Interrupted,
+            Err(via::Error::Timeout) => Taken::Nothing,
+            received => self.absorb_received(&mut inner, received),
+        };
         if inner.shown.is_some()
             && let Some(me) = inner.me.upgrade()
         {
@@ -284,7 +315,13 @@ impl Stream {
     }
 
     /// Looks until there is something, and lets others have the CPU after so many looks.
-    fn poll(&self, acquainted: bool, into: &mut [u8], looks: u32) -> Result<Received, via::Error> {
+    fn poll(
+        &self,
+        acquainted: bool,
+        into: &mut [u8],
+        looks: u32,
+        limit: Option<Instant>,
+    ) -> Result<Received, via::Error> {
         let mut fruitless = 0u32;
         loop {
             let received = self.look(acquainted, into)?;
@@ -293,6 +330,9 @@ impl Stream {
             }
             fruitless = fruitless.wrapping_add(1);
             if fruitless.is_multiple_of(looks) {
+                if limit.is_some_and(|limit| Instant::now() >= limit) {
+                    return Err(via::Error::Timeout);
+                }
                 thread::yield_now();
             } else {
                 std::hint::spin_loop();
@@ -312,6 +352,7 @@ const SEND_SLOTS: u32 = 16;
 const LINE: u32 = 64;
 /// How long nobody may listen before the connection is refused.
 const REFUSAL_TIME: Duration = Duration::from_millis(100);
+const MEETING_TIME: Duration = Duration::from_millis(100);
 const CONNECT_TIME: Duration = Duration::from_secs(60);
 /// Looks between two turns of others at the CPU.
 const POLLS_A_YIELD: u32 = 1024;

@@ -46,7 +46,16 @@ unsafe extern "C" {
     fn at_quick_exit(function: extern "C" fn()) -> c_int;
 }
 
+/// As [`end`], at the end of `exit`, where the C library would write out what is in its buffers afterwards.
+extern "C" fn end_of_exit() {
+    if packet::table::any() {
+        // SAFETY: all streams of the C library's.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+    }
+    end();
+}
+
 /// Run at the end of `exit`, after what the program asked for.
 #[cfg_attr(not(test), unsafe(link_section = ".fini_array"))]
 #[used]
-static END: extern "C" fn() = end;
+static END: extern "C" fn() = end_of_exit;

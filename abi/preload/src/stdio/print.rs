@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::outcome::connection;
-use crate::{real, send};
+use crate::{extended, real, send, via_socket};
 
 /// POSIX. A list of arguments is passed by its address, on the processors that we know.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -12,7 +12,7 @@ pub unsafe extern "C" fn vdprintf(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
-    if connection(fd).is_none() && !crate::extended::is(fd) {
+    if is_native(fd) {
         // SAFETY: the program's own call and its promises, here and below.
         return unsafe { real::vdprintf(fd, format, arguments) };
     }
@@ -36,6 +36,10 @@ pub unsafe extern "C" fn vdprintf(
     }
 }
 
+fn is_native(fd: c_int) -> bool {
+    connection(fd).is_none() && !extended::is(fd) && !via_socket::is(fd)
+}
+
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn __vdprintf_chk(
@@ -44,7 +48,7 @@ pub unsafe extern "C" fn __vdprintf_chk(
     format: *const c_char,
     arguments: *mut c_void,
 ) -> c_int {
-    if connection(fd).is_none() && !crate::extended::is(fd) {
+    if is_native(fd) {
         // SAFETY: as above.
         return unsafe { real::__vdprintf_chk(fd, flag, format, arguments) };
     }

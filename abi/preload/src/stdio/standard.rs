@@ -11,6 +11,7 @@ use sys::sync::mapped::AtomicU64;
 
 use super::file;
 use crate::outcome::{connection, keeping_errno};
+use crate::via_socket;
 
 unsafe extern "C" {
     static mut stdin: *mut FILE;
@@ -43,12 +44,13 @@ fn follow(fd: RawFd) {
     if !sockets::share::is_home() {
         return;
     }
-    let Some((conn, borrowed)) = connection(fd) else {
+    let known = connection(fd);
+    if known.is_none() && !via_socket::is(fd) {
         if is_ours {
             leave(fd);
         }
         return;
-    };
+    }
     if is_ours {
         return;
     }
@@ -61,7 +63,9 @@ fn follow(fd: RawFd) {
         }
         let file = file::open(fd, mode.as_ptr());
         if file.is_null() {
-            go_back(conn, borrowed, Reason::Stdio);
+            if let Some((conn, borrowed)) = known {
+                go_back(conn, borrowed, Reason::Stdio);
+            }
             return;
         }
         if fd == 2 {

@@ -12,21 +12,42 @@ use super::Stream;
 use super::flow::Inner;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
+use crate::packet::wait::Wait;
 
 impl Stream {
     /// The program sends nothing more: a FIN follows what it has sent.
     ///
     /// # Errors
     /// `ENOTCONN` when it has said so before, or the connection is broken.
-    pub fn end(&self, patient: impl Fn() -> bool) -> Result<(), Errno> {
-        let inner = self.lock();
+    pub fn end<W: Into<Wait>>(&self, patient: impl Fn() -> W) -> Result<(), Errno> {
+        let mut inner = self.lock();
+        if std::mem::take(&mut inner.is_left) {
+            self.show(&inner, false);
+            return Ok(());
+        }
         if inner.lost || !inner.talk.state().sends() {
             return Err(Errno::NOTCONN);
         }
-        let mut inner = self.flush(inner, &patient)?;
+        let mut inner = self.flush(inner, &|| patient().into())?;
         self.say_fin(&mut inner);
         self.show(&inner, false);
         Ok(())
+    }
+
+    /// The program receives nothing more, but for what comes all the same, as TCP has it.
+    pub fn shut(&self) {
+        let mut inner = self.lock();
+        inner.is_shut = true;
+        self.show(&inner, true);
+        drop(inner);
+        self.moved.notify_all();
+    }
+
+    /// The error that broke the connection, if the program has not been told (`SO_ERROR`).
+    pub fn take_error(&self) -> Option<Errno> {
+        let mut inner = self.lock();
+        while self.take_in(&mut inner) {}
+        inner.take_error()
     }
 
     /// The program has closed it. The call returns at once; what is left to be said is said while the peer listens, as the paper's close thread does:
@@ -36,8 +57,13 @@ impl Stream {
         if std::mem::replace(&mut inner.is_closing, true) {
             return;
         }
-        inner.talk.deafen();
+        while self.take_in(&mut inner) {}
         inner.shown = None;
+        if !inner.arrived.is_empty() && !inner.is_over() {
+            // What came and was not read is lost, and the peer is to know, as over TCP.
+            self.lose(&mut inner);
+        }
+        inner.talk.deafen();
         let noticed = inner.is_noticed;
         self.advance_end(&mut inner);
         // A thread that waits in the NIC takes the packets in, and finds that it is over.
@@ -51,6 +77,11 @@ impl Stream {
         if !self.adapter.variant.handler && !noticed {
             self.linger();
         }
+    }
+
+    /// The peer is gone, after its end.
+    pub(in crate::packet) fn is_left(&self) -> bool {
+        self.lock().is_left
     }
 
     /// Breaks the connection.
@@ -120,7 +151,7 @@ impl Stream {
     /// One packet, for the handler thread, which waits for it as the version says. Whether there may be more.
     pub(in crate::packet) fn handle_one(&self) -> bool {
         let received = match self.adapter.variant.waiting {
-            Waiting::Polling => self.poll(false, &mut [], POLLS_OF_A_HANDLER),
+            Waiting::Polling => self.poll(false, &mut [], POLLS_OF_A_HANDLER, None),
             Waiting::Blocking => {
                 let waited = self.vi.recv_wait(None);
                 waited.map(|completion| Received::Posted(Done::Completed(completion)))

@@ -5,6 +5,7 @@ use std::sync::{MutexGuard, Weak};
 use std::time::Duration;
 
 use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
+use sys::errno::Errno;
 use sys::sync::Ordering;
 use via::provider::Received;
 use via::{Completion, Descriptor, Done};
@@ -28,8 +29,16 @@ pub(super) struct Inner {
     pub(super) peer: Option<Wakeup>,
     /// The peer's FIN has come.
     pub(super) ended: bool,
+    /// The program has shut its receiving direction down.
+    pub(super) is_shut: bool,
     /// The VI is no longer connected.
     pub(super) lost: bool,
+    /// The program has sent something since the peer's end.
+    pub(super) sends_on: bool,
+    /// The peer is gone, after its end: what is sent to it is lost.
+    pub(super) is_left: bool,
+    /// The error that broke the connection, until the program has been told.
+    pub(super) error: Option<Errno>,
     /// A packet could not be delivered, and no other will be.
     pub(super) is_refused: bool,
     /// A thread waits for the NIC to let go of a buffer.
@@ -63,6 +72,8 @@ pub(super) struct Inner {
 pub(super) enum Taken {
     /// There is none.
     Nothing,
+    /// There is none, and a signal was handled.
+    Interrupted,
     /// One came.
     Packet,
     /// DATA came, and so many bytes of it are where the program wants them.
@@ -89,7 +100,11 @@ impl Inner {
             wakeup,
             peer: None,
             ended: false,
+            is_shut: false,
             lost: false,
+            sends_on: false,
+            is_left: false,
+            error: None,
             is_refused: false,
             is_draining: false,
             is_crowded: false,
@@ -109,6 +124,15 @@ impl Inner {
     /// Whether everything has been said on both sides, or nothing more can be.
     pub(super) fn is_over(&self) -> bool {
         self.lost || self.talk.state() == State::Closed
+    }
+
+    /// The error that broke the connection, once.
+    pub(super) fn take_error(&mut self) -> Option<Errno> {
+        let error = self.error.take();
+        if let (Some(_), Some(show)) = (error, &self.shown) {
+            show.told();
+        }
+        error
     }
 }
 
@@ -358,6 +382,15 @@ impl Stream {
     /// The connection is broken, or has been by the peer.
     #[cold]
     pub(super) fn lose(&self, inner: &mut Inner) {
+        if !inner.is_over() {
+            // Whoever has said that it ends may be gone: over TCP that shows when one sends to it.
+            inner.is_left = inner.ended && !inner.sends_on;
+            inner.error = match (inner.ended, inner.sends_on) {
+                (false, _) => Some(Errno::CONNRESET),
+                (true, true) => Some(Errno::PIPE),
+                (true, false) => None,
+            };
+        }
         inner.lost = true;
         inner.talk.lose();
         self.losing.store(true, Ordering::Release);

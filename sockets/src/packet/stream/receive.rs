@@ -4,20 +4,25 @@ use sys::errno::Errno;
 
 use super::Stream;
 use super::flow::{Inner, Taken};
+use crate::packet::wait::Wait;
 
 impl Stream {
-    /// Receives what there is, up to `into.len()` bytes, waiting for the first if `patient` says that it may. 0 is the end of the stream.
+    /// Receives what there is, up to `into.len()` bytes, waiting for the first as `patient` says. 0 is the end of the stream.
     ///
     /// # Errors
-    /// `ECONNRESET` when the connection broke before the end, `EAGAIN` when it would wait and may not.
-    pub fn recv(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
-        let taken = self.take(into, patient);
+    /// `ECONNRESET`, once, when the connection broke before the end, `EAGAIN` when it would wait and may not, `EINTR`.
+    pub fn recv<W: Into<Wait>>(
+        &self,
+        into: &mut [u8],
+        patient: impl Fn() -> W,
+    ) -> Result<usize, Errno> {
+        let taken = self.take(into, || patient().into());
         self.refresh();
         taken
     }
 
     #[inline]
-    fn take(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
+    fn take(&self, into: &mut [u8], patient: impl Fn() -> Wait) -> Result<usize, Errno> {
         let mut inner = self.lock();
         // Who receives has said what there was to say.
         self.settle(&mut inner);
@@ -30,31 +35,38 @@ impl Stream {
             if read > 0 {
                 return Ok(read);
             }
-            if inner.ended {
+            if inner.ended || inner.is_shut {
                 return Ok(0);
             }
             if inner.lost {
-                return Err(Errno::CONNRESET);
+                return inner.take_error().map_or(Ok(0), Err);
             }
-            if !patient() {
-                return Err(Errno::AGAIN);
-            }
-            let (waited, taken) = self.wait(inner, into);
+            let limit = patient().limit()?;
+            let (waited, taken) = self.wait(inner, into, limit);
             inner = waited;
-            if let Taken::Bytes(first) = taken {
-                let rest = into.get_mut(first..).unwrap_or_default();
-                return Ok(first + self.read(&mut inner, rest));
+            match taken {
+                Taken::Bytes(first) => {
+                    let rest = into.get_mut(first..).unwrap_or_default();
+                    return Ok(first + self.read(&mut inner, rest));
+                }
+                Taken::Interrupted => return Err(Errno::INTR),
+                Taken::Nothing | Taken::Packet => {}
             }
             // The window may have opened for what could not leave before.
             self.flush_now(&mut inner);
         }
     }
 
-    /// As [`Stream::recv`], and leaves the bytes where they are.
+    /// As [`Stream::recv`], and leaves the bytes where they are. With `all` it waits until they fill `into`, or nothing more has room here.
     ///
     /// # Errors
     /// As [`Stream::recv`].
-    pub fn peek(&self, into: &mut [u8], patient: impl Fn() -> bool) -> Result<usize, Errno> {
+    pub fn peek<W: Into<Wait>>(
+        &self,
+        into: &mut [u8],
+        all: bool,
+        patient: impl Fn() -> W,
+    ) -> Result<usize, Errno> {
         let mut inner = self.lock();
         self.settle(&mut inner);
         self.flush_now(&mut inner);
@@ -70,16 +82,24 @@ impl Stream {
                 self.copy(piece.slot, piece.at, place)?;
                 seen += count;
             }
-            if seen > 0 || inner.ended || into.is_empty() {
+            let full = inner.arrived.len() >= inner.talk.settings().pre_posted() as usize;
+            let enough = seen == into.len() || (seen > 0 && (!all || inner.lost || full));
+            if enough || inner.ended || inner.is_shut {
                 return Ok(seen);
             }
             if inner.lost {
-                return Err(Errno::CONNRESET);
+                return inner.take_error().map_or(Ok(0), Err);
             }
-            if !patient() {
-                return Err(Errno::AGAIN);
+            let limit = match patient().into().limit() {
+                Ok(limit) => limit,
+                Err(_) if seen > 0 => return Ok(seen),
+                Err(errno) => return Err(errno),
+            };
+            let (waited, taken) = self.wait(inner, &mut [], limit);
+            inner = waited;
+            if taken == Taken::Interrupted {
+                return if seen > 0 { Ok(seen) } else { Err(Errno::INTR) };
             }
-            inner = self.wait(inner, &mut []).0;
         }
     }
 
@@ -91,7 +111,7 @@ impl Stream {
             let Some(piece) = inner.arrived.front_mut() else {
                 // What comes meanwhile belongs to it too.
                 match self.take_into(inner, rest) {
-                    Taken::Nothing => break,
+                    Taken::Nothing | Taken::Interrupted => break,
                     Taken::Packet => {}
                     Taken::Bytes(count) => read += count,
                 }

@@ -5,32 +5,48 @@ use std::time::{Duration, Instant};
 
 use proto::packet::Verdict;
 use sys::errno::Errno;
-use via::{Descriptor, Segment};
+use via::{Descriptor, Done, Segment};
 
 use super::Stream;
-use super::flow::{Inner, NO_SLOT};
+use super::flow::{Inner, NO_SLOT, Taken};
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
+use crate::packet::wait::{Wait, left};
 
 impl Stream {
     /// Sends bytes, all of them if `patient` says that it may wait. Returns how many.
     ///
     /// # Errors
-    /// `EPIPE` after the end of this direction, `ECONNRESET` once when the connection broke, `EAGAIN` when it would wait and may not.
-    pub fn send(
+    /// `EPIPE` after the end of this direction, `ECONNRESET` once when the connection broke, `EAGAIN` when it would wait and may not, `EINTR`.
+    pub fn send<W: Into<Wait>>(
         self: &Arc<Self>,
         bytes: &[u8],
-        patient: impl Fn() -> bool,
+        patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
-        let given = self.give(bytes, &patient);
+        let given = self.give(bytes, &|| patient().into());
         self.refresh();
         given
     }
 
     #[inline]
-    fn give(self: &Arc<Self>, bytes: &[u8], patient: &impl Fn() -> bool) -> Result<usize, Errno> {
+    fn give(self: &Arc<Self>, bytes: &[u8], patient: &impl Fn() -> Wait) -> Result<usize, Errno> {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut inner = self.acquainted(self.lock(), patient)?;
+        let mut inner = self.lock();
+        if std::mem::take(&mut inner.is_left) {
+            // The answer would be a reset.
+            inner.error = Some(Errno::PIPE);
+            self.show(&inner, false);
+            return Ok(bytes.len());
+        }
+        inner.sends_on |= inner.ended;
+        inner = self.acquainted(inner, patient)?;
+        // What the program polls says the same; who may wait does when the buffer is full.
+        if inner.talk.window() == 0 && !bytes.is_empty() {
+            self.take_in(&mut inner);
+            if inner.talk.window() == 0 {
+                patient().limit()?;
+            }
+        }
         while inner.combiner.fits(len) || inner.combiner.held() > 0 {
             if !inner.combiner.fits(len) {
                 inner = self.flush(inner, patient)?;
@@ -68,7 +84,11 @@ impl Stream {
         }
     }
 
-    fn may_send(inner: &Inner) -> Result<(), Errno> {
+    fn may_send(inner: &mut Inner) -> Result<(), Errno> {
+        if let Some(error) = inner.error {
+            inner.take_error();
+            return Err(error);
+        }
         if inner.lost || inner.is_refused || !inner.talk.state().sends() || inner.is_closing {
             return Err(Errno::PIPE);
         }
@@ -105,7 +125,7 @@ impl Stream {
     pub(super) fn flush<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         while inner.combiner.held() > 0 {
             inner = self.window(inner, patient)?;
@@ -133,7 +153,7 @@ impl Stream {
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         bytes: &[u8],
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<usize, Errno> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -190,7 +210,7 @@ impl Stream {
         &'a self,
         inner: MutexGuard<'a, Inner>,
         piece: &[u8],
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         let (mut inner, slot) = self.buffer(inner, patient)?;
         let start = slot * self.stride;
@@ -229,42 +249,53 @@ impl Stream {
     fn buffer<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<(MutexGuard<'a, Inner>, u32), Errno> {
         loop {
             self.reap(&mut inner);
             if let Some(slot) = inner.free.pop() {
                 return Ok((inner, slot));
             }
-            Self::may_send(&inner)?;
-            if !patient() {
-                self.watch_room(&mut inner);
-                return Err(Errno::AGAIN);
-            }
+            Self::may_send(&mut inner)?;
+            let limit = match patient().limit() {
+                Ok(limit) => limit,
+                Err(errno) => {
+                    self.watch_room(&mut inner);
+                    return Err(errno);
+                }
+            };
             // The peer may wait for the same.
             self.settle(&mut inner);
-            inner = self.drain(inner);
+            let (drained, interrupted) = self.drain(inner, limit);
+            inner = drained;
+            if interrupted {
+                return Err(Errno::INTR);
+            }
             self.take_in(&mut inner);
         }
     }
 
-    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there.
-    fn drain<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there, a signal, which it tells, or the limit.
+    fn drain<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        limit: Option<Instant>,
+    ) -> (MutexGuard<'a, Inner>, bool) {
         if inner.is_draining || self.adapter.variant.waiting == Waiting::Polling {
             drop(inner);
             std::thread::yield_now();
-            return self.lock();
+            return (self.lock(), false);
         }
         inner.is_draining = true;
         drop(inner);
-        let sent = self.vi.send_wait(None);
+        let sent = self.vi.send_wait_or_signal(left(limit));
         let mut inner = self.lock();
         inner.is_draining = false;
         // Others may have seen all of them done meanwhile.
-        if let Ok(completion) = sent {
+        if let Ok(Done::Completed(completion)) = sent {
             Self::note_sent(&mut inner, completion);
         }
-        inner
+        (inner, sent == Ok(Done::NotDone))
     }
 
     /// Waits for the peer's first packet, which says what it has room for.
@@ -272,20 +303,22 @@ impl Stream {
     fn acquainted<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         loop {
-            Self::may_send(&inner)?;
+            Self::may_send(&mut inner)?;
             if inner.peer.is_some() {
                 return Ok(inner);
             }
             if self.take_in(&mut inner) {
                 continue;
             }
-            if !patient() {
-                return Err(Errno::AGAIN);
+            let limit = patient().limit()?;
+            let (waited, taken) = self.wait(inner, &mut [], limit);
+            inner = waited;
+            if taken == Taken::Interrupted {
+                return Err(Errno::INTR);
             }
-            inner = self.wait(inner, &mut []).0;
         }
     }
 
@@ -294,10 +327,10 @@ impl Stream {
     fn window<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        patient: &impl Fn() -> bool,
+        patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         loop {
-            Self::may_send(&inner)?;
+            Self::may_send(&mut inner)?;
             if inner.talk.window() > 0 {
                 return Ok(inner);
             }
@@ -306,10 +339,12 @@ impl Stream {
             if self.take_in(&mut inner) {
                 continue;
             }
-            if !patient() {
-                return Err(Errno::AGAIN);
+            let limit = patient().limit()?;
+            let (waited, taken) = self.wait(inner, &mut [], limit);
+            inner = waited;
+            if taken == Taken::Interrupted {
+                return Err(Errno::INTR);
             }
-            inner = self.wait(inner, &mut []).0;
         }
     }
 }

@@ -17,6 +17,9 @@ impl Stream {
         }
         while self.take_in(&mut inner) {}
         inner.shown = Some(show.clone());
+        // It may poll next, which no stream hears of, where it would receive and so have what is held back sent.
+        inner.combiner.set_delay(None);
+        self.flush_now(&mut inner);
         self.watched.store(true, Ordering::Relaxed);
         self.attend(&mut inner);
         self.settle(&mut inner);
@@ -67,15 +70,18 @@ impl Stream {
         let Some(show) = &inner.shown else {
             return;
         };
-        let sends = inner.talk.state().sends();
+        let sends = inner.is_left || inner.talk.state().sends();
         show.input(!inner.arrived.is_empty(), fresh);
         // Who may not send any more is told so at once.
         let room = inner.talk.window() > 0 && !inner.is_crowded;
-        show.room(!sends || (inner.peer.is_some() && room));
-        if inner.ended {
+        show.room(!sends || inner.is_left || (inner.peer.is_some() && room));
+        let ended = inner.ended || inner.is_shut;
+        if ended {
             show.end();
         }
-        if inner.lost || (inner.ended && !sends) {
+        if inner.error.is_some() {
+            show.reset();
+        } else if (inner.lost && !inner.is_left) || (ended && !sends) {
             show.gone();
         }
     }
