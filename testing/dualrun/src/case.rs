@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::compile::{Build, compile};
+use crate::compile::{Build, Sockets, compile};
 use crate::ends::{Combination, End, Outcome, Run};
 use crate::library;
 use crate::program::Program;
@@ -138,7 +138,7 @@ impl Case {
 
     fn prepare(&self, target: &Path) -> Result<Run, String> {
         let built = |build| -> Result<PathBuf, String> {
-            compile(&self.program, build, target).map_err(|error| error.to_string())
+            compile(&self.program, build, Sockets::Tcp, target).map_err(|error| error.to_string())
         };
         let twin = (self.program.particular()).is_some_and(|row| row.static_twin);
         Ok(Run {
@@ -149,6 +149,7 @@ impl Case {
             combination: Combination::NATIVE,
             library: None,
             timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
+            patience: None,
         })
     }
 
@@ -173,7 +174,7 @@ impl Case {
     }
 }
 
-fn reference_is_sound(reference: &Outcome) -> Result<(), String> {
+pub(crate) fn reference_is_sound(reference: &Outcome) -> Result<(), String> {
     if let Some(hang) = &reference.hang {
         return Err(format!("native/native hangs:\n{hang}{}", both(reference)));
     }
@@ -198,7 +199,7 @@ fn both(outcome: &Outcome) -> String {
 }
 
 /// `None` if both ends did the same as in the reference.
-fn difference(reference: &Outcome, outcome: &Outcome) -> Option<String> {
+pub(crate) fn difference(reference: &Outcome, outcome: &Outcome) -> Option<String> {
     let mut text = String::new();
     if let Some(hang) = &outcome.hang {
         // A String takes whatever is written to it.
@@ -218,7 +219,7 @@ fn repetitions() -> Result<u64, String> {
     number("DUALRUN_REPEAT", 1)
 }
 
-fn number(variable: &str, otherwise: u64) -> Result<u64, String> {
+pub(crate) fn number(variable: &str, otherwise: u64) -> Result<u64, String> {
     match env::var(variable) {
         Ok(value) => value
             .parse()

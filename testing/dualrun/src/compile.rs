@@ -1,5 +1,6 @@
 //! From C to programs, by `cc`, into the target folder.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -37,6 +38,25 @@ impl Build {
     }
 }
 
+/// What a program's TCP sockets of IPv4 are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sockets {
+    /// What the program asks for.
+    Tcp,
+    /// Sockets of type `SOCK_VIA`, which `programs/via.c` asks for in the program's place.
+    Via,
+}
+
+impl Sockets {
+    /// What is compiled and linked besides.
+    fn arguments(self) -> Vec<OsString> {
+        match self {
+            Self::Tcp => Vec::new(),
+            Self::Via => vec!["-Wl,--wrap=socket".into(), folder().join("via.c").into()],
+        }
+    }
+}
+
 /// Why there is no program to run.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
@@ -62,22 +82,28 @@ pub enum CompileError {
 ///
 /// # Errors
 /// See [`CompileError`].
-pub fn compile(program: &Program, build: Build, target: &Path) -> Result<PathBuf, CompileError> {
+pub fn compile(
+    program: &Program,
+    build: Build,
+    sockets: Sockets,
+    target: &Path,
+) -> Result<PathBuf, CompileError> {
     let failed = |what: &Path| {
         let what = what.display().to_string();
         move |source| CompileError::Io { what, source }
     };
-    let output = target
-        .join("dualrun")
-        .join(&program.path)
-        .join(build.name());
+    let output = target.join("dualrun").join(&program.path);
+    let output = match sockets {
+        Sockets::Tcp => output.join(build.name()),
+        Sockets::Via => output.join(format!("{}-via", build.name())),
+    };
     let place = output.parent().unwrap_or(target);
     fs::create_dir_all(place).map_err(failed(place))?;
     let lock = output.with_extension("lock");
     let lock = File::create(&lock).map_err(failed(&lock))?;
     lock.lock().map_err(failed(&output))?;
 
-    let key = key(program, build).map_err(failed(&program.source()))?;
+    let key = key(program, build, sockets).map_err(failed(&program.source()))?;
     let key_file = output.with_extension("key");
     if output.exists() && fs::read_to_string(&key_file).is_ok_and(|known| known == key) {
         return Ok(output);
@@ -98,6 +124,7 @@ pub fn compile(program: &Program, build: Build, target: &Path) -> Result<PathBuf
         .arg(folder())
         .arg("-o")
         .args([&fresh, &program.source()])
+        .args(sockets.arguments())
         .arg("-lrt")
         .output()
         .map_err(failed(Path::new("cc")))?;
@@ -113,14 +140,15 @@ pub fn compile(program: &Program, build: Build, target: &Path) -> Result<PathBuf
 }
 
 /// Changes with whatever goes into the program.
-fn key(program: &Program, build: Build) -> io::Result<String> {
+fn key(program: &Program, build: Build, sockets: Sockets) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     fs::read(program.source())?.hash(&mut hasher);
     build.flags().hash(&mut hasher);
+    sockets.arguments().hash(&mut hasher);
     let mut headers: Vec<PathBuf> = fs::read_dir(folder())?
         .map(|entry| entry.map(|e| e.path()))
         .collect::<io::Result<_>>()?;
-    headers.retain(|path| path.extension().is_some_and(|extension| extension == "h"));
+    headers.retain(|path| path.is_file());
     headers.sort();
     for header in headers {
         fs::read(header)?.hash(&mut hasher);

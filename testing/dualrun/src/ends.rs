@@ -103,6 +103,8 @@ pub struct Run {
     pub library: Option<PathBuf>,
     /// A hang is what takes longer.
     pub timeout: Duration,
+    /// Once an end has failed, the other has as long only: for what is known to differ.
+    pub patience: Option<Duration>,
 }
 
 /// What came of it.
@@ -114,6 +116,8 @@ pub struct Outcome {
     pub hang: Option<String>,
     /// How many connections each end upgraded, as the library tells.
     pub upgraded: [usize; 2],
+    /// How many sockets of type `SOCK_VIA` each end asked for (`programs/via.c`).
+    pub vias: [usize; 2],
 }
 
 /// What threads report of a run.
@@ -133,8 +137,8 @@ impl Run {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{count}", process::id());
-        let traces = env::temp_dir();
-        let trace = |end: End| traces.join(format!("dualrun-{name}-{}", end.name()));
+        let folder = env::temp_dir();
+        let trace = |end: End| folder.join(format!("dualrun-{name}-{}", end.name()));
 
         let (client, server) = UnixStream::pair()?;
         let (sender, events) = mpsc::channel();
@@ -149,24 +153,29 @@ impl Run {
 
         let mut gathered = Gathered::default();
         let mut hang = None;
-        if !gathered.gather(&events, Instant::now() + self.timeout) {
+        if !gathered.gather(&events, Instant::now() + self.timeout, self.patience) {
             let left = processes::of_run(&name);
             hang = Some(processes::describe(&left));
             processes::end(&left);
             // What was killed closes its streams at once.
-            gathered.gather(&events, Instant::now() + Duration::from_secs(5));
+            gathered.gather(&events, Instant::now() + Duration::from_secs(5), None);
         }
-        let upgraded = End::BOTH.map(|end| {
+        let traces = End::BOTH.map(|end| {
             let path = trace(end);
             let lines = fs::read_to_string(&path).unwrap_or_default();
             // There is none where nothing was upgraded.
             let _ = fs::remove_file(&path);
-            lines.lines().filter(|l| l.starts_with("upgraded ")).count()
+            lines
         });
+        let count = |word| {
+            let of = |lines: &String| lines.lines().filter(|l| l.starts_with(word)).count();
+            traces.each_ref().map(of)
+        };
         Ok(Outcome {
             transcripts: gathered.transcripts(),
             hang,
-            upgraded,
+            upgraded: count("upgraded "),
+            vias: count("via"),
         })
     }
 
@@ -231,12 +240,25 @@ struct Gathered {
 
 impl Gathered {
     /// False if time was over before all had been reported.
-    fn gather(&mut self, events: &Receiver<Event>, until: Instant) -> bool {
+    fn gather(
+        &mut self,
+        events: &Receiver<Event>,
+        mut until: Instant,
+        patience: Option<Duration>,
+    ) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match events.recv_timeout(left) {
                 Ok(Event::Text(end, which, bytes)) => self.texts[end as usize][which] = Some(bytes),
-                Ok(Event::Over(end, status)) => self.statuses[end as usize] = status.ok(),
+                Ok(Event::Over(end, status)) => {
+                    let status = status.ok();
+                    if let Some(patience) = patience
+                        && !status.is_some_and(|status| status.success())
+                    {
+                        until = until.min(Instant::now() + patience);
+                    }
+                    self.statuses[end as usize] = status;
+                }
                 Err(mpsc::RecvTimeoutError::Disconnected) => return true,
                 Err(mpsc::RecvTimeoutError::Timeout) => return false,
             }

@@ -11,6 +11,7 @@ pub mod case;
 pub mod compile;
 pub mod ends;
 pub mod library;
+pub mod packet;
 mod processes;
 pub mod program;
 pub mod table;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::thread;
 
-use dualrun::compile::{Build, compile};
+use dualrun::compile::{Build, Sockets, compile};
 use dualrun::library;
+use dualrun::packet::table as packet;
 use dualrun::program::Program;
 use dualrun::table;
 
@@ -124,6 +125,18 @@ fn every_row_has_a_program_and_a_reason() {
             "table.rs names {named}, which is not there"
         );
     }
+    let groups = || packet::GROUPS.iter().chain(packet::UNSTEADY);
+    let mut listed = BTreeSet::new();
+    for named in groups().flat_map(|group| group.programs) {
+        let (path, end) = named.split_once(' ').unwrap_or((named, "client"));
+        assert!(
+            programs.iter().any(|program| program.path == path)
+                && ["client", "server"].contains(&end),
+            "packet/table.rs names {named}, which is not there"
+        );
+        assert!(listed.insert(named), "packet/table.rs names {named} twice");
+    }
+    assert!(groups().all(|group| !group.reason.is_empty()));
     assert!(table::KNOWN.iter().all(|known| !known.reason.is_empty()));
 }
 
@@ -146,7 +159,9 @@ fn called(build: Build) -> BTreeSet<String> {
                 scope.spawn(move || {
                     let binaries: Vec<_> = part
                         .iter()
-                        .map(|program| compile(program, build, target).expect("it compiles"))
+                        .map(|program| {
+                            compile(program, build, Sockets::Tcp, target).expect("it compiles")
+                        })
                         .collect();
                     let nm = Command::new("nm")
                         .args(["--dynamic", "--undefined-only", "--format=just-symbols"])

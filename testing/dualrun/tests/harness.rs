@@ -21,6 +21,7 @@ fn run(name: &str, script: &str, combination: Combination, timeout: Duration) ->
         // The dynamic linker complains of what is no library, and goes on.
         library: Some(PathBuf::from("/dev/null")),
         timeout,
+        patience: None,
     };
     run.carry_out().expect("sh can be started")
 }

@@ -1,0 +1,206 @@
+//! What differs over SOVIA's packets, by reason.
+
+use crate::ends::End;
+
+/// Programs that do something else over packets than over TCP, for one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// Why it is so.
+    pub reason: &'static str,
+    /// `FAMILY/NAME`, or `FAMILY/NAME client` where only that end shows it.
+    pub programs: &'static [&'static str],
+}
+
+/// Why the program does something else when that end shows the behaviour; `None` if it should do the same.
+pub fn reason(program: &str, subject: End) -> Option<&'static str> {
+    find(GROUPS, program, subject)
+}
+
+/// Why what the program does differs now and then.
+pub fn unsteady(program: &str, subject: End) -> Option<&'static str> {
+    find(UNSTEADY, program, subject)
+}
+
+fn find(groups: &[Group], program: &str, subject: End) -> Option<&'static str> {
+    let with_end = format!("{program} {}", subject.name());
+    let group = groups.iter().find(|group| {
+        let mut names = group.programs.iter();
+        names.any(|name| *name == program || *name == with_end)
+    });
+    group.map(|group| group.reason)
+}
+
+/// The groups.
+pub const GROUPS: &[Group] = &[
+    Group {
+        reason: "no connection of the program's is TCP over IPv4 that it opens by socket()",
+        programs: &[
+            "connect/ipv6",
+            "connect/udp",
+            "connect/unix_listener",
+            "connect/unix_pair",
+            "raw/accept",
+        ],
+    },
+    Group {
+        reason: "a socket of IPv6 does not reach one of type SOCK_VIA",
+        programs: &["connect/mapped", "connect/mapped_client"],
+    },
+    Group {
+        reason: "a connection is its process's: a child of fork can only close it",
+        programs: &[
+            "fork/both_use",
+            "fork/child_killed",
+            "fork/child_reads_rest",
+            "fork/daemon",
+            "fork/end_comes_last",
+            "fork/epoll_inherited",
+            "fork/exit_after_send",
+            "fork/grandchild",
+            "fork/other_user",
+            "fork/parent_and_child_both_ways",
+            "fork/parent_closes",
+            "fork/prefork",
+            "fork/unwarmed_child",
+            "fork/while_receiving",
+            "fork/while_sending",
+            "kill/abort_and_segv",
+            "kill/all_sent_arrives",
+            "kill/receiver_killed",
+            "kill/sender_killed",
+            "kill/unread_at_exit",
+        ],
+    },
+    Group {
+        reason: "a connection is its process's: nobody has it after exec",
+        programs: &[
+            "exec/chain",
+            "exec/cloexec",
+            "exec/exec_family",
+            "exec/exec_self",
+            "exec/inetd",
+            "exec/inetd_cat",
+            "exec/popen_system",
+            "exec/posix_spawn",
+            "exec/static_child",
+            "exec/static_program",
+            "exec/stranger",
+            "exec/unread_data",
+            "exec/vfork_exec",
+        ],
+    },
+    Group {
+        reason: "a connection is its process's: it cannot be passed over a Unix socket",
+        programs: &[
+            "pass/kept",
+            "pass/preloaded",
+            "pass/stranger",
+            "pass/to_itself",
+        ],
+    },
+    Group {
+        reason: "what the NIC of a process that is killed has not taken yet is lost, and the peer is told of a reset",
+        programs: &["kill/itself"],
+    },
+    Group {
+        reason: "there are no urgent data",
+        programs: &[
+            "flags/oob",
+            "flags/oob_inline",
+            "flags/oob_none",
+            "wait/select_end",
+        ],
+    },
+    Group {
+        reason: "no option of TCP's but TCP_NODELAY counts, SO_TYPE is SOCK_VIA, and there is no state of TCP's to ask for",
+        programs: &[
+            "flags/waitall_peek_waits",
+            "options/buffers",
+            "options/cork_kept",
+            "options/nodelay_cork",
+            "options/of_a_socket",
+            "options/rcvlowat",
+            "options/siocoutq",
+            "options/tcp_info",
+            "options/zerocopy",
+        ],
+    },
+    Group {
+        reason: "no SIGIO",
+        programs: &["options/sigio"],
+    },
+    Group {
+        reason: "control data are not looked at",
+        programs: &["calls/recvmsg_name_control"],
+    },
+    Group {
+        reason: "splice and its kin do not take a socket of this type",
+        programs: &[
+            "file/sendfile_epipe",
+            "file/splice",
+            "file/splice_relay",
+            "file/tee_vmsplice",
+        ],
+    },
+    Group {
+        reason: "ports are taken by listen, not by bind, and a socket cannot be used again after it was connected, refused or shut down",
+        programs: &[
+            "connect/disconnect",
+            "connect/errors",
+            "connect/itself",
+            "connect/refused",
+            "shutdown/not_connected",
+        ],
+    },
+    Group {
+        reason: "the NIC has descriptors of its own among the program's",
+        programs: &[
+            "dup/dup2_over_number server",
+            "dup/numbers",
+            "limits/descriptors",
+            "limits/low_from_the_start server",
+            "limits/low_limit",
+            "wait/select_mixed server",
+        ],
+    },
+    Group {
+        reason: "a call that a signal's handler lets go on does so on its socket, though that has been closed",
+        programs: &["signals/close_in_handler"],
+    },
+    Group {
+        reason: "a NIC needs system calls that the program has forbidden itself",
+        programs: &["raw/seccomp"],
+    },
+    Group {
+        reason: "a thread that waits in the NIC is not cancelled, and a handler that leaves it by longjmp leaves what it holds",
+        programs: &[
+            "signals/cancel",
+            "signals/cancel_then_close",
+            "signals/longjmp",
+        ],
+    },
+    Group {
+        reason: "what the stand-in shows beside what was asked: it is a Unix socket",
+        programs: &["wait/poll_events"],
+    },
+    Group {
+        reason: "our copy meets SIGSEGV where the kernel says EFAULT",
+        programs: &["transfer/from_read_only_memory"],
+    },
+];
+
+/// What shows now and then, so that a run says nothing about it.
+pub const UNSTEADY: &[Group] = &[
+    Group {
+        reason: "no call is for signal handlers: one that comes while a call holds a lock may wait for it for ever",
+        programs: &[
+            "signals/handler_other_socket",
+            "signals/handler_recv_interrupted",
+            "signals/handler_same_socket",
+        ],
+    },
+    Group {
+        reason: "a child that has a copy of the connection does not keep it open: the parent's close shows at once, or later",
+        programs: &["kill/full_sender_waits"],
+    },
+];
