@@ -152,8 +152,13 @@ impl Cell {
             wait: column.wait,
             yielding: placement == Placement::One,
             bytes_max: line.size.max(8),
-            // One descriptor a write.
-            mtu: (line.pattern == Pattern::RdmaWrite).then_some(RDMA_SIZE),
+            mtu: match line.pattern {
+                // One descriptor a write.
+                Pattern::RdmaWrite => Some(RDMA_SIZE),
+                // Room for many messages, as a program has it whose messages are short: fewer are about nothing but room.
+                Pattern::PingPong => Some(SHORT_MAX),
+                _ => None,
+            },
             medium: Medium::Shm,
         };
         let (pattern, size) = (line.pattern, line.size);
@@ -215,3 +220,4 @@ fn describe(cells: &[Cell], placement: Placement, conditions: &Conditions) -> St
 
 const RUNS: usize = 5;
 const RDMA_SIZE: u32 = 1 << 20;
+const SHORT_MAX: u32 = 4096;
