@@ -214,10 +214,11 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     }
 }
 
-/// What the kernel says of control data to a connection with rings: a message without bytes tells.
+/// What the kernel says of control data to a connection with rings, or to a stand-in: a message without bytes tells.
 #[cold]
 unsafe fn ask_about_control(fd: c_int, header: &msghdr) -> Result<(), Errno> {
-    if connection(fd).is_none_or(|(conn, _)| !conn.is_mapped()) {
+    let mapped = connection(fd).is_some_and(|(conn, _)| conn.is_mapped());
+    if !mapped && !via_socket::is(fd) {
         return Ok(());
     }
     let mut empty = *header;

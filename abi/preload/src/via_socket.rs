@@ -305,7 +305,7 @@ pub(crate) unsafe fn control(
     })
 }
 
-/// TCP_NODELAY and SO_LINGER count. Other options of sockets are kept by the stand-in, which nobody asks; what else TCP has is accepted and means nothing.
+/// TCP_NODELAY and SO_LINGER count, and what [`option::set`] keeps is read back. Other options of sockets are kept by the stand-in, which nobody asks; what else TCP has is accepted and means nothing.
 pub(crate) unsafe fn set_option(
     fd: c_int,
     level: c_int,

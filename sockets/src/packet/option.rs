@@ -5,7 +5,16 @@ use sys::errno::Errno;
 use super::SOCK_VIA;
 use super::socket::Socket;
 
-/// Sets an option to what `value` reads: TCP_NODELAY counts; what else a TCP socket has is accepted and means nothing.
+/// What is kept, to be read back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Kept {
+    cork: bool,
+    receive_buffer: Option<i32>,
+    send_buffer: Option<i32>,
+}
+
+/// Sets an option to what `value` reads: TCP_NODELAY counts, and a TCP_CORK that is drawn; what else a TCP socket has is accepted and means
+/// nothing.
 ///
 /// # Errors
 /// `ENOPROTOOPT` for other levels; those of `value`.
@@ -17,19 +26,31 @@ pub fn set(
 ) -> Result<(), Errno> {
     match (level, name) {
         (IPPROTO_TCP, TCP_NODELAY) => socket.set_nodelay(value()? != 0),
+        (IPPROTO_TCP, TCP_CORK) => {
+            let on = value()? != 0;
+            socket.kept().cork = on;
+            if let (false, Ok(stream)) = (on, socket.stream()) {
+                stream.release();
+            }
+        }
+        (SOL_SOCKET, SO_RCVBUF) => socket.kept().receive_buffer = Some(value()?),
+        (SOL_SOCKET, SO_SNDBUF) => socket.kept().send_buffer = Some(value()?),
         (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
         _ => return Err(Errno::NOPROTOOPT),
     }
     Ok(())
 }
 
-/// TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL.
+/// TCP_NODELAY, TCP_CORK, SO_RCVBUF, SO_SNDBUF, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL.
 ///
 /// # Errors
 /// `ENOPROTOOPT` for any other.
 pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     Ok(match (level, name) {
         (IPPROTO_TCP, TCP_NODELAY) => socket.nodelay().into(),
+        (IPPROTO_TCP, TCP_CORK) => socket.kept().cork.into(),
+        (SOL_SOCKET, SO_RCVBUF) => doubled(socket.kept().receive_buffer),
+        (SOL_SOCKET, SO_SNDBUF) => doubled(socket.kept().send_buffer),
         (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
         (SOL_SOCKET, SO_ERROR) => socket.take_error().map_or(0, Errno::raw_os_error),
         (SOL_SOCKET, SO_DOMAIN) => AF_INET,
@@ -39,13 +60,26 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     })
 }
 
+/// As Linux answers: twice what it was told, for what it keeps besides, and no less than its least.
+fn doubled(told: Option<i32>) -> i32 {
+    told.map_or(BUFFER, |size| {
+        size.clamp(BUFFER_LEAST / 2, BUFFER).saturating_mul(2)
+    })
+}
+
 const IPPROTO_IP: i32 = 0;
 const IPPROTO_TCP: i32 = 6;
 const TCP_NODELAY: i32 = 1;
+const TCP_CORK: i32 = 3;
 const SOL_SOCKET: i32 = 1;
 const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
+const SO_SNDBUF: i32 = 7;
+const SO_RCVBUF: i32 = 8;
 const SO_ACCEPTCONN: i32 = 30;
 const SO_PROTOCOL: i32 = 38;
 const SO_DOMAIN: i32 = 39;
 const AF_INET: i32 = 2;
+/// A window of the largest packets.
+const BUFFER: i32 = 1 << 20;
+const BUFFER_LEAST: i32 = 4608;

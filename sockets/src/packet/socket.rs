@@ -14,6 +14,7 @@ use sys::sync::{AtomicBool, Ordering};
 
 use super::adapter::{Adapter, is_local};
 use super::listener::Listener;
+use super::option::Kept;
 use super::show::Show;
 use super::stream::{Identity, Stream};
 use super::wait::Wait;
@@ -34,6 +35,7 @@ pub struct Socket {
     resets: AtomicBool,
     /// Its calls wait so long at most, as its descriptor says (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
     is_timed: AtomicBool,
+    kept: Mutex<Kept>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +59,7 @@ impl Socket {
             watched: AtomicBool::new(false),
             resets: AtomicBool::new(false),
             is_timed: AtomicBool::new(false),
+            kept: Mutex::default(),
         }
     }
 
@@ -151,6 +154,7 @@ impl Socket {
             watched: AtomicBool::new(false),
             resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
             is_timed: AtomicBool::new(false),
+            kept: Mutex::new(*self.kept()),
         };
         accepted.adopt(stream);
         Ok(accepted)
@@ -266,6 +270,11 @@ impl Socket {
     /// Whether TCP_NODELAY is set.
     pub fn nodelay(&self) -> bool {
         self.nodelay.load(Ordering::Relaxed) != 0
+    }
+
+    /// Options that are kept to be read back.
+    pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a close breaks the connection: `SO_LINGER` with no time.

@@ -218,6 +218,11 @@ impl Stream {
         inner.arrived.iter().map(|piece| piece.len as usize).sum()
     }
 
+    /// Sends what waits to be combined, as far as the window allows.
+    pub fn release(&self) {
+        self.flush_now(&mut self.lock());
+    }
+
     /// Bytes that wait to be combined with others.
     pub fn held(&self) -> usize {
         self.lock().combiner.held() as usize

@@ -112,12 +112,9 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "no option of TCP's but TCP_NODELAY counts, SO_TYPE is SOCK_VIA, and there is no state of TCP's to ask for",
+        reason: "of TCP's options few count, SO_TYPE is SOCK_VIA, and there is no state of TCP's to ask for",
         programs: &[
             "flags/waitall_peek_waits",
-            "options/buffers",
-            "options/cork_kept",
-            "options/nodelay_cork",
             "options/of_a_socket",
             "options/rcvlowat",
             "options/siocoutq",
@@ -128,10 +125,6 @@ pub const GROUPS: &[Group] = &[
     Group {
         reason: "no SIGIO",
         programs: &["options/sigio"],
-    },
-    Group {
-        reason: "control data are not looked at",
-        programs: &["calls/recvmsg_name_control"],
     },
     Group {
         reason: "splice and its kin do not take a socket of this type",
