@@ -53,7 +53,7 @@ impl<D: Device> SoftVi<D> {
             && !core.awaits_acks()
             && self.cq(Queue::Recv).is_none()
             && core.notify[Queue::Recv as usize].is_empty();
-        let (token, segment) = core.recv.plain_front().filter(|_| plain)?;
+        let (ticket, segment) = core.recv.plain_front().filter(|_| plain)?;
         let mut reach = Reach {
             regions: &mut core.regions,
             registry: &self.nic.registry,
@@ -68,10 +68,11 @@ impl<D: Device> SoftVi<D> {
         link.take_brief();
         core.dry = false;
         core.recv.drop_front();
-        let Outcome { status, .. } = Outcome::done(CompletedOp::Receive, len, None);
+        let outcome = Outcome::done(CompletedOp::Receive, len, None);
+        self.write_outcome(core, ticket, &outcome);
         Some(Completion {
-            token,
-            status,
+            token: ticket.token(),
+            status: outcome.status,
             length: len,
             immediate: None,
         })

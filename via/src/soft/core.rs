@@ -195,20 +195,7 @@ impl<D: Device> SoftVi<D> {
         let mut settled = false;
         while let Some((ticket, outcome)) = core.queue_mut(queue).next_ready() {
             settled = true;
-            if let Ticket::At(at) = ticket
-                && !super::layout::write_outcome(
-                    &mut core.regions,
-                    &self.nic.registry,
-                    at,
-                    &outcome,
-                )
-            {
-                self.report(AsyncError {
-                    descriptor: Some(at.addr),
-                    op: Some(outcome.status.op()),
-                    ..AsyncError::of_vi(ErrorCode::CompProt, self.id)
-                });
-            }
+            self.write_outcome(core, ticket, &outcome);
             if let Some(cq) = self.cq(queue) {
                 cq.push(CqEntry { vi: self.id, queue });
             } else if let Some(handler) = core.notify[queue as usize].pop_front()
@@ -219,6 +206,21 @@ impl<D: Device> SoftVi<D> {
         }
         if settled && core.sleepers > 0 {
             self.wake(core);
+        }
+    }
+
+    /// Writes the outcome into a descriptor that lies in memory.
+    #[inline]
+    pub(super) fn write_outcome(&self, core: &mut Core<D>, ticket: Ticket, outcome: &Outcome) {
+        let registry = &self.nic.registry;
+        if let Ticket::At(at) = ticket
+            && !super::layout::write_outcome(&mut core.regions, registry, at, outcome)
+        {
+            self.report(AsyncError {
+                descriptor: Some(at.addr),
+                op: Some(outcome.status.op()),
+                ..AsyncError::of_vi(ErrorCode::CompProt, self.id)
+            });
         }
     }
 

@@ -243,19 +243,16 @@ impl WorkQueue {
         })
     }
 
-    /// The descriptor at the front, by its name, and its segment: if it has not ended, nothing is wrong with its form, it was posted by name and has one segment.
+    /// The descriptor at the front and its segment: if it has not ended, nothing is wrong with its form, and it has one segment.
     #[inline(always)]
-    pub(super) fn plain_front(&self) -> Option<(u64, Segment)> {
+    pub(super) fn plain_front(&self) -> Option<(Ticket, Segment)> {
         let posted = self.posted.front()?;
-        let Ticket::Named(token) = posted.request.ticket else {
-            return None;
-        };
         let plain = self.ready == 0
             && posted.outcome.is_none()
             && posted.request.fault.is_none()
             && posted.segments == 1;
         let segment = self.segments.front().filter(|_| plain)?;
-        Some((token, *segment))
+        Some((posted.request.ticket, *segment))
     }
 
     /// Takes the descriptor off the front, which [`WorkQueue::plain_front`] told of.
