@@ -245,9 +245,9 @@ fn post(end: &End, slots: &Region, slot: u32) {
 #[test]
 fn copied_messages_and_posted_ones_keep_their_order() {
     let (a, b) = connect(b"copied", Reliability::ReliableDelivery);
-    // For each message one: the agent may be there first.
-    let places = slots(&b, 5);
-    (0..5).for_each(|slot| post(&b, &places, slot));
+    // For each message one: the agent may be there first. And one that stays.
+    let places = slots(&b, 6);
+    (0..6).for_each(|slot| post(&b, &places, slot));
     let from = region(&a, Memory::private(64).expect("memory"), Access::Local);
     let bytes = |len: usize| pattern(len, len as u8);
     assert_eq!(a.vi.send_copied(&bytes(4), Some(1)), Ok(true));
