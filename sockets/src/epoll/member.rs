@@ -398,9 +398,9 @@ impl Member {
             return Armed::Gone;
         };
         self.heard &= !bed.drained;
-        // A doorbell need be reported once only, for it makes the member hot. But to each of two processes it must be.
+        // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
         self.rang |= bed.rang;
-        let once = edge || !(bed.carried || shared);
+        let once = edge || ((bed.over || !bed.carried) && !shared);
         let wake = bed.wake | if once { EDGE } else { 0 };
         if self.register(wake, index, instance, false).is_err() {
             return Armed::Gone;

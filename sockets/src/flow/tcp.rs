@@ -205,8 +205,8 @@ impl Flow {
         (errno != Errno::CONNRESET || !by_bell).then_some(errno)
     }
 
-    /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went. One that closed is deaf, and says that it has [`GONE`] unless it means a reset;
-    /// what the program sends it from then on goes over TCP, and is answered by one.
+    /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went. One that closed is deaf, and says that
+    /// it has [`GONE`] unless it means a reset; what the program sends it from then on goes over TCP, and is answered by one.
     pub(super) fn only_bells_are_unread(&self) -> bool {
         let gone = self.stream.rx().finished() & GONE != 0;
         let closed = gone || self.stream.peer_deaf();

@@ -1,8 +1,9 @@
 // A sender has read all, and is killed with a doorbell unread or before one, so that the kernel resets the connection. Its last bytes are on the ring,
 // and before them some are on TCP, which the receiver has not taken. What do those who wait tell him? Without sovia the connection has just ended.
 //
-//   kept byte|end|room      What the doorbell was for: a last byte, the end, or room on the ring. Reads what SOVIA_TRACE_UPGRADE names. Prints what poll tells one who waits
-//                      for nothing, what it and epoll tell one who waits for bytes, and: sent N received N told ERROR
+//   kept byte|end|room      What the doorbell was for: a last byte, the end, or room on the ring. Reads what SOVIA_TRACE_UPGRADE names.
+//                           Prints what poll tells one who waits for nothing, what it and epoll tell one who waits for bytes, and:
+//                           sent N received N told ERROR
 #define _GNU_SOURCE
 #include "pair.h"
 
