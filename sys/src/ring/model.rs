@@ -45,75 +45,121 @@ fn loom_a_note_is_overwritten_once_its_answer_says_that_it_was_read() {
     });
 }
 
-fn ends(line: &Arc<Line>, side: usize) -> (Producer<Way>, Consumer<Way>) {
-    let [ours, theirs] = [side, 1 - side].map(|sender| Way(line.clone(), sender));
-    // Behind the frames that must be cells.
-    let producer = Producer::new(ours).starting_at(Way::COUNT);
-    (producer, Consumer::new(theirs).starting_at(Way::COUNT))
+#[test]
+fn loom_notes_that_crossed_are_overwritten_once_frames_are_counted() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let cross = |line: &Arc<Line>, side| {
+            let (mut producer, mut consumer) = ends(line, side);
+            assert!(producer.note(Note([1; 3]), consumer.notes()));
+            assert_eq!(await_note(&mut consumer), Note([1; 3]));
+            assert_eq!(producer.reserve(0), Some(0));
+            producer.publish(Cell([2; 15]));
+            assert_eq!(await_frame(&mut consumer), Frame::Cell(Cell([2; 15])));
+            consumer.release();
+            // The peer read our note before it sent this cell.
+            assert!(producer.note(Note([3; 3]), consumer.notes()));
+            assert_eq!(await_note(&mut consumer), Note([3; 3]));
+        };
+        let other = {
+            let line = line.clone();
+            thread::spawn(move || cross(&line, 1))
+        };
+        cross(&line, 0);
+        other.join().expect("no panic");
+    });
 }
 
-fn await_note(consumer: &mut Consumer<Way>) -> Note {
-    loop {
-        match consumer.peek() {
-            Some(Frame::Note(note)) => {
-                consumer.release();
-                return note;
-            }
-            Some(Frame::Cell(_)) => unreachable!("nobody sends cells"),
-            None => thread::yield_now(),
-        }
-    }
+#[test]
+fn loom_an_answer_releases_the_data_before_the_note() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let other = {
+            let line = line.clone();
+            thread::spawn(move || {
+                let (mut producer, mut consumer) = ends(&line, 1);
+                let from = &line.0[0];
+                receive(from, &mut consumer, AREA, 0);
+                assert_eq!(await_note(&mut consumer), Note([1; 3]));
+                assert!(producer.note(Note([1; 3]), consumer.notes()));
+                assert_eq!(await_note(&mut consumer), Note([2; 3]));
+                receive(from, &mut consumer, AREA, 3);
+            })
+        };
+        let (mut producer, mut consumer) = ends(&line, 0);
+        let to = &line.0[0];
+        send(to, &mut producer, AREA, 0);
+        assert!(producer.note(Note([1; 3]), consumer.notes()));
+        assert_eq!(await_note(&mut consumer), Note([1; 3]));
+        // From here on the counter of frames is not asked.
+        assert!(producer.note(Note([2; 3]), consumer.notes()));
+        send(to, &mut producer, AREA, 3);
+        other.join().expect("no panic");
+    });
 }
 
 fn exchange(len: u32) {
     loom::model(move || {
-        let direction = Way(Arc::new(Line::default()), 0);
+        let line = Arc::new(Line::default());
         let sender = {
-            let direction = direction.clone();
-            thread::spawn(move || send(&direction, len))
+            let line = line.clone();
+            thread::spawn(move || {
+                let (mut producer, _) = ends(&line, 0);
+                for frame in 0..FRAMES {
+                    send(&line.0[0], &mut producer, len, frame);
+                }
+                assert!(!producer.is_broken());
+            })
         };
-        receive(&direction, len);
+        let (_, mut consumer) = ends(&line, 1);
+        for frame in 0..FRAMES {
+            receive(&line.0[0], &mut consumer, len, frame);
+        }
         sender.join().expect("no panic");
     });
 }
 
-fn send(direction: &Way, len: u32) {
-    let mut producer = Producer::new(direction.clone());
-    for frame in 0..FRAMES {
-        while producer.reserve(len) != Some(0) {
-            thread::yield_now();
-        }
-        if len > 0 {
-            // SAFETY: the data is the producer's until it is published; loom checks that.
-            direction
-                .direction()
-                .data
-                .with_mut(|data| unsafe { *data = frame });
-        }
-        producer.publish(Cell([frame; 15]));
-    }
-    assert!(!producer.is_broken());
+fn ends(line: &Arc<Line>, side: usize) -> (Producer<Way>, Consumer<Way>) {
+    let [ours, theirs] = [side, 1 - side].map(|sender| Way(line.clone(), sender));
+    (Producer::new(ours), Consumer::new(theirs))
 }
 
-fn receive(direction: &Way, len: u32) {
-    let mut consumer = Consumer::new(direction.clone());
-    for frame in 0..FRAMES {
-        let words = loop {
-            match consumer.peek() {
-                Some(Frame::Cell(Cell(words))) => break words,
-                Some(Frame::Note(_)) => unreachable!("nobody sends notes"),
-                None => thread::yield_now(),
-            }
-        };
-        assert_eq!(words, [frame; 15]);
-        if len > 0 {
-            // SAFETY: the data is the consumer's until it is released; loom checks that.
-            assert_eq!(
-                direction.direction().data.with(|data| unsafe { *data }),
-                frame
-            );
+/// A cell that is full of `fill`, and the data of `len` bytes that belong to it.
+fn send(to: &Direction, producer: &mut Producer<Way>, len: u32, fill: u32) {
+    while producer.reserve(len) != Some(0) {
+        thread::yield_now();
+    }
+    if len > 0 {
+        // SAFETY: the data is the producer's until it is published; loom checks that.
+        to.data.with_mut(|data| unsafe { *data = fill });
+    }
+    producer.publish(Cell([fill; 15]));
+}
+
+fn receive(from: &Direction, consumer: &mut Consumer<Way>, len: u32, fill: u32) {
+    assert_eq!(await_frame(consumer), Frame::Cell(Cell([fill; 15])));
+    if len > 0 {
+        // SAFETY: the data is the consumer's until it is released; loom checks that.
+        assert_eq!(from.data.with(|data| unsafe { *data }), fill);
+    }
+    consumer.release();
+}
+
+fn await_note(consumer: &mut Consumer<Way>) -> Note {
+    let frame = await_frame(consumer);
+    consumer.release();
+    match frame {
+        Frame::Note(note) => note,
+        Frame::Cell(_) => unreachable!("a note is next"),
+    }
+}
+
+fn await_frame(consumer: &mut Consumer<Way>) -> Frame {
+    loop {
+        match consumer.peek() {
+            Some(frame) => return frame,
+            None => thread::yield_now(),
         }
-        consumer.release();
     }
 }
 

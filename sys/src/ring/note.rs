@@ -6,6 +6,7 @@
 //!
 //! Each side writes its own half of the line. There is one note under way per direction: a half may be written again when the other half's head says that
 //! what was in it has been released. Who answers each message with another says so in passing; in a stream of messages one way all but the first are cells.
+//! Two notes that cross say nothing of each other, and neither half would ever be free again: who owes an answer himself looks at the counter of frames, once a lap.
 //!
 //! A note is a frame like any other and counts as one: its head says which, so that notes and cells stay in order. Where it is at the same time the next
 //! note, it is the next frame; a head that stays from an earlier note is neither, however often frame numbers have wrapped.
@@ -47,7 +48,7 @@ impl Head {
 /// Whether `frame` must be a cell, though it could be a note: a cell that is passed over for as long as tags take to come round would show its old frame as a new one.
 #[inline]
 pub(super) const fn is_cells_turn(frame: u32, count: u32) -> bool {
-    (frame / count).is_multiple_of(LAPS)
+    frame / count % LAPS == LAPS - 1
 }
 
 /// Of so many laps one has cells only. Tags come round after 2³² frames at the earliest.

@@ -34,6 +34,8 @@ pub struct Producer<S: Cells = Direction> {
     /// Notes published, modulo 2¹⁶, and the frame that comes after the last of them.
     notes: u16,
     after_note: u32,
+    /// What the last of them told the other side.
+    told: u16,
     reserved: Option<Piece>,
     stores: StoreChoice,
     broken: bool,
@@ -55,6 +57,7 @@ impl<S: Cells> Producer<S> {
             ends: [0; CELLS_MAX],
             notes: 0,
             after_note: 0,
+            told: 0,
             reserved: None,
             stores: StoreChoice::default(),
             broken: false,
@@ -111,20 +114,31 @@ impl<S: Cells> Producer<S> {
         self.produced = self.produced.wrapping_add(1);
     }
 
-    /// Whether a note could be written now, as far as other notes are concerned.
+    /// Whether a note could be written now, as far as other notes are concerned. `heard` is what
+    /// [`Consumer::notes`](crate::ring::Consumer::notes) says of the other direction.
     #[inline]
-    pub fn has_note_room(&self) -> bool {
+    pub fn has_note_room(&mut self, heard: u16) -> bool {
         // Acquire pairs with the release of the head that says so: what was in the half before has been read.
         let was_heard = Head::unpack(self.cells.other_note_head()).heard == self.notes;
-        was_heard && !is_cells_turn(self.produced, S::COUNT)
+        (was_heard || self.was_released(heard)) && !is_cells_turn(self.produced, S::COUNT)
     }
 
-    /// Publishes a frame without data as a note, if one can be written now. `heard` is what
-    /// [`Consumer::notes`](crate::ring::Consumer::notes) says of the other direction. What was reserved is given back.
+    /// Whether the last note has been released, though no note says so: it crossed with one, and each side waits for the other's next.
+    fn was_released(&mut self, heard: u16) -> bool {
+        let crossed = heard != self.told;
+        // A look takes the line away from the consumer, who writes it with each frame.
+        if crossed && self.produced.is_multiple_of(S::COUNT) {
+            self.refresh();
+        }
+        crossed && self.after_note == self.consumed
+    }
+
+    /// Publishes a frame without data as a note, if one can be written now. `heard` as for [`Producer::has_note_room`]. What was
+    /// reserved is given back.
     #[inline]
     #[must_use = "else the frame is still to be sent"]
     pub fn note(&mut self, Note(body): Note, heard: u16) -> bool {
-        if !self.has_note_room() {
+        if !self.has_note_room(heard) {
             return false;
         }
         // Who has released the last note has released all before it: no need to fetch the line that counts.
@@ -142,6 +156,7 @@ impl<S: Cells> Producer<S> {
         self.ends[(self.produced % S::COUNT) as usize] = self.head;
         self.produced = self.produced.wrapping_add(1);
         self.after_note = self.produced;
+        self.told = heard;
         self.cells.publish_note(head.pack(), body);
         true
     }
@@ -170,7 +185,7 @@ impl<S: Cells> Producer<S> {
         self.broken
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn starting_at(self, frame: u32) -> Self {
         self.cells.set_consumed(frame);
         Self {

@@ -322,7 +322,12 @@ impl Scribbler {
         let words = if plausible { 3 * 4096 / 8 } else { SEGMENT / 8 };
         for word in 0..words {
             let value = match plausible {
-                true if word < 4096 / 8 => u64::from(random.below(80)),
+                // Heads of notes among them.
+                true if word < 4096 / 8 => {
+                    let numbers = random.below(3) | random.below(3) << 16;
+                    let numbers = numbers * random.below(2);
+                    u64::from(random.below(80)) | u64::from(numbers) << 32
+                }
                 true if word % 8 == 0 => u64::from(random.below(4)) | random.next() << 32,
                 _ => random.next(),
             };

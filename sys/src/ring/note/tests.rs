@@ -22,6 +22,40 @@ fn an_answer_makes_room_for_the_next_note() {
 }
 
 #[test]
+fn notes_that_cross_make_room_within_a_lap() {
+    let [mut a, mut b] = ends();
+    for _ in 0..3 {
+        assert!(a.note(1) && b.note(2));
+        assert_eq!(a.take(), Some(Frame::Note(Note([2; 3]))));
+        assert_eq!(b.take(), Some(Frame::Note(Note([1; 3]))));
+        let mut cells = 0;
+        while !a.note(3) {
+            a.cell(0);
+            assert!(b.take().is_some() && !b.note(3));
+            cells += 1;
+            assert!(cells < CELLS_MAX);
+        }
+        assert_eq!(b.take(), Some(Frame::Note(Note([3; 3]))));
+        assert!(b.note(4), "the answer says what was read");
+        assert_eq!(a.take(), Some(Frame::Note(Note([4; 3]))));
+    }
+}
+
+#[test]
+fn a_note_that_crossed_and_lies_unread_is_not_overwritten() {
+    let [mut a, mut b] = ends();
+    assert!(a.note(1) && b.note(2));
+    assert!(a.take().is_some());
+    for _ in 1..CELLS_MAX {
+        assert!(!a.note(3));
+        a.cell(0);
+    }
+    assert!(!a.note(3) && a.producer.reserve(0).is_none());
+    assert_eq!(b.take(), Some(Frame::Note(Note([1; 3]))));
+    assert!(!a.producer.is_broken());
+}
+
+#[test]
 fn a_note_takes_the_place_of_what_was_reserved() {
     let [mut a, mut b] = ends();
     assert!(a.producer.reserve(DATA_MIN as u32).is_some());
@@ -164,6 +198,20 @@ proptest! {
             prop_assert_eq!(end.take(), None);
         }
         prop_assert!(ends.iter_mut().all(|end| end.producer.is_empty()));
+
+        // Whatever was before, who answers message with message has notes again: one lap may be the cells', and in one the counter is looked at.
+        let mut notes = 0;
+        for turn in 0..3 * CELLS_MAX {
+            let (from, to) = ends.split_at_mut(1);
+            let (from, to) = if turn % 2 == 0 { (&mut from[0], &mut to[0]) } else { (&mut to[0], &mut from[0]) };
+            if from.note(0) {
+                notes += 1;
+            } else {
+                from.cell(0);
+            }
+            prop_assert!(to.take().is_some());
+        }
+        prop_assert!(notes > 0);
     }
 }
 
@@ -197,9 +245,8 @@ impl End {
     }
 }
 
-/// Past the frames that must be cells.
 fn ends() -> [End; 2] {
-    ends_at(CELLS_MAX as u32)
+    ends_at(0)
 }
 
 fn ends_at(frame: u32) -> [End; 2] {
