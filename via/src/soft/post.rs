@@ -29,7 +29,8 @@ impl<D: Device> SoftVi<D> {
             }
             return Err(Error::Resource);
         }
-        let looks = !core.recv.has_open();
+        // One that is bad may end the connection, and with it what has arrived.
+        let looks = request.fault.is_some() || !core.recv.has_open();
         if queue == Queue::Recv && core.state == ViState::Connected && looks {
             // What arrived before this descriptor does not get it.
             self.progress(core);
