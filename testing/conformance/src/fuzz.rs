@@ -122,7 +122,7 @@ pub fn fuzz_link(bytes: &[u8]) {
 }
 
 fn act(input: &mut Input<'_>, forger: &mut ShmForger, ground: &Ground) {
-    match input.byte() % 12 {
+    match input.byte() % 14 {
         0 => {
             let at = input.word() as usize;
             let len = input.byte();
@@ -172,8 +172,15 @@ fn act(input: &mut Input<'_>, forger: &mut ShmForger, ground: &Ground) {
             }
         }
         9 => ground.receive(),
-        10 => ground.send(),
-        _ => ground.write(input.byte(), input.byte()),
+        10 => ground.send(200),
+        11 => ground.write(input.byte(), input.byte()),
+        12 => {
+            let len = input.word();
+            let [seq, heard] = [(); 2].map(|()| input.byte());
+            forger.send_note(len, seq.into(), [0x66; 2], heard.into());
+        }
+        // One that can be a note.
+        _ => ground.send(8),
     }
 }
 
@@ -212,10 +219,10 @@ impl Ground {
         }
     }
 
-    fn send(&self) {
+    fn send(&self, len: u32) {
         while let Done::Completed(_) = self.vi.send_done().must() {}
         // A peer that takes nothing fills the queue: that is its right.
-        let _full = self.vi.post_send(&self.source.send(0..200), 1);
+        let _full = self.vi.post_send(&self.source.send(0..len), 1);
     }
 
     /// An RDMA write to a region that the peer may have named.

@@ -104,7 +104,11 @@ pub(super) fn link_seeds() -> Vec<(String, Vec<u8>)> {
     let frame = |kind: u8, len, more, offset, handle, at, seq| {
         [2, kind, len, more, offset, handle, at, seq]
     };
-    let (ring, receive, send) = ([3], [9], [10]);
+    let note = |len: u32, seq, heard| {
+        let [a, b, c, d] = len.to_le_bytes();
+        [12, a, b, c, d, seq, heard]
+    };
+    let (ring, receive, send, short) = ([3], [9], [10], [13]);
     let mut seeds: Vec<(&str, Vec<u8>)> = vec![
         (
             "message",
@@ -251,11 +255,48 @@ pub(super) fn link_seeds() -> Vec<(String, Vec<u8>)> {
             [10, 7, 0x11, 0xff, 0xff, 0xff, 3, 10, 9].to_vec(),
         ),
         ("enters_and_stays", [5, 0, 3, 8, 0, 9].to_vec()),
+        ("note", [&note(8, 1, 0)[..], &receive].concat()),
+        ("note_unreliably", [&note(8, 1, 0)[..], &receive].concat()),
+        (
+            "note_as_long_as_can_be",
+            [&note(16, 1, 0)[..], &receive].concat(),
+        ),
+        ("note_too_long", [&note(17, 1, 0)[..], &receive].concat()),
+        (
+            "note_far_too_long",
+            [&note(u32::MAX, 1, 0)[..], &receive].concat(),
+        ),
+        (
+            "note_behind_a_message",
+            [
+                &frame(0, 64, 0, 0, 0, 0, 1)[..],
+                &note(8, 2, 0),
+                &receive,
+                &receive,
+            ]
+            .concat(),
+        ),
+        (
+            "note_that_heard",
+            [&short[..], &note(8, 1, 1), &receive, &short, &short].concat(),
+        ),
+        (
+            "note_that_heard_too_much",
+            [&note(8, 1, 3)[..], &receive, &short, &send, &short].concat(),
+        ),
+        (
+            "notes_that_cross",
+            [&short[..], &note(8, 1, 0), &receive, &short, &short].concat(),
+        ),
     ];
-    // Of one seed, each level.
+    // Of one seed, each level. Notes are taken in one pass at those that do not wait for the peer's word.
     let whole = seeds[0].1.clone();
     seeds.push(("message_unreliably", whole));
-    let level = |name: &str| u8::from(name != "message_unreliably") * 2;
+    let level = |name: &str| match name {
+        _ if name.ends_with("unreliably") => 0,
+        _ if name.starts_with("note") => 1,
+        _ => 2,
+    };
     seeds
         .into_iter()
         .map(|(name, operations)| {

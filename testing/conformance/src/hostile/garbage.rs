@@ -109,12 +109,14 @@ impl Grounds {
         if let Done::Completed(done) = self.vi.recv_done().must() {
             self.receive(u32::try_from(done.token).must());
         }
-        match self.vi.send_done().must() {
-            Done::NotDone => {}
-            Done::Completed(_) | Done::Empty => {
-                self.vi.post_send(&self.source.send(0..SLOT), 0).must();
-            }
-        }
+        // Long and short ones in turn: those in cells, and those that can be notes.
+        let turn = match self.vi.send_done().must() {
+            Done::NotDone => return,
+            Done::Completed(done) => 1 - done.token,
+            Done::Empty => 0,
+        };
+        let len = [SLOT, 8][turn as usize];
+        self.vi.post_send(&self.source.send(0..len), turn).must();
     }
 
     fn check(&self) {
@@ -185,7 +187,12 @@ fn attack(forger: &mut ShmForger, seed: u64, step: u64) {
             let at = random(3) as usize % (4 * 4096);
             forger.scribble(at, &pattern(random(4), len));
         }
-        32..48 => {
+        32..40 => {
+            let len = (random(2) % 20) as u32;
+            let words = [random(3), random(4)];
+            forger.send_note(len, (random(5) % 4) as u32, words, (random(6) % 4) as u16);
+        }
+        40..48 => {
             let payload = pattern(random(2), random(3) as usize % 300);
             forger.send(&head(seed, step, payload.len() as u32), &payload);
         }

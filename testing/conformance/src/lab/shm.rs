@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proto::frame::HEAD_WORDS;
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Received};
-use sys::ring::{Cell, Producer, WORDS};
+use sys::ring::{Cell, Note, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait, split};
 use via::provider::{Driver, Export};
 use via::{Memory, Vi};
@@ -107,6 +107,12 @@ impl ShmForger {
     #[must_use]
     pub fn segment(&self) -> BorrowedFd<'_> {
         self.segment.as_fd()
+    }
+
+    /// Sends `len` bytes, as it says, as a note that says how many of the victim's notes were heard, as far as there is room.
+    pub fn send_note(&mut self, len: u32, seq: u32, [low, high]: [u64; 2], heard: u16) {
+        let head = u64::from(len) | u64::from(seq) << 32;
+        let _sent = self.producer.note(Note([head, low, high]), heard);
     }
 
     /// Sends bytes through the socket, if there is room and somebody there.
