@@ -190,8 +190,8 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn has_brief_room(&self) -> bool {
-        self.producer.has_note_room()
+    fn has_brief_room(&mut self) -> bool {
+        self.producer.has_note_room(self.consumer.notes())
     }
 
     #[inline]
@@ -208,6 +208,9 @@ impl Link for ShmLink {
 
     #[inline]
     fn brief(&mut self) -> Option<Brief> {
+        if !self.comes() {
+            return None;
+        }
         if let Some(Note([word, low, high])) = self.consumer.note() {
             self.brief_in_cell = false;
             return Some(Brief {
@@ -252,6 +255,11 @@ impl Link for ShmLink {
     #[inline]
     fn ready(&self) -> bool {
         self.consumer.ready()
+    }
+
+    #[inline]
+    fn comes(&self) -> bool {
+        (0..LOOKS).any(|_| self.consumer.ready())
     }
 
     #[inline]
@@ -401,3 +409,6 @@ fn pair(low: u32, high: u32) -> u64 {
 /// the data.
 const ROOM_FRAMES: u32 = 32;
 const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
+/// A look at lines that nobody has written takes 2 ns, and to call again for the next one 30: what comes in between is found late.
+/// 8 bytes one way are 10 to 20 ns quicker with 8 looks than with one.
+const LOOKS: u32 = 8;

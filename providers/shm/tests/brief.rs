@@ -1,7 +1,12 @@
 //! Messages of a few bytes, answered one by one: what goes in the line that both directions share.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use via::provider::OpenOptions;
 use via::{
-    Access, Completion, Descriptor, Done, Fault, Memory, Nic, Ptag, Region, Reliability, Vi,
+    Access, Completion, Descriptor, Done, Fault, Memory, Nic, Ptag, Queue, Region, Reliability, Vi,
     ViConfig, ViState,
 };
 
@@ -12,12 +17,13 @@ struct End {
     nic: Nic,
 }
 
-fn end(level: Reliability) -> End {
-    let nic = Nic::open(&shm::DRIVER).expect("opens");
+fn end(level: Reliability, options: OpenOptions) -> End {
+    let nic = Nic::open_with(&shm::DRIVER, options).expect("opens");
     let tag = nic.create_ptag().expect("a tag");
     let config = ViConfig::new(&tag).reliability(level);
     let vi = nic.create_vi(&config).expect("a VI");
     let memory = Memory::private(4096).expect("memory");
+    memory.write(0, &[FILL; 4096]).expect("in range");
     let buffer = nic
         .register(memory, &tag, Access::Local)
         .expect("registers");
@@ -30,15 +36,28 @@ fn end(level: Reliability) -> End {
 }
 
 fn pair(level: Reliability) -> (End, End) {
-    let (a, b) = (end(level), end(level));
-    let export = a.vi.export().expect("exports");
-    b.vi.import(&export.blob, export.fds).expect("imports");
+    pair_with(level, OpenOptions::default())
+}
+
+fn pair_with(level: Reliability, options: OpenOptions) -> (End, End) {
+    let (a, b) = (end(level, options), end(level, options));
+    connect(&a.vi, &b.vi);
     (a, b)
+}
+
+fn connect(a: &Vi, b: &Vi) {
+    let export = a.export().expect("exports");
+    b.import(&export.blob, export.fds).expect("imports");
 }
 
 impl End {
     fn post(&self, len: u32) {
-        let room = Descriptor::recv().segment(&self.buffer, 64..64 + len);
+        self.post_in(0, len);
+    }
+
+    fn post_in(&self, slot: u32, len: u32) {
+        let at = SLOT * (1 + slot);
+        let room = Descriptor::recv().segment(&self.buffer, at..at + len);
         self.vi.post_recv(&room, 1).expect("posts");
     }
 
@@ -56,22 +75,36 @@ impl End {
         loop {
             match self.vi.recv_done().expect("alive") {
                 Done::Completed(completion) => return completion,
-                Done::NotDone => std::thread::yield_now(),
+                Done::NotDone => thread::yield_now(),
                 Done::Empty => unreachable!("one is posted"),
             }
         }
     }
 
-    /// Takes the message that was sent, and sees that it did not write beyond its end.
     fn takes(&self, bytes: &[u8], immediate: Option<u32>) {
-        let completion = self.received().ok().expect("received");
+        self.holds(0, self.received(), bytes, immediate);
+    }
+
+    /// The same, asleep until it comes; and posts the next receive.
+    fn wakes(&self, bytes: &[u8]) {
+        let completion = self.vi.recv_wait(SOON).expect("comes");
+        self.holds(0, completion, bytes, None);
+        self.post(8);
+    }
+
+    /// Sees that what was sent is in its place, and nothing beyond its end.
+    fn holds(&self, slot: u32, completion: Completion, bytes: &[u8], immediate: Option<u32>) {
+        let completion = completion.ok().expect("received");
         assert_eq!(completion.token, 1);
         assert_eq!(completion.length as usize, bytes.len());
         assert_eq!(completion.immediate, immediate);
-        let mut got = [0; 64];
-        self.buffer.memory().read(64, &mut got).expect("in range");
+        let mut got = [0; SLOT as usize];
+        let at = (SLOT * (1 + slot)) as usize;
+        let memory = self.buffer.memory();
+        memory.read(at, &mut got).expect("in range");
         assert_eq!(&got[..bytes.len()], bytes);
         assert!(got[bytes.len()..].iter().all(|&byte| byte == FILL));
+        memory.write(at, &[FILL; SLOT as usize]).expect("in range");
     }
 
     fn sent(&self) {
@@ -83,11 +116,6 @@ impl End {
             // Where done means arrived, the other end has said so by now, or says so when it looks.
         }
     }
-
-    fn wipe(&self) {
-        let memory = self.buffer.memory();
-        memory.write(64, &[FILL; 64]).expect("in range");
-    }
 }
 
 /// Enough that most of them are notes.
@@ -96,7 +124,6 @@ fn exchange(a: &End, b: &End, turns: u32) {
         for (from, to) in [(a, b), (b, a)] {
             let bytes: Vec<u8> = (0..turn % 21).map(|i| (i + turn) as u8).collect();
             let immediate = turn.is_multiple_of(7).then_some(turn);
-            to.wipe();
             to.post(32);
             from.send(&bytes, immediate);
             to.takes(&bytes, immediate);
@@ -107,10 +134,139 @@ fn exchange(a: &End, b: &End, turns: u32) {
 
 #[test]
 fn short_messages_and_their_answers_arrive_whole() {
-    for level in [Reliability::Unreliable, Reliability::ReliableDelivery] {
+    for level in Reliability::ALL {
         let (a, b) = pair(level);
         exchange(&a, &b, 2000);
     }
+}
+
+#[test]
+fn one_that_sleeps_is_woken() {
+    let options = OpenOptions {
+        sleeps_at_once: true,
+        ..OpenOptions::default()
+    };
+    for level in Reliability::ALL {
+        let (a, b) = pair_with(level, options);
+        let turns = 0..300u64;
+        a.post(8);
+        b.post(8);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for turn in turns.clone() {
+                    b.wakes(&turn.to_ne_bytes());
+                    b.send(&(!turn).to_ne_bytes(), None);
+                    b.vi.send_wait(SOON).expect("sent");
+                }
+            });
+            for turn in turns.clone() {
+                a.send(&turn.to_ne_bytes(), None);
+                a.wakes(&(!turn).to_ne_bytes());
+                a.vi.send_wait(SOON).expect("sent");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_completion_queue_hears_of_each() {
+    let level = Reliability::ReliableDelivery;
+    let (a, mut b) = (
+        end(level, OpenOptions::default()),
+        end(level, OpenOptions::default()),
+    );
+    let cq = b.nic.create_cq(8).expect("a completion queue");
+    let config = ViConfig::new(&b.tag).reliability(level).recv_cq(&cq);
+    b.vi = b.nic.create_vi(&config).expect("a VI");
+    connect(&a.vi, &b.vi);
+    a.post(8);
+    for turn in 0..300u64 {
+        b.post(8);
+        a.send(&turn.to_ne_bytes(), None);
+        assert_eq!(cq.wait(SOON).expect("hears").vi, b.vi.id());
+        b.takes(&turn.to_ne_bytes(), None);
+        b.send(&turn.to_ne_bytes(), None);
+        a.takes(&turn.to_ne_bytes(), None);
+        a.post(8);
+        a.sent();
+        b.sent();
+    }
+    assert_eq!(cq.done().expect("alive"), None);
+}
+
+#[test]
+fn a_handler_is_called_with_it() {
+    let (a, b) = pair(Reliability::ReliableDelivery);
+    let (say, hear) = mpsc::channel();
+    for turn in 0..100u64 {
+        b.post(8);
+        let say = say.clone();
+        let handler = Box::new(move |completion| say.send(completion).expect("somebody hears"));
+        let notified = b.vi.ops().notify(Queue::Recv, handler);
+        notified.expect("will be called");
+        a.send(&turn.to_ne_bytes(), None);
+        let completion: Completion = hear.recv().expect("called");
+        assert_eq!(completion.ok().expect("received").length, 8);
+        a.post(8);
+        b.send(&[], None);
+        a.takes(&[], None);
+    }
+}
+
+#[test]
+fn those_that_cross_arrive_and_so_does_what_follows() {
+    let (a, b) = pair(Reliability::ReliableDelivery);
+    for round in 0..20u64 {
+        a.post(8);
+        b.post(8);
+        a.send(&round.to_ne_bytes(), None);
+        b.send(&round.to_ne_bytes(), None);
+        for end in [&a, &b] {
+            end.takes(&round.to_ne_bytes(), None);
+            end.sent();
+        }
+        exchange(&a, &b, 7);
+    }
+}
+
+#[test]
+fn one_that_nobody_waits_for_breaks_the_connection_or_is_dropped() {
+    let (a, b) = pair(Reliability::ReliableDelivery);
+    a.send(&[1; 8], None);
+    assert_eq!(b.vi.recv_done(), Ok(Done::Empty));
+    assert_eq!(b.vi.state(), Ok(ViState::Error));
+
+    let (a, b) = pair(Reliability::Unreliable);
+    a.send(&[1; 8], None);
+    assert_eq!(b.vi.recv_done(), Ok(Done::Empty));
+    assert_eq!(b.vi.state(), Ok(ViState::Connected));
+    exchange(&a, &b, 7);
+}
+
+#[test]
+fn one_that_came_before_the_end_is_taken() {
+    for level in [Reliability::Unreliable, Reliability::ReliableDelivery] {
+        let (a, b) = pair(level);
+        b.post(8);
+        a.send(&[1; 8], None);
+        a.vi.disconnect().expect("was connected");
+        b.takes(&[1; 8], None);
+        assert_eq!(b.vi.state(), Ok(ViState::Error));
+    }
+}
+
+#[test]
+fn one_that_came_before_a_bad_receive_is_taken() {
+    let (a, b) = pair(Reliability::ReliableDelivery);
+    b.post(8);
+    a.send(&[1; 8], None);
+    let pieces = b.nic.attributes().max_segments_per_desc;
+    let bad = (0..=pieces).fold(Descriptor::recv(), |bad, _| bad.segment(&b.buffer, 0..1));
+    b.vi.post_recv(&bad, 3).expect("is told later");
+    b.takes(&[1; 8], None);
+    let told = b.received();
+    assert_eq!((told.token, told.ok()), (3, Err(Fault::Format)));
+    assert_eq!(b.vi.state(), Ok(ViState::Error));
 }
 
 #[test]
@@ -119,13 +275,13 @@ fn several_before_an_answer_stay_in_order() {
     for turn in 0..500u32 {
         for (from, to) in [(&a, &b), (&b, &a)] {
             let count = 1 + turn % 5;
-            (0..count).for_each(|_| to.post(8));
+            (0..count).for_each(|number| to.post_in(number, 8));
             for number in 0..count {
                 from.send(&(turn * 8 + number).to_ne_bytes(), None);
             }
             for number in 0..count {
-                to.wipe();
-                to.takes(&(turn * 8 + number).to_ne_bytes(), None);
+                let bytes = (turn * 8 + number).to_ne_bytes();
+                to.holds(number, to.received(), &bytes, None);
                 from.sent();
             }
         }
@@ -180,4 +336,7 @@ fn memory_that_is_gone_or_anothers_is_not_touched() {
     assert_eq!(done.map(Completion::ok), Some(Err(Fault::Protection)));
 }
 
+/// The first is for what is sent.
+const SLOT: u32 = 64;
 const FILL: u8 = 0xee;
+const SOON: Option<Duration> = Some(Duration::from_secs(10));

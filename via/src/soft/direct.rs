@@ -47,6 +47,9 @@ impl<D: Device> SoftVi<D> {
         if let Some(completion) = core.recv.take() {
             return Received::Posted(Done::Completed(completion));
         }
+        if let Some(link) = &mut core.link {
+            link.before_look();
+        }
         match Self::take_front(core, into) {
             Some((length, immediate)) => {
                 if Self::has_to_send(core) {
@@ -65,7 +68,7 @@ impl<D: Device> SoftVi<D> {
         if awaited || core.awaits_acks() {
             return None;
         }
-        let link = core.link.as_mut().filter(|link| link.ready())?;
+        let link = core.link.as_mut().filter(|link| link.comes())?;
         let head = link.peek().ok()??;
         let is_whole = head.kind == Kind::Send && head.len == head.msg_len && head.offset == 0;
         let place = into.get_mut(..head.len as usize).filter(|_| is_whole)?;

@@ -158,7 +158,7 @@ pub trait Link: Send + 'static {
     fn flush(&mut self) {}
 
     /// Whether the link has a quick way for a message that is nothing but a few bytes, and it is free now.
-    fn has_brief_room(&self) -> bool {
+    fn has_brief_room(&mut self) -> bool {
         false
     }
     /// Sends one that way; `false` if it could not, and nothing was sent.
@@ -178,6 +178,10 @@ pub trait Link: Send + 'static {
     /// Whether [`Link::peek`] would find something; as cheap as possible.
     fn ready(&self) -> bool {
         false
+    }
+    /// As [`Link::ready`], for who asks again and again: a few looks in one call, where they are cheap.
+    fn comes(&self) -> bool {
+        self.ready()
     }
     /// The frame at the front, the same until it is released.
     ///
