@@ -8,9 +8,10 @@
 //! The path of a message: [`crate::provider::ViOps::post`] queues the descriptor, checks it, cuts
 //! the message into frames and hands them to the link, all under the VI's one lock. The receiver's
 //! poll finds them, checks where they may go, and places them. There is no thread in between. A
-//! thread of the device ("agent") serves VIs whose owner is elsewhere ([`Service`]), and a
+//! thread of the device serves VIs whose owner is elsewhere ([`Service`]; [`Agent`] is one), and a
 //! dispatcher calls handlers.
 
+mod agent;
 mod blame;
 mod brief;
 mod connect;
@@ -32,6 +33,7 @@ mod receive;
 mod transmit;
 mod vi;
 
+pub use self::agent::{Agent, CqBell, Duties, Member};
 pub use self::ground::{Ground, Run};
 pub use self::link::{
     Ask, Attention, BRIEF_MAX, Brief, CqWaiter, Device, Established, Garbage, Goodbye, Incoming,

@@ -2,18 +2,18 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use sys::sync::AtomicUsize;
 use via::provider::{Export, ViId};
-use via::soft::{Ask, Device, Established, Service};
+use via::soft::{Agent, Ask, CqBell, Device, Established, Service};
 use via::{Capabilities, Error, NetAddress, NicAttributes, ReliabilitySet, ViAttributes};
 
-use crate::agent::Agent;
-use crate::cq::IwarpCqWaiter;
+use crate::departures::Departures;
 use crate::dial::Client;
 use crate::door::{self, IwarpIncoming};
-use crate::driver::{Config, NAME, Place};
+use crate::driver::{Config, NAME};
 use crate::link::IwarpLink;
 use crate::peering::{Offer, Request};
 use crate::{address, over};
@@ -21,18 +21,15 @@ use crate::{address, over};
 pub(crate) struct IwarpDevice {
     attributes: NicAttributes,
     config: Config,
-    agent: Agent,
-    /// Given back when the NIC closes, whoever still holds on to its objects.
-    place: Mutex<Option<Place>>,
+    agent: Arc<Agent<Departures>>,
 }
 
 impl IwarpDevice {
-    pub(crate) fn new(config: Config, place: Place) -> Result<Self, Error> {
+    pub(crate) fn new(config: Config) -> Result<Self, Error> {
         Ok(Self {
+            agent: Agent::new(&OPEN)?,
             attributes: attributes(&config),
             config,
-            agent: Agent::new().map_err(|_| Error::Resource)?,
-            place: Mutex::new(Some(place)),
         })
     }
 }
@@ -41,7 +38,7 @@ impl Device for IwarpDevice {
     type Link = IwarpLink;
     type Incoming = IwarpIncoming;
     type Pending = Request;
-    type CqWaiter = IwarpCqWaiter;
+    type CqWaiter = CqBell<Departures>;
 
     fn attributes(&self) -> &NicAttributes {
         &self.attributes
@@ -72,19 +69,15 @@ impl Device for IwarpDevice {
     }
 
     fn started(&self, service: Weak<dyn Service>) {
-        self.agent.shared().set_service(service);
+        self.agent.set_service(service);
     }
 
     fn stop(&self) {
         self.agent.stop();
-        self.place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
     }
 
     fn stirred(&self, vi: ViId) {
-        self.agent.shared().stirred(vi);
+        self.agent.stirred(vi);
     }
 
     fn now(&self) -> Instant {
@@ -92,12 +85,12 @@ impl Device for IwarpDevice {
     }
 
     fn request(&self, ask: &Ask) -> Result<Request, Error> {
-        let client = Client::new(ask, false, &self.config, self.agent.shared())?;
+        let client = Client::new(ask, false, &self.config, &self.agent)?;
         Ok(Request::Client(Box::new(client)))
     }
 
     fn peer_request(&self, ask: &Ask) -> Result<Request, Error> {
-        Offer::new(ask, &self.config, self.agent.shared()).map(Request::Offer)
+        Offer::new(ask, &self.config, &self.agent).map(Request::Offer)
     }
 
     fn is_local(&self, host: [u8; 6]) -> bool {
@@ -111,11 +104,11 @@ impl Device for IwarpDevice {
         local: &NetAddress,
         deadline: Option<Instant>,
     ) -> Result<IwarpIncoming, Error> {
-        door::wait(local, &self.config, self.agent.shared(), deadline)
+        door::wait(local, &self.config, &self.agent, deadline)
     }
 
     fn export(&self, attributes: &ViAttributes) -> Result<(IwarpLink, Export), Error> {
-        over::export(attributes, &self.config, self.agent.shared())
+        over::export(attributes, &self.config, &self.agent)
     }
 
     fn import(
@@ -124,12 +117,11 @@ impl Device for IwarpDevice {
         blob: &[u8],
         fds: Vec<OwnedFd>,
     ) -> Result<Established<IwarpLink>, Error> {
-        over::import(attributes, blob, fds, self.agent.shared())
+        over::import(attributes, blob, fds, &self.agent)
     }
 
-    fn cq_waiter(&self) -> io::Result<IwarpCqWaiter> {
-        self.agent.start().map_err(io::Error::other)?;
-        IwarpCqWaiter::new(self.agent.shared())
+    fn cq_waiter(&self) -> io::Result<CqBell<Departures>> {
+        CqBell::new(&self.agent)
     }
 
     fn attach(
@@ -137,17 +129,13 @@ impl Device for IwarpDevice {
         vi: ViId,
         _connection: u32,
         link: &IwarpLink,
-        cq: Option<&IwarpCqWaiter>,
+        cq: Option<&CqBell<Departures>>,
     ) -> Result<(), Error> {
-        self.agent.start()?;
-        self.agent
-            .shared()
-            .attach(vi, link.wire(), cq.map(IwarpCqWaiter::bell))
-            .map_err(|_| Error::Resource)
+        self.agent.attach(vi, Arc::clone(link.wire()), cq)
     }
 
-    fn detach(&self, vi: ViId, link: &IwarpLink, _cq: Option<&IwarpCqWaiter>) {
-        self.agent.shared().detach(vi, link.wire());
+    fn detach(&self, vi: ViId, _link: &IwarpLink, _cq: Option<&CqBell<Departures>>) {
+        self.agent.detach(vi);
     }
 }
 
@@ -177,3 +165,5 @@ fn attributes(config: &Config) -> NicAttributes {
 
 /// What the stream's own buffer holds, beside the kernel's.
 const RECEIVE_BUFFER: u32 = 128 << 10;
+/// NIC handles open in this process.
+static OPEN: AtomicUsize = AtomicUsize::new(0);

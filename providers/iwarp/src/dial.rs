@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, connect, send, shutdown, sockopt};
 use sys::sync::{AtomicBool, Ordering};
-use via::soft::{Ask, Established, Pending};
+use via::soft::{Agent, Ask, Established, Pending};
 use via::{Error, ViAttributes};
 
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::driver::{Config, tcp_socket_of};
 use crate::link::{IwarpLink, Stream, now};
 use crate::wire::{Wire, wait_for};
@@ -27,7 +27,7 @@ pub(crate) struct Client {
     tcp: Mutex<Arc<OwnedFd>>,
     cancelled: AtomicBool,
     attributes: ViAttributes,
-    agent: Arc<AgentShared>,
+    agent: Arc<Agent<Departures>>,
 }
 
 struct Dial {
@@ -55,7 +55,7 @@ impl Client {
         ask: &Ask,
         is_peer: bool,
         config: &Config,
-        agent: &Arc<AgentShared>,
+        agent: &Arc<Agent<Departures>>,
     ) -> Result<Self, Error> {
         let remote = address::socket_address(ask.remote.host);
         let said = private::request(ask, is_peer);

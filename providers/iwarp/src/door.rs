@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use sys::poll::Poller;
 use sys::time::expired;
-use via::soft::Incoming;
+use via::soft::{Agent, Incoming};
 use via::{Error, NetAddress, ViAttributes};
 
 use crate::address;
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::driver::Config;
 use crate::link::IwarpLink;
 
@@ -29,7 +29,7 @@ mod greeter;
 pub(crate) fn wait(
     local: &NetAddress,
     config: &Config,
-    agent: &Arc<AgentShared>,
+    agent: &Arc<Agent<Departures>>,
     deadline: Option<Instant>,
 ) -> Result<IwarpIncoming, Error> {
     let place = WaitingPlace::take(local, None, config)?;
@@ -220,7 +220,7 @@ impl Doors {
 pub(crate) struct IwarpIncoming {
     /// `None` once answered.
     request: Option<Caller>,
-    agent: Arc<AgentShared>,
+    agent: Arc<Agent<Departures>>,
 }
 
 impl Incoming for IwarpIncoming {

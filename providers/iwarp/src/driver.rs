@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt,
 };
-use sys::sync::{AtomicUsize, Ordering};
 use via::Error;
 use via::provider::{Driver, NicOps, OpenOptions};
 use via::soft::SoftNic;
@@ -103,25 +102,8 @@ impl Driver for IwarpDriver {
     }
 
     fn open(&self, options: OpenOptions) -> Result<Arc<dyn NicOps>, Error> {
-        let place = Place::take().ok_or(Error::Resource)?;
-        let device = IwarpDevice::new(self.config(), place)?;
+        let device = IwarpDevice::new(self.config())?;
         SoftNic::open(device, options)
-    }
-}
-
-/// One of the NIC handles that a process may have.
-pub(crate) struct Place(());
-
-impl Place {
-    fn take() -> Option<Self> {
-        let place = Self(());
-        (OPEN.fetch_add(1, Ordering::Relaxed) < HANDLES_MAX).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -159,9 +141,6 @@ fn parse(told: &str) -> Option<SocketAddrV4> {
     whole().or_else(host).or_else(port)
 }
 
-/// NIC handles open in this process.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-const HANDLES_MAX: usize = 64;
 pub(crate) const NAME: &str = "iwarp";
 /// Names the environment variable with the address of [`DRIVER`]'s NIC.
 pub const VARIABLE: &str = "SOVIA_IWARP";

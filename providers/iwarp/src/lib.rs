@@ -72,9 +72,8 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod agent;
-mod cq;
 mod departure;
+mod departures;
 mod device;
 mod dial;
 mod door;

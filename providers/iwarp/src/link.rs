@@ -13,10 +13,10 @@ use proto::rdmap::{
 };
 use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
-use via::soft::{Goodbye, Ground, Link, Sleeper};
+use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
 use via::{Reliability, ViAttributes};
 
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
 /// One end of an RDMA stream.
@@ -37,7 +37,7 @@ pub(crate) struct IwarpLink {
     unheard_since: Option<Duration>,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
-    agent: Arc<AgentShared>,
+    agent: Arc<Agent<Departures>>,
 }
 
 /// What a link is made of, beside the socket.
@@ -61,7 +61,7 @@ impl Stream {
 }
 
 impl IwarpLink {
-    pub(crate) fn new(wire: Arc<Wire>, stream: &Stream, agent: &Arc<AgentShared>) -> Self {
+    pub(crate) fn new(wire: Arc<Wire>, stream: &Stream, agent: &Arc<Agent<Departures>>) -> Self {
         let lossy = stream.reliability == Reliability::Unreliable;
         let config = Config {
             mulpdu: longest_ulpdu(&wire, stream),
@@ -357,7 +357,8 @@ impl Drop for IwarpLink {
         }
         let is_over = self.is_torn || (self.is_ended && last.is_empty());
         if !is_over {
-            self.agent.see_off(&self.wire, last);
+            let departures = self.agent.duties();
+            departures.see_off(&self.agent, &self.wire, last);
         }
     }
 }

@@ -11,10 +11,10 @@ use rustix::net::{
     SocketFlags, accept_with, bind, connect, getpeername, getsockname, listen, sockopt,
 };
 use via::provider::Export;
-use via::soft::Established;
+use via::soft::{Agent, Established};
 use via::{Error, Vi, ViAttributes};
 
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::dial::{Answer, options, step};
 use crate::driver::{Config, tcp_socket};
 use crate::link::{IwarpLink, Stream, now};
@@ -95,7 +95,7 @@ pub fn over(
 pub(crate) fn export(
     attributes: &ViAttributes,
     config: &Config,
-    agent: &Arc<AgentShared>,
+    agent: &Arc<Agent<Departures>>,
 ) -> Result<(IwarpLink, Export), Error> {
     let (ours, theirs) = pair().map_err(|_| Error::Resource)?;
     let terms = |role| Terms {
@@ -123,7 +123,7 @@ pub(crate) fn import(
     attributes: &ViAttributes,
     blob: &[u8],
     fds: Vec<OwnedFd>,
-    agent: &Arc<AgentShared>,
+    agent: &Arc<Agent<Departures>>,
 ) -> Result<Established<IwarpLink>, Error> {
     let (terms, told) = decode(blob).ok_or(Error::InvalidParameter)?;
     let [tcp] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Error::InvalidParameter)?;

@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sys::sync::{AtomicBool, Ordering};
-use via::soft::{Ask, Established, Pending};
+use via::soft::{Agent, Ask, Established, Pending};
 use via::{Error, ViAttributes};
 
 use crate::address;
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::dial::Client;
 use crate::door::{Caller, WaitingPlace};
 use crate::driver::Config;
@@ -54,7 +54,7 @@ pub(crate) struct Offer(Arc<Shared>);
 struct Shared {
     ask: Ask,
     config: Config,
-    agent: Arc<AgentShared>,
+    agent: Arc<Agent<Departures>>,
     over: AtomicBool,
     /// The call under way, for one who gives up.
     call: Mutex<Option<Arc<Client>>>,
@@ -69,7 +69,11 @@ enum Outcome {
 }
 
 impl Offer {
-    pub(crate) fn new(ask: &Ask, config: &Config, agent: &Arc<AgentShared>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        ask: &Ask,
+        config: &Config,
+        agent: &Arc<Agent<Departures>>,
+    ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             ask: *ask,
             config: *config,

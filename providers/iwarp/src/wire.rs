@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
-use sys::poll::Interest;
+use sys::poll::{Interest, Poller};
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
 use via::soft::Waiter;
-
-use crate::agent::Set;
 
 /// A connection's socket, shared by its link, by those who sleep on it and by the agent.
 pub(crate) struct Wire {
@@ -33,7 +31,7 @@ pub(crate) struct Wire {
 
 /// The readiness set that the socket is a member of.
 struct Watch {
-    set: Set,
+    set: Arc<Poller>,
     token: u64,
     /// What it is armed for, until it rings.
     armed: Option<Interest>,
@@ -106,8 +104,8 @@ impl Wire {
     }
 
     /// Becomes a member of `set`, armed.
-    pub(crate) fn join(&self, set: Set, token: u64) -> io::Result<()> {
-        set.poller().add(&self.tcp, token, Interest::Once)?;
+    pub(crate) fn join(&self, set: Arc<Poller>, token: u64) -> io::Result<()> {
+        set.add(&self.tcp, token, Interest::Once)?;
         *self.watch() = Some(Watch {
             set,
             token,
@@ -118,7 +116,7 @@ impl Wire {
 
     pub(crate) fn leave(&self) {
         if let Some(watch) = self.watch().take() {
-            let removed = watch.set.poller().remove(&self.tcp);
+            let removed = watch.set.remove(&self.tcp);
             debug_assert!(removed.is_ok(), "a member until now");
         }
     }
@@ -140,7 +138,7 @@ impl Wire {
         if let Some(watch) = &mut *self.watch()
             && watch.armed != Some(interest)
         {
-            let modified = watch.set.poller().modify(&self.tcp, watch.token, interest);
+            let modified = watch.set.modify(&self.tcp, watch.token, interest);
             debug_assert!(modified.is_ok(), "a member until it leaves");
             watch.armed = Some(interest);
         }

@@ -2,21 +2,20 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use sys::mem::Memory;
-use sys::sync::{AtomicUsize, Ordering};
+use sys::sync::AtomicUsize;
 use via::provider::{Driver, Export, NicOps, OpenOptions, ViId};
-use via::soft::{Ask, Device, Established, Service, SoftNic};
+use via::soft::{Agent, Ask, CqBell, Device, Established, Service, SoftNic};
 use via::window::Windows;
 use via::{
     Capabilities, Error, MemHandle, NetAddress, NicAttributes, ReliabilitySet, ViAttributes,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Connection, ShmDuties};
 use crate::connect::{Request, ShmIncoming};
-use crate::cq::ShmCqWaiter;
 use crate::link::ShmLink;
 use crate::window::WINDOWS;
 use crate::{name, peering};
@@ -39,12 +38,9 @@ impl Driver for ShmDriver {
     }
 
     fn open(&self, options: OpenOptions) -> Result<Arc<dyn NicOps>, Error> {
-        let place = Place::take(&DRIVER.open).ok_or(Error::Resource)?;
-        let agent = Agent::new().map_err(|_| Error::Resource)?;
         let device = ShmDevice {
+            agent: Agent::new(&DRIVER.open)?,
             attributes: attributes(),
-            agent,
-            place: Mutex::new(Some(place)),
         };
         SoftNic::open(device, options)
     }
@@ -54,34 +50,16 @@ impl Driver for ShmDriver {
     }
 }
 
-/// One of the NIC handles that a process may have.
-struct Place(&'static AtomicUsize);
-
-impl Place {
-    fn take(open: &'static AtomicUsize) -> Option<Self> {
-        let place = Self(open);
-        (open.fetch_add(1, Ordering::Relaxed) < HANDLES_MAX).then_some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 pub(crate) struct ShmDevice {
     attributes: NicAttributes,
-    agent: Agent,
-    /// Given back when the NIC closes, whoever still holds on to its objects.
-    place: Mutex<Option<Place>>,
+    agent: Arc<Agent<ShmDuties>>,
 }
 
 impl Device for ShmDevice {
     type Link = ShmLink;
     type Incoming = ShmIncoming;
     type Pending = Request;
-    type CqWaiter = ShmCqWaiter;
+    type CqWaiter = CqBell<ShmDuties>;
 
     fn attributes(&self) -> &NicAttributes {
         &self.attributes
@@ -105,19 +83,16 @@ impl Device for ShmDevice {
     }
 
     fn started(&self, service: Weak<dyn Service>) {
-        self.agent.shared().set_service(service);
+        self.agent.set_service(service);
     }
 
     fn stop(&self) {
         self.agent.stop();
-        self.place
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.agent.duties().offers.clear();
     }
 
     fn stirred(&self, vi: ViId) {
-        self.agent.shared().stirred(vi);
+        self.agent.stirred(vi);
     }
 
     fn now(&self) -> Instant {
@@ -136,7 +111,7 @@ impl Device for ShmDevice {
             return Err(Error::NotReachable);
         }
         self.agent.start()?;
-        peering::offer(self.agent.shared(), ask).map(Request::Offer)
+        peering::offer(&self.agent, ask).map(Request::Offer)
     }
 
     fn listen(&self, local: &NetAddress, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
@@ -156,9 +131,8 @@ impl Device for ShmDevice {
         crate::export::import(blob, fds)
     }
 
-    fn cq_waiter(&self) -> io::Result<ShmCqWaiter> {
-        self.agent.start().map_err(io::Error::other)?;
-        ShmCqWaiter::new(self.agent.shared())
+    fn cq_waiter(&self) -> io::Result<CqBell<ShmDuties>> {
+        CqBell::new(&self.agent)
     }
 
     fn attach(
@@ -166,23 +140,21 @@ impl Device for ShmDevice {
         vi: ViId,
         connection: u32,
         link: &ShmLink,
-        cq: Option<&ShmCqWaiter>,
+        cq: Option<&CqBell<ShmDuties>>,
     ) -> Result<(), Error> {
-        self.agent.start()?;
-        self.agent
-            .shared()
-            .attach(vi, connection, link.peer(), cq.map(ShmCqWaiter::bell))
-            .map_err(|_| Error::Resource)
+        let connection = Connection {
+            peer: Arc::clone(link.peer()),
+            no: connection,
+        };
+        self.agent.attach(vi, connection, cq)
     }
 
-    fn detach(&self, vi: ViId, link: &ShmLink, cq: Option<&ShmCqWaiter>) {
-        self.agent
-            .shared()
-            .detach(vi, link.peer(), cq.map(ShmCqWaiter::bell));
+    fn detach(&self, vi: ViId, _link: &ShmLink, _cq: Option<&CqBell<ShmDuties>>) {
+        self.agent.detach(vi);
     }
 
     fn revoke(&self, handle: MemHandle, memory: &Memory) {
-        self.agent.shared().revoke(handle, memory);
+        crate::agent::revoke(&self.agent, handle, memory);
     }
 }
 
@@ -211,4 +183,3 @@ fn attributes() -> NicAttributes {
 }
 
 const NAME: &str = "shm";
-const HANDLES_MAX: usize = 64;

@@ -61,7 +61,6 @@
 
 mod agent;
 mod connect;
-mod cq;
 mod device;
 mod export;
 mod link;

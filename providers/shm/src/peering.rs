@@ -13,10 +13,10 @@ use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Listener, Received};
 use sys::poll::Interest;
 use sys::sync::{AtomicU32, Ordering};
-use via::soft::{Ask, Established};
+use via::soft::{Agent, Ask, Established, Member};
 use via::{Error, NetAddress, ViAttributes};
 
-use crate::agent::{AgentShared, Member};
+use crate::agent::{OFFER, ShmDuties};
 use crate::connect::{BUSY_MAX, accept, address_from_wire, answer, dial, from_wire, say, to_wire};
 use crate::link::ShmLink;
 use crate::name;
@@ -54,7 +54,7 @@ enum Place {
 /// An offer of a connection.
 pub(crate) struct Offer {
     ask: Ask,
-    agent: std::sync::Weak<AgentShared>,
+    agent: std::sync::Weak<Agent<ShmDuties>>,
     state: Mutex<State>,
     /// How often its call was made again.
     calls: AtomicU32,
@@ -68,7 +68,7 @@ enum State {
 }
 
 /// Makes an offer.
-pub(crate) fn offer(agent: &Arc<AgentShared>, ask: &Ask) -> Result<Arc<Offer>, Error> {
+pub(crate) fn offer(agent: &Arc<Agent<ShmDuties>>, ask: &Ask) -> Result<Arc<Offer>, Error> {
     let offer = Arc::new(Offer {
         ask: *ask,
         agent: Arc::downgrade(agent),
@@ -76,7 +76,7 @@ pub(crate) fn offer(agent: &Arc<AgentShared>, ask: &Ask) -> Result<Arc<Offer>, E
         calls: AtomicU32::new(0),
         changed: Condvar::new(),
     });
-    let offers = &agent.offers;
+    let offers = &agent.duties().offers;
     if ask.local == ask.remote {
         // Its own mirror image: the oldest one here takes it up, or else it waits for another process.
         if let Some(other) = offers.oldest(&pair(ask)) {
@@ -123,7 +123,7 @@ impl Offer {
         *self.state() = State::Over;
         self.changed.notify_all();
         if let Some(agent) = self.agent.upgrade() {
-            agent.offers.withdraw(&agent, self);
+            agent.duties().offers.withdraw(&agent, self);
         }
     }
 
@@ -149,7 +149,7 @@ impl Offer {
 
 impl Offers {
     /// Something happened at member `id`.
-    pub(crate) fn hear(&self, agent: &AgentShared, id: u32) {
+    pub(crate) fn hear(&self, agent: &Agent<ShmDuties>, id: u32) {
         let place = self.table().members.get(&id).cloned();
         match place {
             Some(Place::Listener(pair)) => self.greet(agent, &pair),
@@ -175,18 +175,18 @@ impl Offers {
     }
 
     /// Puts `offer` where mirror images find it.
-    fn wait(&self, agent: &AgentShared, offer: &Arc<Offer>) -> Result<(), Error> {
+    fn wait(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> Result<(), Error> {
         let pair = pair(&offer.ask);
         let mut table = self.table();
         if !table.points.contains_key(&pair) {
             let listener = (0..name::SLOTS)
                 .find_map(|slot| Listener::bind(&name::offer(&pair.0, &pair.1, slot), 128).ok())
                 .ok_or(Error::Resource)?;
-            let token = agent.next_token();
+            let token = agent.next_id();
             table.members.insert(token, Place::Listener(pair));
             agent
-                .poller
-                .add(&listener, Member::Offer.token(token), Interest::Read)
+                .set()
+                .add(&listener, Member::Own(OFFER, token).token(), Interest::Read)
                 .map_err(|_| Error::Resource)?;
             let point = Point {
                 listener,
@@ -204,7 +204,7 @@ impl Offers {
     /// Calls where a mirror image would wait.
     fn call(
         &self,
-        agent: &AgentShared,
+        agent: &Agent<ShmDuties>,
         offer: &Arc<Offer>,
         mirrored: &(NetAddress, NetAddress),
         patience: Duration,
@@ -220,12 +220,12 @@ impl Offers {
         .map(drop)
     }
 
-    fn watch(&self, agent: &AgentShared, place: Place, conn: &Conn) -> Result<u32, Error> {
-        let token = agent.next_token();
+    fn watch(&self, agent: &Agent<ShmDuties>, place: Place, conn: &Conn) -> Result<u32, Error> {
+        let token = agent.next_id();
         self.table().members.insert(token, place);
         let added = agent
-            .poller
-            .add(conn, Member::Offer.token(token), Interest::Read);
+            .set()
+            .add(conn, Member::Own(OFFER, token).token(), Interest::Read);
         if added.is_err() {
             self.table().members.remove(&token);
             return Err(Error::Resource);
@@ -233,13 +233,13 @@ impl Offers {
         Ok(token)
     }
 
-    fn unwatch(&self, agent: &AgentShared, id: u32, conn: &Conn) {
+    fn unwatch(&self, agent: &Agent<ShmDuties>, id: u32, conn: &Conn) {
         self.table().members.remove(&id);
-        let removed = agent.poller.remove(conn);
+        let removed = agent.set().remove(conn);
         debug_assert!(removed.is_ok(), "added before");
     }
 
-    fn greet(&self, agent: &AgentShared, pair: &(NetAddress, NetAddress)) {
+    fn greet(&self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
         // Not all at once, if they are many: others want to be looked after too.
         for _ in 0..CALLS_A_TIME {
             let conn = {
@@ -265,7 +265,7 @@ impl Offers {
     }
 
     /// Makes room for one more caller: the one that has been silent for longest goes.
-    fn hang_up_on_silent(&self, agent: &AgentShared, pair: &(NetAddress, NetAddress)) {
+    fn hang_up_on_silent(&self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
         let mut table = self.table();
         let callers = table.members.iter().filter_map(|(&id, place)| match place {
             Place::Caller(to, conn) if to == pair => Some((id, Arc::clone(conn))),
@@ -277,7 +277,7 @@ impl Offers {
         {
             table.members.remove(&id);
             drop(table);
-            let removed = agent.poller.remove(&*conn);
+            let removed = agent.set().remove(&*conn);
             debug_assert!(removed.is_ok(), "added before");
         }
     }
@@ -285,7 +285,7 @@ impl Offers {
     /// A caller speaks, or hangs up.
     fn attend_caller(
         &self,
-        agent: &AgentShared,
+        agent: &Agent<ShmDuties>,
         id: u32,
         pair: &(NetAddress, NetAddress),
         conn: &Arc<Conn>,
@@ -322,7 +322,7 @@ impl Offers {
 
     fn take_up(
         &self,
-        agent: &AgentShared,
+        agent: &Agent<ShmDuties>,
         offer: &Arc<Offer>,
         conn: &Arc<Conn>,
         remote: &ViAttributes,
@@ -345,7 +345,7 @@ impl Offers {
     }
 
     /// Our call is answered, or hung up on.
-    fn attend_call(&self, agent: &AgentShared, id: u32, offer: &Arc<Offer>, conn: &Arc<Conn>) {
+    fn attend_call(&self, agent: &Agent<ShmDuties>, id: u32, offer: &Arc<Offer>, conn: &Arc<Conn>) {
         let outcome = match answer(conn) {
             Ok(None) => return,
             Ok(Some(established)) => Ok(established),
@@ -363,7 +363,7 @@ impl Offers {
 
     /// Nobody was there after all: the offer stands. It may have been somebody who left while his
     /// successor called us, and was hung up on because our call counts.
-    fn call_again(&self, agent: &AgentShared, offer: &Arc<Offer>) {
+    fn call_again(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) {
         let counts = offer.ask.local < offer.ask.remote;
         if counts
             && offer.is_open()
@@ -382,7 +382,7 @@ impl Offers {
     }
 
     /// Takes `offer` out, and its point with the last one.
-    fn withdraw(&self, agent: &AgentShared, offer: &Arc<Offer>) {
+    fn withdraw(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) {
         let pair = pair(&offer.ask);
         let mut table = self.table();
         let mut gone = Vec::new();
@@ -399,20 +399,20 @@ impl Offers {
                 && let Some(point) = table.points.remove(&pair)
             {
                 table.members.remove(&point.listener_token);
-                let removed = agent.poller.remove(point.listener.as_fd());
+                let removed = agent.set().remove(point.listener.as_fd());
                 debug_assert!(removed.is_ok(), "added before");
             }
         }
         drop(table);
         for conn in gone {
             // Its link, if it has one, lives on; the agent watches that as a VI's.
-            let removed = agent.poller.remove(&*conn);
+            let removed = agent.set().remove(&*conn);
             debug_assert!(removed.is_ok(), "added before");
         }
     }
 
     /// Connects two offers of this NIC that are each other's mirror image.
-    fn join(&self, agent: &AgentShared, waiting: &Arc<Offer>, new: &Arc<Offer>) {
+    fn join(&self, agent: &Agent<ShmDuties>, waiting: &Arc<Offer>, new: &Arc<Offer>) {
         let (ours, theirs) = (&waiting.ask.attributes, &new.ask.attributes);
         let pair = compare(ours, theirs).and_then(|()| {
             let (link, export) = crate::export::export(ours)?;

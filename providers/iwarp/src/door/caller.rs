@@ -7,10 +7,10 @@ use std::sync::Arc;
 use proto::mpa::Handshake;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use via::soft::Ask;
+use via::soft::{Agent, Ask};
 use via::{Error, Reliability, ViAttributes};
 
-use crate::agent::AgentShared;
+use crate::departures::Departures;
 use crate::dial::{Answer, step, write_out};
 use crate::link::{IwarpLink, Stream};
 use crate::private;
@@ -47,7 +47,7 @@ impl Caller {
     pub(crate) fn accept(
         mut self,
         attributes: &ViAttributes,
-        agent: &Arc<AgentShared>,
+        agent: &Arc<Agent<Departures>>,
     ) -> Result<IwarpLink, Error> {
         if has_left(&self.tcp) {
             return Err(Error::Timeout);

@@ -1,0 +1,139 @@
+//! What the agent of this NIC does itself: it sees ended connections off.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sys::poll::Poller;
+use via::provider::ViId;
+use via::soft::{Agent, Duties, Member, Service};
+
+use crate::departure::Departure;
+use crate::wire::Wire;
+
+/// The connections that are on their way out.
+#[derive(Default)]
+pub(crate) struct Departures(Mutex<HashMap<u32, Departure>>);
+
+impl Duties for Departures {
+    type Connection = Arc<Wire>;
+
+    const THREAD: &'static str = "iwarp-agent";
+
+    fn join(
+        &self,
+        _agent: &Agent<Self>,
+        vi: ViId,
+        wire: &Arc<Wire>,
+        set: &Arc<Poller>,
+    ) -> io::Result<()> {
+        wire.join(Arc::clone(set), Member::Vi(vi).token())
+    }
+
+    fn leave(&self, _agent: &Agent<Self>, _vi: ViId, wire: &Arc<Wire>, _set: &Poller) {
+        wire.leave();
+    }
+
+    fn hear(&self, vi: ViId, wire: &Arc<Wire>, service: &dyn Service) {
+        wire.rang();
+        service.serve(vi);
+    }
+
+    fn must_look_again(wire: &Arc<Wire>) -> bool {
+        wire.is_unheard()
+    }
+
+    fn rang(&self, agent: &Agent<Self>, _kind: u16, id: u32, _service: &dyn Service) {
+        self.depart(agent, id);
+    }
+
+    /// Until the first departure has taken too long.
+    fn patience(&self) -> Option<Duration> {
+        let first = self.departures().values().map(Departure::until).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Ends the departures that take too long.
+    fn go_round(&self, agent: &Agent<Self>) {
+        let now = Instant::now();
+        self.departures().retain(|_, departure| {
+            let keep = departure.until() > now;
+            if !keep {
+                let removed = agent.set().remove(departure.wire().tcp());
+                debug_assert!(removed.is_ok(), "added before");
+            }
+            keep
+        });
+    }
+
+    /// A moment for those who are just saying good-bye.
+    fn finish(&self, agent: &Agent<Self>) {
+        let end = Instant::now() + LAST_MOMENT;
+        let mut events = Vec::new();
+        while !self.departures().is_empty() {
+            let left = end.saturating_duration_since(Instant::now());
+            let waited = agent.set().wait(&mut events, Some(left));
+            if waited.is_err() || left.is_zero() {
+                break;
+            }
+            for event in &events {
+                if let Member::Own(_, id) = Member::of(event.token) {
+                    self.depart(agent, id);
+                }
+            }
+        }
+        self.departures().clear();
+    }
+}
+
+impl Departures {
+    /// Writes `last`, says FIN, and waits a while for the peer's.
+    pub(crate) fn see_off(&self, agent: &Agent<Self>, wire: &Arc<Wire>, last: Vec<u8>) {
+        let mut departure = Departure::new(Arc::clone(wire), last);
+        if departure.go_on() || agent.is_stopping() {
+            return;
+        }
+        let id = agent.next_id();
+        let mut departures = self.departures();
+        // Without a place in the set the connection ends as it is.
+        let added = agent
+            .set()
+            .add(wire.tcp().as_fd(), token(id), departure.interest());
+        if added.is_ok() {
+            departures.insert(id, departure);
+            drop(departures);
+            agent.rouse();
+        }
+    }
+
+    fn depart(&self, agent: &Agent<Self>, id: u32) {
+        let mut departures = self.departures();
+        let Some(departure) = departures.get_mut(&id) else {
+            return;
+        };
+        let over = departure.go_on();
+        let tcp = departure.wire().tcp();
+        if over {
+            let removed = agent.set().remove(tcp);
+            debug_assert!(removed.is_ok(), "added before");
+            departures.remove(&id);
+        } else {
+            let modified = agent.set().modify(tcp, token(id), departure.interest());
+            debug_assert!(modified.is_ok(), "added before");
+        }
+    }
+
+    fn departures(&self) -> MutexGuard<'_, HashMap<u32, Departure>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A departure is the one kind of member that the agent has of its own.
+fn token(id: u32) -> u64 {
+    Member::Own(0, id).token()
+}
+
+/// How long a NIC that closes waits for the ends of its connections.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
