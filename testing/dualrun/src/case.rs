@@ -3,7 +3,7 @@
 use std::env;
 use std::fmt::Write;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::compile::{Build, Sockets, compile};
@@ -12,10 +12,7 @@ use crate::library;
 use crate::program::Program;
 use crate::table::{self, Known, Upgrade};
 
-/// A program, warm or cold, with the behaviour shown by one end.
-///
-/// The two builds are spread over the two ends rather than multiplied by them: the client shows the behaviour in a plain
-/// program, the server in a fortified one.
+/// A program, warm or cold, with the behaviour shown by one end, in [its build](Build::of).
 #[derive(Clone, Debug)]
 pub struct Case {
     program: Program,
@@ -54,18 +51,11 @@ impl Case {
             self.program.path.replace('/', "::"),
             if self.warm { "warm" } else { "cold" },
             self.subject.name(),
-            match self.build() {
+            match Build::of(self.subject) {
                 Build::Fortified => "fortified",
                 Build::Plain | Build::Static => "plain",
             }
         )
-    }
-
-    fn build(&self) -> Build {
-        match self.subject {
-            End::Client => Build::Plain,
-            End::Server => Build::Fortified,
-        }
     }
 
     fn upgrade(&self) -> Upgrade {
@@ -92,7 +82,7 @@ impl Case {
             only.as_ref()
                 .is_none_or(|only| only.split(',').any(|one| one == name))
         };
-        let native = self.prepare(&target)?;
+        let native = native_run(&self.program, self.subject, self.warm, &target)?;
         let reference = native.carry_out().map_err(|error| error.to_string())?;
         reference_is_sound(&reference)?;
 
@@ -136,23 +126,6 @@ impl Case {
         }
     }
 
-    fn prepare(&self, target: &Path) -> Result<Run, String> {
-        let built = |build| -> Result<PathBuf, String> {
-            compile(&self.program, build, Sockets::Tcp, target).map_err(|error| error.to_string())
-        };
-        let twin = (self.program.particular()).is_some_and(|row| row.static_twin);
-        Ok(Run {
-            binary: built(self.build())?,
-            static_twin: twin.then(|| built(Build::Static)).transpose()?,
-            warm: self.warm,
-            subject: self.subject,
-            combination: Combination::NATIVE,
-            library: None,
-            timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
-            patience: None,
-        })
-    }
-
     /// A warm connection that stays on TCP shows nothing about the ring; one whose other end is native cannot be upgraded.
     fn wrong_upgrade(&self, combination: Combination, outcome: &Outcome) -> Option<String> {
         if self.upgrade() != Upgrade::Expected {
@@ -172,6 +145,28 @@ impl Case {
             "the outcome is the same, but {what}: client {client}, server {server}\n"
         ))
     }
+}
+
+/// The program on the kernel: the run that all others are compared with, and differ from in little.
+pub(crate) fn native_run(
+    program: &Program,
+    subject: End,
+    warm: bool,
+    target: &Path,
+) -> Result<Run, String> {
+    let built =
+        |build| compile(program, build, Sockets::Tcp, target).map_err(|error| error.to_string());
+    let twin = program.particular().is_some_and(|row| row.static_twin);
+    Ok(Run {
+        binary: built(Build::of(subject))?,
+        static_twin: twin.then(|| built(Build::Static)).transpose()?,
+        warm,
+        subject,
+        combination: Combination::NATIVE,
+        library: None,
+        timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
+        patience: None,
+    })
 }
 
 pub(crate) fn reference_is_sound(reference: &Outcome) -> Result<(), String> {

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::ends::End;
 use crate::program::{Program, folder};
 
 /// How a program is built.
@@ -21,6 +22,17 @@ pub enum Build {
 }
 
 impl Build {
+    /// The build in which `subject` shows a behaviour.
+    ///
+    /// The two builds are spread over the two ends rather than multiplied by them: the client shows the behaviour in a plain
+    /// program, the server in a fortified one.
+    pub fn of(subject: End) -> Self {
+        match subject {
+            End::Client => Self::Plain,
+            End::Server => Self::Fortified,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

@@ -14,5 +14,6 @@ pub mod library;
 pub mod packet;
 mod processes;
 pub mod program;
+pub mod suite;
 pub mod table;
 pub mod transcript;

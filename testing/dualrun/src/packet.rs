@@ -1,10 +1,9 @@
 //! The programs over SOVIA's packets: each asks for sockets of type `SOCK_VIA` where it else asks for TCP over IPv4.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::case::{difference, number, reference_is_sound};
+use crate::case::{difference, native_run, reference_is_sound};
 use crate::compile::{Build, Sockets, compile};
 use crate::ends::{Combination, End, Outcome, Run};
 use crate::library;
@@ -52,7 +51,7 @@ impl PacketCase {
     /// What differs, hangs, or could not be run, for a person to read.
     pub fn verify(&self) -> Result<(), String> {
         let target = library::target_folder()?;
-        let native = self.prepare(&target)?;
+        let native = native_run(&self.program, self.subject, self.warm, &target)?;
         let reference = native.carry_out().map_err(|error| error.to_string())?;
         reference_is_sound(&reference)?;
         let known = table::reason(&self.program.path, self.subject);
@@ -60,8 +59,10 @@ impl PacketCase {
             println!("not compared: {reason}");
             return Ok(());
         }
+        let build = Build::of(self.subject);
+        let over_packets = compile(&self.program, build, Sockets::Via, &target);
         let run = Run {
-            binary: self.built(Sockets::Via, &target)?,
+            binary: over_packets.map_err(|error| error.to_string())?,
             combination: Combination::SOVIA,
             library: Some(library::under_test(&target)?),
             timeout: match known {
@@ -84,32 +85,6 @@ impl PacketCase {
                 "no longer differs; take out of packet/table.rs: {reason}"
             )),
         }
-    }
-
-    fn prepare(&self, target: &Path) -> Result<Run, String> {
-        let twin = (self.program.particular()).is_some_and(|row| row.static_twin);
-        let twin = twin.then(|| {
-            compile(&self.program, Build::Static, Sockets::Tcp, target)
-                .map_err(|error| error.to_string())
-        });
-        Ok(Run {
-            binary: self.built(Sockets::Tcp, target)?,
-            static_twin: twin.transpose()?,
-            warm: self.warm,
-            subject: self.subject,
-            combination: Combination::NATIVE,
-            library: None,
-            timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
-            patience: None,
-        })
-    }
-
-    fn built(&self, sockets: Sockets, target: &Path) -> Result<PathBuf, String> {
-        let build = match self.subject {
-            End::Client => Build::Plain,
-            End::Server => Build::Fortified,
-        };
-        compile(&self.program, build, sockets, target).map_err(|error| error.to_string())
     }
 }
 

@@ -3,20 +3,8 @@
 use std::process::ExitCode;
 
 use dualrun::packet::PacketCase;
-use libtest_mimic::{Arguments, Failed, Trial};
+use dualrun::suite;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
-    let cases = match PacketCase::all() {
-        Ok(cases) => cases,
-        Err(error) => {
-            eprintln!("the programs: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let trials = cases
-        .into_iter()
-        .map(|case| Trial::test(case.name(), move || case.verify().map_err(Failed::from)))
-        .collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    suite::run(PacketCase::all(), PacketCase::name, PacketCase::verify)
 }
