@@ -1,7 +1,6 @@
 // The end that has come to the meeting forks before the other has come, so nothing may come of it. Later both go on alone: they meet anew.
 //
 //   anew KEEPS       KEEPS: 0 if the child closes the connection at once, else how many exchanges later it ends
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "loopback.h"
 
 #define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
 
@@ -32,12 +33,8 @@ int main(int argc, char **argv) {
     if (argc != 2) return 2;
     int keeps = atoi(argv[1]), begin[2], hold[2];
     char byte = 'x';
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, 1);
     OK(pipe(begin));
     OK(pipe(hold));
     pid_t other = OK(fork());
@@ -45,8 +42,7 @@ int main(int argc, char **argv) {
         OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
         close(begin[1]);
         close(hold[1]);
-        int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)&address, sizeof address));
+        int fd = connect_to(&address);
         if (OK(read(begin[0], &byte, 1)) != 1) return 1;
         receives(fd, MUCH);
         for (int n = 0; n < EXCHANGES; n++) receives(fd, 1), sends(fd, 1);

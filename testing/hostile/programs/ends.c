@@ -4,6 +4,8 @@
 //   ends SEED SECONDS PATIENCE       seeds from SEED on, for so long; 0 seconds is one. Stops at the first that fails
 #define _GNU_SOURCE
 #include "ends.h"
+#include "loopback.h"
+#include "rights.h"
 
 // ---- what an end does now and then: others get the connection, or another number of it
 
@@ -41,24 +43,9 @@ static pid_t fork_heir(void) {
     return heir;
 }
 
-static int pass(int over, int fd) {
-    union { char room[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {0};
-    struct iovec part = {"x", 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    return sendmsg(over, &message, 0);
-}
-
-static int take(int over) {
-    union { char room[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {0};
-    char byte;
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    if (OK(recvmsg(over, &message, 0)) != 1 || message.msg_controllen == 0) die("nothing passed");
-    int fd;
-    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-    close(over);
+static int taken(int over) {
+    int fd = take(over);
+    if (fd < 0) die("nothing passed");
     return fd;
 }
 
@@ -97,7 +84,7 @@ static int move(int fd, enum move what) {
         OK(socketpair(AF_UNIX, SOCK_STREAM, 0, over));
         OK(pass(over[0], fd));
         close(fd);
-        fd = take(over[1]);
+        fd = taken(over[1]);
         close(over[0]);
         return fd;
     }
@@ -258,8 +245,7 @@ static void be(int index, int listener, struct sockaddr_in *address) {
     OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
     signal(SIGPIPE, SIG_IGN);
     if (index) {
-        fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)address, sizeof *address));
+        fd = connect_to(address);
         close(listener);
     } else {
         // The other may be killed before it connects.
@@ -311,12 +297,8 @@ static int progress_of(uint64_t *sum) {
 
 static int try_seed(uint64_t seed, int patience) {
     plan(seed);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, 1);
     pid_t pids[2];
     for (int index = 0; index < 2; index++) {
         pids[index] = OK(fork());
@@ -371,7 +353,7 @@ int main(int argc, char **argv) {
         which = atoi(argv[2]), me = &run->ends[which], peer = &run->ends[!which];
         int fd = atoi(argv[3]), over = atoi(argv[4]);
         signal(SIGPIPE, SIG_IGN);
-        live(over < 0 ? fd : take(over));
+        live(over < 0 ? fd : taken(over));
     }
     if (argc != 4) return 2;
     uint64_t seed = strtoull(argv[1], NULL, 0), begun = now_ns(), seconds = strtoull(argv[2], NULL, 0);

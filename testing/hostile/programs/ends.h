@@ -2,10 +2,8 @@
 #ifndef ENDS_H
 #define ENDS_H
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 // Two processes send each other much, and then sleep for each other for ever: leftover poll|epoll
 // Prints "asleep" once both are about to.
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/socket.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include "loopback.h"
 
 #define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
 
@@ -40,17 +41,12 @@ static void sleeps(int fd, const char *how) {
 
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0)), done[2];
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, 1), done[2];
     OK(pipe(done));
     if (OK(fork()) == 0) {
         OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-        int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)&address, sizeof address));
+        int fd = connect_to(&address);
         receives(fd, 16 << 20);
         sends(fd, 16 << 20);
         sleeps(fd, argv[1]);

@@ -1,9 +1,7 @@
 // Two processes with a connection between them, each of which knows when both its ends have left TCP.
 #pragma once
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -16,6 +14,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "loopback.h"
 
 #define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
 
@@ -43,17 +43,12 @@ static inline void *shared(size_t size) {
 
 // Connects a child, which runs `runs` with its end at `childs`, to this process, whose end is at `own`.
 static inline pid_t pair_with(void (*runs)(int), int childs, int own) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, 1);
     pid_t child = OK(fork());
     if (child == 0) {
         OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-        int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fd, (struct sockaddr *)&address, sizeof address));
+        int fd = connect_to(&address);
         OK(dup2(fd, childs));
         OK(close(fd));
         runs(childs);

@@ -3,7 +3,6 @@
 //
 //   refused stranger|followed|passed      prints: refused N moved N failed N
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <elf.h>
 #include <errno.h>
 #include <sched.h>
@@ -22,6 +21,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "loopback.h"
+#include "rights.h"
 
 #define OK(call) ({ long ok_ = (call); if (ok_ < 0) { perror(#call); exit(1); } ok_; })
 
@@ -84,27 +86,6 @@ static void goes_on(int fd) {
     _exit(0);
 }
 
-static int pass(int over, int fd) {
-    union { char room[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {0};
-    struct iovec part = {"x", 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    return sendmsg(over, &message, 0);
-}
-
-static void take(int over) {
-    union { char room[CMSG_SPACE(sizeof(int))]; struct cmsghdr header; } control = {0};
-    char byte;
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    if (recvmsg(over, &message, 0) != 1 || message.msg_controllen == 0) _exit(0);
-    int fd;
-    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-    close(over);
-    goes_on(fd);
-}
-
 static void become(int fd, int over, int with_us) {
     char numbers[2][16];
     snprintf(numbers[0], 16, "%d", fd);
@@ -125,8 +106,7 @@ static void mover(struct sockaddr_in *address, const char *way) {
         }
         close(over[1]);
     }
-    int fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(connect(fd, (struct sockaddr *)address, sizeof *address));
+    int fd = connect_to(address);
     uint64_t place = 0;
     for (int n = 0; n < TURNS; n++) sends(fd, 0, 1), receives(fd, 0, &place, 1);
     sends(fd, 0, BEFORE);
@@ -226,8 +206,9 @@ static uint64_t now_ms(void) {
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "again") == 0) {
         run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED, RUN_FD, 0);
-        if (atoi(argv[3]) >= 0) take(atoi(argv[3]));
-        goes_on(atoi(argv[2]));
+        int over = atoi(argv[3]), fd = over < 0 ? atoi(argv[2]) : take(over);
+        if (fd < 0) return 0;
+        goes_on(fd);
     }
     if (argc != 2) return 2;
     int memory = OK(memfd_create("refused", 0));
@@ -237,12 +218,8 @@ int main(int argc, char **argv) {
     int nth = 1, told = 0, moved = 0, refused = 1;
     for (; refused && nth <= CALLS_MOST; nth++) {
         memset(run, 0, sizeof *run);
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        socklen_t len = sizeof address;
-        int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-        OK(getsockname(listener, (struct sockaddr *)&address, &len));
-        OK(listen(listener, 1));
+        struct sockaddr_in address;
+        int listener = listen_on_loopback(&address, 1);
         pid_t pids[2];
         for (int end = 0; end < 2; end++) {
             pids[end] = OK(fork());

@@ -3,12 +3,10 @@
 //   scarce WHAT AMOUNT EXCHANGES     prints "up PID" once all is echoed, and waits for the end of its input
 //   WHAT: files (AMOUNT more descriptors), memory (AMOUNT more KiB), size (files of AMOUNT KiB), memfd (refused), none; from EXCHANGES on
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "loopback.h"
 
 enum { ROUNDS = 200, MOST = 20000 };
 static unsigned char out[MOST], back[MOST];
@@ -93,12 +93,8 @@ static void all(int fd, unsigned char *bytes, size_t n, int sends) {
 
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
-    OK(listen(listener, 1));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, 1);
     pid_t child = OK(fork());
     if (child == 0) {
         OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
@@ -110,8 +106,7 @@ int main(int argc, char **argv) {
         _exit(got == 0 ? 0 : 4);
     }
     close(listener);
-    int fd = OK(socket(AF_INET, SOCK_STREAM, 0)), from = atoi(argv[3]);
-    OK(connect(fd, (struct sockaddr *)&address, sizeof address));
+    int fd = connect_to(&address), from = atoi(argv[3]);
     for (int round = 0; round < ROUNDS; round++) {
         if (round == from) become_scarce(argv[1], strtoul(argv[2], NULL, 0));
         size_t n = 1 + (round * 7919u) % MOST;

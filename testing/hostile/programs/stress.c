@@ -3,10 +3,8 @@
 //
 //   stress SECONDS SEED CONNECTIONS PATIENCE
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +20,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "loopback.h"
 
 enum way { BLOCKING, POLL, LEVEL, EDGE, ONCE, PAIR, WAYS };
 static const char *names[] = {"blocking", "poll", "level", "edge", "once", "pair"};
@@ -342,8 +342,7 @@ static void be(int is_client, int listener, struct sockaddr_in *address) {
     for (int i = 0; i < connections; i++) {
         int fd, id = i;
         if (is_client) {
-            fd = OK(socket(AF_INET, SOCK_STREAM, 0));
-            OK(connect(fd, (struct sockaddr *)address, sizeof *address));
+            fd = connect_to(address);
             if (send(fd, &id, sizeof id, 0) != sizeof id) die("send");
         } else {
             fd = OK(accept(listener, NULL, NULL));
@@ -384,12 +383,8 @@ int main(int argc, char **argv) {
         progress[id].client = draw(&random) % WAYS;
         progress[id].server = draw(&random) % WAYS;
     }
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t address_len = sizeof address;
-    int listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(getsockname(listener, (struct sockaddr *)&address, &address_len));
-    OK(listen(listener, MOST));
+    struct sockaddr_in address;
+    int listener = listen_on_loopback(&address, MOST);
     pid_t pids[2];
     for (int is_client = 0; is_client < 2; is_client++) {
         pids[is_client] = OK(fork());

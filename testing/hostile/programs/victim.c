@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loopback.h"
+
 enum { ROOM = 32 << 10, MOST = 4096 };
 
 static void die(int line, const char *what) {
@@ -274,12 +276,8 @@ static void *accept_all(void *with) {
 }
 
 static int serve(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    long listener = OK(socket(AF_INET, SOCK_STREAM, 0));
-    OK(bind(listener, (struct sockaddr *)&address, sizeof address));
-    OK(listen(listener, 128));
-    OK(getsockname(listener, (struct sockaddr *)&address, &len));
+    struct sockaddr_in address;
+    long listener = listen_on_loopback(&address, 128);
     level_set = OK(epoll_create1(EPOLL_CLOEXEC));
     edge_set = OK(epoll_create1(EPOLL_CLOEXEC));
     OK(pipe(poll_pipe)), OK(pipe(kept_pipe));
@@ -299,8 +297,7 @@ static int be_friend(int port) {
     uint64_t random = 1, place = 0;
     for (unsigned i = 0; i < sizeof services - 1; i++) {
         struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
-        fds[i] = OK(socket(AF_INET, SOCK_STREAM, 0));
-        OK(connect(fds[i], (struct sockaddr *)&address, sizeof address));
+        fds[i] = connect_to(&address);
         OK(send(fds[i], &services[i], 1, 0));
     }
     char command;
