@@ -66,6 +66,7 @@ mod export;
 mod link;
 mod listen;
 mod name;
+mod note;
 mod peer;
 mod peering;
 mod window;

@@ -13,6 +13,7 @@ use sys::wait::let_answer;
 use via::RemoteSegment;
 use via::soft::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 
+use crate::note;
 use crate::peer::{Peer, goodbye};
 use crate::windows::Windows;
 
@@ -195,29 +196,24 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn send_brief(&mut self, Brief { seq, len, words }: Brief) -> bool {
-        let [low, high] = words;
-        let note = Note([pair(len, seq), low, high]);
+    fn send_brief(&mut self, message: Brief) -> bool {
+        let note = note::encode(message);
         let sent = self.producer.note(note, self.consumer.notes());
         if sent {
-            self.last_seq = seq;
+            self.last_seq = message.seq;
             self.asks = true;
         }
         sent
     }
 
     #[inline]
-    fn brief(&mut self) -> Option<Brief> {
-        if !self.comes() {
+    fn brief(&mut self, looks: u32) -> Option<Brief> {
+        if !(0..looks).any(|_| self.consumer.ready()) {
             return None;
         }
-        if let Some(Note([word, low, high])) = self.consumer.note() {
+        if let Some(note) = self.consumer.note() {
             self.brief_in_cell = false;
-            return Some(Brief {
-                seq: (word >> 32) as u32,
-                len: word as u32,
-                words: [low, high],
-            });
+            return note::decode(note);
         }
         // What `commit` makes of the same message.
         let (first, [lens, place, .., low, high]) = self.consumer.cell()?;
@@ -231,6 +227,7 @@ impl Link for ShmLink {
             seq: (place >> 32) as u32,
             len,
             words: [low, high],
+            immediate: None,
         })
     }
 
@@ -258,11 +255,6 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn comes(&self) -> bool {
-        (0..LOOKS).any(|_| self.consumer.ready())
-    }
-
-    #[inline]
     fn peek(&mut self) -> Result<Option<Head>, Garbage> {
         let Some(frame) = self.consumer.look() else {
             if self.producer.is_broken() {
@@ -271,21 +263,15 @@ impl Link for ShmLink {
             return Ok(None);
         };
         let (head, at) = match frame {
-            Frame::Note(Note([word, ..])) => {
-                let (len, seq) = (*word as u32, (*word >> 32) as u32);
-                if len as usize > INLINE_MAX {
-                    return Err(Garbage);
-                }
-                let bare = Head::bare(Kind::Send, seq);
-                let msg_len = len;
-                (
-                    Head {
-                        len,
-                        msg_len,
-                        ..bare
-                    },
-                    0,
-                )
+            Frame::Note(note) => {
+                let brief = note::decode(*note).ok_or(Garbage)?;
+                let head = Head {
+                    len: brief.len,
+                    msg_len: brief.len,
+                    immediate: brief.immediate,
+                    ..Head::bare(Kind::Send, brief.seq)
+                };
+                (head, 0)
             }
             Frame::Cell(Cell(words)) => {
                 let head_words = words.first_chunk().ok_or(Garbage)?;
@@ -409,6 +395,3 @@ fn pair(low: u32, high: u32) -> u64 {
 /// the data.
 const ROOM_FRAMES: u32 = 32;
 const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
-/// A look at lines that nobody has written takes 2 ns, and to call again for the next one 30: what comes in between is found late.
-/// 8 bytes one way are 10 to 20 ns quicker with 8 looks than with one.
-const LOOKS: u32 = 8;

@@ -24,7 +24,7 @@ impl<D: Device> SoftVi<D> {
             return false;
         };
         let Plain { immediate, len, .. } = plain;
-        if len > BRIEF_MAX || immediate.is_some() || !link.has_brief_room() {
+        if !Brief::fits(len, immediate) || !link.has_brief_room() {
             return false;
         }
         let Some(segment) = segments.only() else {
@@ -41,7 +41,13 @@ impl<D: Device> SoftVi<D> {
         let Ok(words) = memory.read_short(offset, len as usize) else {
             return false;
         };
-        dispatch(link, Brief { seq, len, words })
+        let message = Brief {
+            seq,
+            len,
+            words,
+            immediate,
+        };
+        dispatch(link, message)
     }
 
     /// Takes the message at the front of the link as the completion of the receive at the front of its queue.
@@ -61,39 +67,55 @@ impl<D: Device> SoftVi<D> {
         };
         let (memory, offset) = reach.writable(segment.handle, segment.addr, segment.len)?;
         let link = core.link.as_mut()?;
-        let Brief { len, words, .. } = link.brief()?;
+        let Brief {
+            len,
+            words,
+            immediate,
+            ..
+        } = link.brief(LOOKS)?;
         if len > segment.len || memory.write_short(offset, words, len as usize).is_err() {
             return None;
         }
         link.take_brief();
         core.dry = false;
         core.recv.drop_front();
-        let outcome = Outcome::done(CompletedOp::Receive, len, None);
+        let outcome = Outcome::done(CompletedOp::Receive, len, immediate);
         self.write_outcome(core, ticket, &outcome);
         Some(Completion {
             token: ticket.token(),
             status: outcome.status,
             length: len,
-            immediate: None,
+            immediate,
         })
     }
 }
 
 /// As [`SoftVi::send_brief`], of bytes that are not registered.
-pub(super) fn send_bytes<L: Link>(link: &mut L, seq: u32, bytes: &[u8]) -> bool {
+pub(super) fn send_bytes<L: Link>(
+    link: &mut L,
+    seq: u32,
+    bytes: &[u8],
+    immediate: Option<u32>,
+) -> bool {
     let mut padded = [0; BRIEF_MAX as usize];
-    let Some(place) = padded
-        .get_mut(..bytes.len())
-        .filter(|_| link.has_brief_room())
-    else {
+    let Some(place) = padded.get_mut(..bytes.len()) else {
         return false;
     };
+    let len = bytes.len() as u32;
+    if !Brief::fits(len, immediate) || !link.has_brief_room() {
+        return false;
+    }
     place.copy_from_slice(bytes);
     let (words, _) = padded.as_chunks().0.as_chunks();
     let [words] = words else { return false };
     let words = words.map(u64::from_ne_bytes);
-    let len = bytes.len() as u32;
-    dispatch(link, Brief { seq, len, words })
+    let message = Brief {
+        seq,
+        len,
+        words,
+        immediate,
+    };
+    dispatch(link, message)
 }
 
 #[inline(always)]
@@ -104,3 +126,7 @@ fn dispatch<L: Link>(link: &mut L, message: Brief) -> bool {
     }
     sent
 }
+
+/// A look at lines that nobody has written takes 2 ns, and to call again for the next one 30: what comes in between is found late. 8 bytes one way
+/// are 10 ns quicker with 8 looks than with one.
+const LOOKS: u32 = 8;

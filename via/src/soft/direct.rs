@@ -31,7 +31,7 @@ impl<D: Device> SoftVi<D> {
             return false;
         }
         let seq = core.outbound.next_seq();
-        if immediate.is_some() || !brief::send_bytes(link, seq, bytes) {
+        if !brief::send_bytes(link, seq, bytes, immediate) {
             if !link.reserve(len) || link.fill_bytes(bytes).is_err() {
                 return false;
             }
@@ -68,7 +68,18 @@ impl<D: Device> SoftVi<D> {
         if awaited || core.awaits_acks() {
             return None;
         }
-        let link = core.link.as_mut().filter(|link| link.comes())?;
+        let link = core.link.as_mut()?;
+        if let Some(message) = link.brief(1)
+            && let Some(place) = into.get_mut(..message.len as usize)
+        {
+            message.read(place);
+            link.take_brief();
+            core.dry = false;
+            return Some((message.len, message.immediate));
+        }
+        if !link.ready() {
+            return None;
+        }
         let head = link.peek().ok()??;
         let is_whole = head.kind == Kind::Send && head.len == head.msg_len && head.offset == 0;
         let place = into.get_mut(..head.len as usize).filter(|_| is_whole)?;

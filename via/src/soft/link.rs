@@ -93,7 +93,7 @@ pub trait Device: Send + Sync + Sized + 'static {
     }
 }
 
-/// A whole send of at most [`BRIEF_MAX`] bytes, without immediate data.
+/// A whole send of a few bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Brief {
     /// The number of the message.
@@ -102,9 +102,29 @@ pub struct Brief {
     pub len: u32,
     /// The bytes, as they lie in memory.
     pub words: [u64; 2],
+    /// Immediate data, which take the place of four bytes.
+    pub immediate: Option<u32>,
 }
 
-/// Most bytes of a [`Brief`].
+impl Brief {
+    /// Whether a message is short enough.
+    #[inline]
+    #[must_use]
+    pub fn fits(len: u32, immediate: Option<u32>) -> bool {
+        len <= BRIEF_MAX - if immediate.is_some() { 4 } else { 0 }
+    }
+
+    /// Copies as many of the bytes as there is room for.
+    #[inline]
+    pub fn read(&self, into: &mut [u8]) {
+        let bytes = self.words.map(u64::to_ne_bytes);
+        for (to, from) in into.iter_mut().zip(bytes.as_flattened()) {
+            *to = *from;
+        }
+    }
+}
+
+/// Most bytes of a [`Brief`] without immediate data.
 pub const BRIEF_MAX: u32 = 16;
 
 /// One end of a connection: carries frames or, if it has a protocol of its own for them, messages, in order, as far as the medium can.
@@ -166,8 +186,10 @@ pub trait Link: Send + 'static {
         let _ = message;
         false
     }
-    /// The message at the front, if it is such a one and was not peeked at: a copy, to be [taken](Link::take_brief) or peeked at.
-    fn brief(&mut self) -> Option<Brief> {
+    /// The message at the front, if it is such a one and was not peeked at: a copy, to be [taken](Link::take_brief) or peeked at. Who would
+    /// ask again and again says how often to look for it.
+    fn brief(&mut self, looks: u32) -> Option<Brief> {
+        let _ = looks;
         None
     }
     /// Drops the message of which [`Link::brief`] gave a copy.
@@ -178,10 +200,6 @@ pub trait Link: Send + 'static {
     /// Whether [`Link::peek`] would find something; as cheap as possible.
     fn ready(&self) -> bool {
         false
-    }
-    /// As [`Link::ready`], for who asks again and again: a few looks in one call, where they are cheap.
-    fn comes(&self) -> bool {
-        self.ready()
     }
     /// The frame at the front, the same until it is released.
     ///

@@ -267,6 +267,14 @@ pub(super) fn link_seeds() -> Vec<(String, Vec<u8>)> {
             [&note(u32::MAX, 1, 0)[..], &receive].concat(),
         ),
         (
+            "note_with_immediate_data",
+            [&note(12 | 1 << 31, 1, 0)[..], &receive].concat(),
+        ),
+        (
+            "note_with_immediate_data_too_long",
+            [&note(13 | 1 << 31, 1, 0)[..], &receive].concat(),
+        ),
+        (
             "note_behind_a_message",
             [
                 &frame(0, 64, 0, 0, 0, 0, 1)[..],
