@@ -22,6 +22,7 @@ use sys::sync::{AtomicBool, Ordering};
 
 use crate::buffers::Asked;
 use crate::outcome::{Outcome, borrow};
+use crate::send::raise_pipe;
 
 pub(crate) use options::{get, set};
 
@@ -183,11 +184,11 @@ impl Extended {
 }
 
 /// How the program's call on `fd` waits.
-fn wait(fd: RawFd, dont_wait: bool, timeout_ms: fn(BorrowedFd<'_>) -> i32) -> Wait {
+fn wait(fd: RawFd, flags: c_int, timeout_ms: fn(BorrowedFd<'_>) -> i32) -> Wait {
     let Some(fd) = borrow(fd) else {
         return Wait::Not;
     };
-    if dont_wait || sys::socket::is_nonblocking(fd) {
+    if flags & libc::MSG_DONTWAIT != 0 || sys::socket::is_nonblocking(fd) {
         return Wait::Not;
     }
     let timeout = u64::try_from(timeout_ms(fd)).ok();
@@ -222,11 +223,7 @@ fn receive_on(
     if asked.fault {
         return Outcome::Failed(Errno::FAULT);
     }
-    let wait = wait(
-        fd,
-        flags & libc::MSG_DONTWAIT != 0,
-        sys::socket::receive_timeout_ms,
-    );
+    let wait = wait(fd, flags, sys::socket::receive_timeout_ms);
     let (peek, all) = (flags & libc::MSG_PEEK != 0, flags & libc::MSG_WAITALL != 0);
     find(fd)
         .and_then(|extended| extended.socket.receive(into, wait, peek, all))
@@ -256,15 +253,10 @@ fn send_on(fd: RawFd, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
     if asked.fault {
         return Outcome::Failed(Errno::FAULT);
     }
-    let wait = wait(
-        fd,
-        flags & libc::MSG_DONTWAIT != 0,
-        sys::socket::send_timeout_ms,
-    );
+    let wait = wait(fd, flags, sys::socket::send_timeout_ms);
     let result = find(fd).and_then(|extended| extended.socket.send(pieces, wait));
     if result == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
-        // SAFETY: signals the calling thread, as the kernel does.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
+        raise_pipe();
     }
     result.into()
 }

@@ -32,6 +32,7 @@ mod file;
 mod filter;
 mod host;
 mod limit;
+mod messages;
 mod option;
 mod outcome;
 mod pass;

@@ -32,7 +32,7 @@ pub(crate) unsafe fn before_sending(message: *const msghdr) {
 /// The program promises `count` messages.
 pub(crate) unsafe fn before_sending_all(messages: *const mmsghdr, count: u32) {
     if !messages.is_null() {
-        for n in 0..count.min(crate::send::MESSAGES_MAX) {
+        for n in 0..count.min(crate::messages::MESSAGES_MAX) {
             // SAFETY: by the contract.
             unsafe { before_sending(&raw const (*messages.add(n as usize)).msg_hdr) };
         }

@@ -14,8 +14,8 @@ use sockets::{handover, table};
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
 use crate::{
-    connect, descriptor, epoll, extended, file, filter, option, poll, real, receive, send,
-    via_socket,
+    connect, descriptor, epoll, extended, file, filter, messages, option, poll, real, receive,
+    send, via_socket,
 };
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
@@ -167,9 +167,9 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
             libc::SYS_recvmsg => receive::recvmsg(fd, pointer(b), int(c)) as c_long,
             libc::SYS_sendmsg => send::sendmsg(fd, pointer(b), int(c)) as c_long,
             libc::SYS_recvmmsg => {
-                receive::recvmmsg(fd, pointer(b), c as u32, int(d), pointer(e)).into()
+                messages::recvmmsg(fd, pointer(b), c as u32, int(d), pointer(e)).into()
             }
-            libc::SYS_sendmmsg => send::sendmmsg(fd, pointer(b), c as u32, int(d)).into(),
+            libc::SYS_sendmmsg => messages::sendmmsg(fd, pointer(b), c as u32, int(d)).into(),
             libc::SYS_ioctl => option::ioctl(fd, b as u64, pointer(c)).into(),
             libc::SYS_setsockopt => {
                 option::setsockopt(fd, int(b), int(c), pointer(d), e as u32).into()

@@ -3,16 +3,15 @@
 use std::ffi::{c_int, c_void};
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
-use std::time::{Duration, Instant};
 
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
-use sockets::conn::{Conn, Way};
+use sockets::conn::Conn;
 use sockets::ends;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
+use crate::outcome::{Outcome, checked, connection, keeping_errno};
 use crate::{cancel, extended, pass, real, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
@@ -289,75 +288,4 @@ pub(crate) fn check(len: size_t, room: size_t) {
     if len > room {
         std::process::abort();
     }
-}
-
-/// Linux. The time-out is looked at between messages, as the kernel does.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvmmsg(
-    fd: c_int,
-    messages: *mut libc::mmsghdr,
-    count: u32,
-    flags: c_int,
-    timeout: *mut libc::timespec,
-) -> c_int {
-    // As long as it is there the kernel may be taking bytes past us.
-    let under_way = connection(fd).map(|(conn, _)| conn.native(Way::In));
-    if !matches!(under_way, Some(None)) && !extended::is(fd) && !via_socket::is(fd) {
-        // SAFETY: as above.
-        return unsafe {
-            let received = real::recvmmsg(fd, messages, count, flags, timeout);
-            for n in 0..u32::try_from(received).unwrap_or(0) {
-                pass::received(&raw const (*messages.add(n as usize)).msg_hdr);
-            }
-            received
-        };
-    }
-    if !timeout.is_null() && !is_memory(timeout) {
-        return fail(Errno::FAULT) as c_int;
-    }
-    // SAFETY: the program's pointer, or null.
-    let limit = match unsafe { timeout.as_ref() }.map(duration) {
-        Some(None) => return fail(Errno::INVAL) as c_int,
-        limit => limit.flatten(),
-    };
-    let begun = Instant::now();
-    let left = || limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-    let mut flags_now = flags & !libc::MSG_WAITFORONE;
-    let mut done = 0;
-    while done < count.min(crate::send::MESSAGES_MAX) {
-        let message = messages.wrapping_add(done as usize);
-        if !is_memory(message) {
-            return fail(Errno::FAULT) as c_int;
-        }
-        // SAFETY: the program promises `count` messages.
-        let message = unsafe { &mut *message };
-        // SAFETY: as above.
-        let received = unsafe { recvmsg(fd, &raw mut message.msg_hdr, flags_now) };
-        let Ok(received) = u32::try_from(received) else {
-            return if done > 0 { done.cast_signed() } else { -1 };
-        };
-        message.msg_len = received;
-        done += 1;
-        if flags & libc::MSG_WAITFORONE != 0 {
-            flags_now |= libc::MSG_DONTWAIT;
-        }
-        if let Some(left) = left() {
-            // SAFETY: the program's pointer: there is a limit only if there is one.
-            unsafe {
-                (*timeout).tv_sec = left.as_secs().cast_signed();
-                (*timeout).tv_nsec = left.subsec_nanos().into();
-            }
-            if left.is_zero() {
-                break;
-            }
-        }
-    }
-    done.cast_signed()
-}
-
-fn duration(time: &libc::timespec) -> Option<Duration> {
-    let nanos = u32::try_from(time.tv_nsec)
-        .ok()
-        .filter(|n| *n < 1_000_000_000)?;
-    Some(Duration::new(time.tv_sec.try_into().ok()?, nanos))
 }
