@@ -1,13 +1,13 @@
 //! `sovia bench paper-sovia`: the figures of the SOVIA paper, redone.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
 use crate::netpipe::plan::Placement;
 use crate::process::{Process, myself};
+use crate::report::Files;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
 use crate::steps::{self, Figure};
@@ -44,12 +44,8 @@ pub(crate) struct Options {
     /// Take a quarter of the time, and figures that are less certain
     #[arg(long)]
     quick: bool,
-    /// Write the report, with plots, to this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
 }
 
 const EXAMPLES: &str = "\
@@ -75,9 +71,7 @@ enum Part {
 
 /// `sovia bench paper-sovia`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    for path in [&options.html, &options.json].into_iter().flatten() {
-        crate::output::check_writable(path)?;
-    }
+    options.files.check()?;
     let before = machine::measure()?;
     let cpus = machine::cpus(Placement::Two)?;
     let mut all = Figures::default();
@@ -91,11 +85,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         figure10(options, cpus, &Stage::new(cpus)?, &mut all);
     }
     let report = Report::new(all, Conditions::since(before)?, options.quick);
-    if let Some(path) = &options.json {
-        let json = serde_json::to_string_pretty(&report).context("encoding the report")?;
-        std::fs::write(path, json).map_err(crate::output::unwritable(path))?;
-    }
-    report.page().write(options.html.as_deref())?;
+    options.files.write(&report, &report.page())?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),

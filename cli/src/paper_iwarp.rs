@@ -1,14 +1,14 @@
 //! `sovia bench paper-iwarp`: the figures of the paper on user-level iWARP and the extended sockets interface, redone.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 
 use crate::config::RULES;
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
 use crate::netpipe::plan::Placement;
 use crate::process::Process;
+use crate::report::Files;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
 use crate::steps::{self, Figure};
@@ -39,12 +39,8 @@ pub(crate) struct Options {
     /// Take a quarter of the time, and figures that are less certain
     #[arg(long)]
     quick: bool,
-    /// Write the report, with plots, to this file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write all figures to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
 }
 
 const EXAMPLES: &str = "\
@@ -58,9 +54,7 @@ Examples:
 
 /// `sovia bench paper-iwarp`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    for path in [&options.html, &options.json].into_iter().flatten() {
-        crate::output::check_writable(path)?;
-    }
+    options.files.check()?;
     let ways = if options.way.is_empty() {
         &Way::ALL[..]
     } else {
@@ -91,11 +85,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let command = place.command();
     drop(place);
     let report = Report::new(&runs, Conditions::since(before)?, command, failures);
-    if let Some(path) = &options.json {
-        let json = serde_json::to_string_pretty(&report).context("encoding the report")?;
-        std::fs::write(path, json).map_err(crate::output::unwritable(path))?;
-    }
-    report.page().write(options.html.as_deref())?;
+    options.files.write(&report, &report.page())?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),

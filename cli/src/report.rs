@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub(crate) use bars::{Bar, Bars, Group};
 pub(crate) use curves::{Curve, Curves, Scale};
+pub(crate) use files::Files;
 pub(crate) use table::Table;
 
 use crate::error::{Context, Error, Result};
@@ -16,6 +17,7 @@ use crate::output::unwritable;
 
 mod bars;
 mod curves;
+mod files;
 mod html;
 mod table;
 

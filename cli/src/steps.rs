@@ -6,31 +6,13 @@
 use std::io::{BufRead, BufReader, Write, stdin, stdout};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Context, Error, Result};
-use crate::netpipe::pipe::Pipe;
+use crate::netpipe::pipe::{Pipe, Port, Shape};
 use crate::process::{Process, Said};
 
-/// One figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Figure {
-    pub(crate) what: What,
-    pub(crate) bytes: usize,
-    /// Nanoseconds one way, for one message of a stream, or for a call.
-    pub(crate) ns: f64,
-}
+pub(crate) use figure::{Figure, What, keep_best, ns};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum What {
-    /// Half of the time there and back.
-    Latency,
-    /// A row of messages, and one answer.
-    Bandwidth,
-    /// There and back, in different lengths.
-    Call,
-}
+mod figure;
 
 /// What is measured at one size.
 pub(crate) struct Step {
@@ -106,6 +88,16 @@ impl Step {
             ns: times.get(times.len() / 2).copied().unwrap_or(f64::NAN),
         })
     }
+}
+
+/// Where an end listens, of which it says on its standard output, or where it dials.
+pub(crate) fn port<P: Port>(shape: Shape, dial: Option<&str>) -> Result<P> {
+    if let Some(address) = dial {
+        return P::dial(shape, address);
+    }
+    let port = P::listen(shape)?;
+    say(&port.address())?;
+    Ok(port)
 }
 
 /// Takes the steps; figures at the end that asks.

@@ -62,16 +62,15 @@ impl Port for Tcp {
     }
 
     fn knock(&mut self) -> Result<()> {
-        let stream = self.connection()?;
-        match self.listener {
-            Some(_) => Ok(()),
-            None => until_closed(stream),
-        }
+        knock(self.connection()?, self.listener.is_none())
     }
 }
 
-/// Waits for the peer's close. The passive end closes first, so that no ephemeral port of ours stays in TIME_WAIT.
-pub(super) fn until_closed(mut stream: impl Read) -> Result<()> {
+/// Closes a connection that carries nothing. The passive end closes first, so that no ephemeral port of ours stays in TIME_WAIT.
+pub(super) fn knock(mut stream: impl Read, dialled: bool) -> Result<()> {
+    if !dialled {
+        return Ok(());
+    }
     match stream.read(&mut [0]).context("read")? {
         0 => Ok(()),
         _ => Err(Error::Protocol {

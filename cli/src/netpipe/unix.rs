@@ -5,7 +5,7 @@ use rustix::rand::GetRandomFlags;
 
 use super::pipe::{Port, Shape};
 use super::socket::Socket;
-use super::tcp::until_closed;
+use super::tcp::knock;
 use crate::error::{Context, Result};
 
 /// Unix stream sockets, with the kernel's default buffers.
@@ -58,11 +58,7 @@ impl Port for Unix {
     }
 
     fn knock(&mut self) -> Result<()> {
-        let stream = self.connection()?;
-        match self.listener {
-            Some(_) => Ok(()),
-            None => until_closed(stream),
-        }
+        knock(self.connection()?, self.listener.is_none())
     }
 }
 

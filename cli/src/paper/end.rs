@@ -76,14 +76,7 @@ pub(crate) fn main(end: &End) -> Result<()> {
 
 impl End {
     fn over<P: Port>(&self, shape: Shape) -> Result<()> {
-        let mut port = match &self.dial {
-            Some(address) => P::dial(shape, address)?,
-            None => {
-                let port = P::listen(shape)?;
-                say(&port.address())?;
-                port
-            }
-        };
+        let mut port: P = steps::port(shape, self.dial.as_deref())?;
         self.run(port.open()?)
     }
 

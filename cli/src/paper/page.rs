@@ -1,7 +1,7 @@
 //! The report: tables and plots, and what is to be said under them.
 
-use super::report::{Report, value};
-use crate::report::{Curve, Curves, Page, Plot, Scale, Section};
+use super::report::Report;
+use crate::report::{Page, Plot, Section};
 use crate::steps::What;
 
 impl Report {
@@ -51,23 +51,7 @@ impl Report {
     }
 
     fn plot(&self, what: What) -> Plot {
-        let curves = self.ways.iter().filter(|curve| !curve.block).map(|curve| {
-            let figures = curve.figures.iter().filter(|figure| figure.what == what);
-            Curve {
-                name: curve.way.title().to_owned(),
-                points: figures
-                    .map(|figure| (figure.bytes as f64, value(what, figure.bytes, figure.ns)))
-                    .collect(),
-            }
-        });
-        let unit = match what {
-            What::Latency | What::Call => "µs one way",
-            What::Bandwidth => "MB/s",
-        };
-        Plot::Curves(Curves {
-            x: ("message size".to_owned(), Scale::Bytes),
-            y: (unit.to_owned(), Scale::Logarithmic),
-            curves: curves.collect(),
-        })
+        let ways = self.ways.iter().filter(|curve| !curve.block);
+        what.plot(ways.map(|curve| (curve.way.title(), &curve.figures[..])))
     }
 }

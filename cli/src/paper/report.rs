@@ -10,7 +10,7 @@ use super::{Figures, words};
 use crate::machine::Conditions;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::Table;
-use crate::steps::{Figure, What};
+use crate::steps::{self, Figure, What};
 
 /// One way measured once.
 pub(super) struct Run {
@@ -58,9 +58,7 @@ impl Report {
                 });
                 continue;
             };
-            for (best, figure) in curve.figures.iter_mut().zip(&run.figures) {
-                best.ns = best.ns.min(figure.ns);
-            }
+            steps::keep_best(&mut curve.figures, &run.figures);
         }
         let mut calls: Vec<Call> = Vec::new();
         for call in all.calls {
@@ -88,11 +86,7 @@ impl Report {
             .ways
             .iter()
             .find(|curve| (curve.way, curve.block) == (way, block))?;
-        let figure = curve
-            .figures
-            .iter()
-            .find(|figure| (figure.what, figure.bytes) == (what, bytes))?;
-        Some(figure.ns)
+        steps::ns(&curve.figures, what, bytes)
     }
 
     pub(super) fn measured(&self) -> impl Iterator<Item = Way> {
@@ -117,7 +111,7 @@ impl Report {
         for &size in sizes {
             let cells = self.measured().map(|way| {
                 let ns = self.ns(way, false, what, size);
-                ns.map_or_else(|| "-".to_owned(), |ns| significant(value(what, size, ns)))
+                ns.map_or_else(|| "-".to_owned(), |ns| significant(what.value(size, ns)))
             });
             table.row(std::iter::once(bytes(size)).chain(cells));
         }
@@ -200,13 +194,5 @@ impl Report {
             "MB/s",
         );
         table
-    }
-}
-
-/// As it stands in the figure: µs, or MB/s.
-pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
-    match what {
-        What::Latency | What::Call => ns / 1e3,
-        What::Bandwidth => bytes as f64 / ns * 1e3,
     }
 }

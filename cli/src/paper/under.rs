@@ -1,7 +1,7 @@
 //! What is said under a figure: what the paper found, and what is different here, with the numbers of this run.
 
 use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES};
-use super::report::{Report, value};
+use super::report::Report;
 use super::way::Way;
 use super::words::RPC_US;
 use crate::netpipe::table::{bytes, significant};
@@ -11,11 +11,8 @@ impl Report {
     pub(super) fn under_latency(&self) -> String {
         let paper = "The paper found SOVIA_SINGLE at 1.24 times the latency of the VI itself and TCP at 6.5 times, and SOVIA_HANDLER slower by one wake-up of a thread.";
         let us = |way| {
-            Some(value(
-                What::Latency,
-                4,
-                self.ns(way, false, What::Latency, 4)?,
-            ))
+            let ns = self.ns(way, false, What::Latency, 4)?;
+            Some(What::Latency.value(4, ns))
         };
         let here = || {
             let native = us(Way::Native)?;
@@ -41,7 +38,7 @@ impl Report {
                      messages brings the most below 2 kB.";
         let speed = |way, size| {
             let ns = self.ns(way, false, What::Bandwidth, size)?;
-            Some(value(What::Bandwidth, size, ns))
+            Some(What::Bandwidth.value(size, ns))
         };
         let here = || {
             let peak = 32 << 10;

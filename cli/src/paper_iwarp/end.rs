@@ -58,14 +58,7 @@ pub(crate) fn main(end: &End) -> Result<()> {
                     markers: end.way.markers(),
                 },
             };
-            let mut port = match &end.dial {
-                Some(address) => ViPort::dial(shape, address)?,
-                None => {
-                    let port = ViPort::listen(shape)?;
-                    say(&port.address())?;
-                    port
-                }
-            };
+            let mut port: ViPort = steps::port(shape, end.dial.as_deref())?;
             let mut figures = end.run(&mut port.open()?, 0..=MTU)?;
             // A message is one descriptor, as it is one call of TCP's.
             port.set_mtu(BYTES_MAX as u32);

@@ -1,8 +1,8 @@
 //! The report: Figures 5 and 6 as tables and plots, and what is to be said under them.
 
-use super::report::{Report, shown, value};
+use super::report::{Report, shown};
 use super::words;
-use crate::report::{Curve, Curves, Page, Plot, Scale, Section};
+use crate::report::{Page, Plot, Section};
 use crate::steps::What;
 
 impl Report {
@@ -56,25 +56,7 @@ impl Report {
     }
 
     fn plot(&self, what: What, is_plain: bool) -> Plot {
-        let curves = self.ways.iter().filter(|curve| shown(curve.way, is_plain));
-        let curves = curves.map(|curve| {
-            let figures = curve.figures.iter().filter(|figure| figure.what == what);
-            let point = |bytes: usize, ns| (bytes as f64, value(what, bytes, ns));
-            Curve {
-                name: curve.way.title().to_owned(),
-                points: figures
-                    .map(|figure| point(figure.bytes, figure.ns))
-                    .collect(),
-            }
-        });
-        let unit = match what {
-            What::Latency | What::Call => "µs one way",
-            What::Bandwidth => "MB/s",
-        };
-        Plot::Curves(Curves {
-            x: ("message size".to_owned(), Scale::Bytes),
-            y: (unit.to_owned(), Scale::Logarithmic),
-            curves: curves.collect(),
-        })
+        let ways = self.ways.iter().filter(|curve| shown(curve.way, is_plain));
+        what.plot(ways.map(|curve| (curve.way.title(), &curve.figures[..])))
     }
 }

@@ -8,7 +8,7 @@ use super::words;
 use crate::machine::Conditions;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::Table;
-use crate::steps::{Figure, What};
+use crate::steps::{self, Figure, What};
 
 /// One way measured once.
 pub(super) struct Run {
@@ -48,9 +48,7 @@ impl Report {
                 });
                 continue;
             };
-            for (best, figure) in curve.figures.iter_mut().zip(&run.figures) {
-                best.ns = best.ns.min(figure.ns);
-            }
+            steps::keep_best(&mut curve.figures, &run.figures);
         }
         Self {
             command,
@@ -62,9 +60,7 @@ impl Report {
 
     fn ns(&self, way: Way, what: What, bytes: usize) -> Option<f64> {
         let curve = self.ways.iter().find(|curve| curve.way == way)?;
-        let mut figures = curve.figures.iter();
-        let figure = figures.find(|figure| (figure.what, figure.bytes) == (what, bytes))?;
-        Some(figure.ns)
+        steps::ns(&curve.figures, what, bytes)
     }
 
     /// A row a size, a column a way; beside each that is not TCP how it compares with TCP that waits alike: more is better.
@@ -83,7 +79,7 @@ impl Report {
                 let Some(ns) = self.ns(way, what, size) else {
                     return "-".to_owned();
                 };
-                let figure = significant(value(what, size, ns));
+                let figure = significant(what.value(size, ns));
                 match self.ns(way.beside(), what, size) {
                     Some(tcp) if way.beside() != way => format!("{figure} ({:.2} ×)", tcp / ns),
                     _ => figure,
@@ -142,12 +138,4 @@ impl Report {
 /// Whether a way is a curve of that figure: TCP is of both.
 pub(super) fn shown(way: Way, is_plain: bool) -> bool {
     way.is_tcp() || way.is_under() == is_plain
-}
-
-/// As it stands in the figure: µs, or MB/s.
-pub(super) fn value(what: What, bytes: usize, ns: f64) -> f64 {
-    match what {
-        What::Latency | What::Call => ns / 1e3,
-        What::Bandwidth => bytes as f64 / ns * 1e3,
-    }
 }

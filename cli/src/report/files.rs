@@ -1,0 +1,35 @@
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::Page;
+use crate::error::{Context, Result};
+use crate::output::{check_writable, unwritable};
+
+/// The files that a paper's figures go to, beside standard output.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Files {
+    /// Write the report, with plots, to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Files {
+    /// Whether they can be written, before anything is measured.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut files = [&self.html, &self.json].into_iter().flatten();
+        files.try_for_each(|path| check_writable(path))
+    }
+
+    /// The figures as JSON, the page as HTML, and its text to standard output.
+    pub(crate) fn write(&self, figures: &impl Serialize, page: &Page) -> Result<()> {
+        if let Some(path) = &self.json {
+            let json = serde_json::to_string_pretty(figures).context("encoding the report")?;
+            std::fs::write(path, json).map_err(unwritable(path))?;
+        }
+        page.write(self.html.as_deref())
+    }
+}
