@@ -91,6 +91,12 @@ impl Engine {
         self.state
     }
 
+    /// Whether the peer answers RDMA Reads at all: else one cannot be posted.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        self.outbound.reads()
+    }
+
     /// The longest ULPDU to send from now on, when TCP has found another segment size.
     pub fn set_mulpdu(&mut self, mulpdu: u16) {
         self.outbound.set_mulpdu(mulpdu.clamp(128, ULPDU_LEN_MAX));
@@ -126,7 +132,7 @@ impl Engine {
             return Err(PostError::TooLong);
         }
         let extension = operation.opcode().is_extension() && !self.config.extensions;
-        if extension || (operation.is_answered() && !self.outbound.reads()) {
+        if extension || (operation.is_answered() && !self.reads()) {
             return Err(PostError::NotEnabled);
         }
         if let Operation::Atomic { target, .. } = operation

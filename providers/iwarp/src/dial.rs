@@ -6,7 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use proto::mpa::{Handshake, Options, Outcome, Revision, Terms};
+use proto::mpa::{Handshake, MpaError, Options, Outcome, Piece, Revision, Terms};
+use proto::rdmap::{self, Engine};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, connect, send, shutdown, sockopt};
@@ -46,7 +47,11 @@ pub(crate) enum Answer {
     },
     No(Vec<u8>),
     /// Somebody asks, with these words.
-    Asked(Vec<u8>),
+    Asked {
+        said: Vec<u8>,
+        /// Whether he answers RDMA Reads.
+        takes_reads: bool,
+    },
 }
 
 impl Client {
@@ -96,10 +101,10 @@ impl Client {
     fn establish(&self, dial: &Dial, answer: Answer) -> Result<Established<IwarpLink>, Error> {
         let (terms, said) = match answer {
             Answer::Yes { terms, said } => (terms, said),
-            Answer::No(said) | Answer::Asked(said) => return Err(private::refused(&said)),
+            Answer::No(said) | Answer::Asked { said, .. } => return Err(private::refused(&said)),
         };
         let told = private::accepted(&said);
-        let stream = Stream::new(terms, told.is_some(), &self.attributes);
+        let stream = Stream::new(terms, told.is_some(), &self.attributes)?;
         // The other holders only ever shut it down.
         let tcp = dial.tcp.try_clone().map_err(|_| Error::Resource)?;
         let wire = Wire::new(tcp).map_err(|_| Error::Resource)?;
@@ -195,10 +200,19 @@ pub(crate) fn step(tcp: &OwnedFd, handshake: &mut Handshake) -> Result<Option<An
             Some(Outcome::Rejected { private_data, .. }) => {
                 return Ok(Some(Answer::No(private_data)));
             }
-            Some(Outcome::Requested { private_data, .. }) => {
-                return Ok(Some(Answer::Asked(private_data)));
+            Some(Outcome::Requested {
+                private_data: said,
+                enhanced,
+            }) => {
+                let takes_reads = enhanced.is_none_or(|enhanced| enhanced.ird > 0);
+                return Ok(Some(Answer::Asked { said, takes_reads }));
             }
-            Some(Outcome::Failed { .. }) => return Err(Error::NotReachable),
+            Some(Outcome::Failed { error, tell }) => {
+                if let Some(terms) = tell {
+                    terminate(tcp, &terms, error);
+                }
+                return Err(Error::NotReachable);
+            }
             None => {}
         }
         let mut room = [0; 1024];
@@ -223,6 +237,18 @@ pub(crate) fn write_out(tcp: &OwnedFd, handshake: &mut Handshake) {
             Ok(n) => handshake.handle_written(n),
             Err(Errno::INTR) => {}
             Err(_) => return,
+        }
+    }
+}
+
+/// Tells a responder that its Reply cannot be lived with. It says nothing before it has heard from us, so there is nothing unread over
+/// which the close might become a reset.
+fn terminate(tcp: &OwnedFd, terms: &Terms, error: MpaError) {
+    let engine = Engine::refusing(terms, rdmap::Config::default(), error, now());
+    for piece in engine.pieces() {
+        if let Piece::Own(octets) = piece {
+            // A socket that has carried one frame has room; a peer that is gone does not miss it.
+            let _gone = send(tcp, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
 }

@@ -14,7 +14,7 @@ use proto::rdmap::{
 use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
 use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
-use via::{Reliability, ViAttributes};
+use via::{Error, Reliability, ViAttributes};
 
 use crate::departures::Departures;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
@@ -51,12 +51,22 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(terms: Terms, is_ours: bool, attributes: &ViAttributes) -> Self {
-        Self {
+    /// # Errors
+    /// `InvalidReliabilityLevel`: whether a message has been received is asked by RDMA Reads, which this peer does not answer.
+    pub(crate) fn new(
+        terms: Terms,
+        is_ours: bool,
+        attributes: &ViAttributes,
+    ) -> Result<Self, Error> {
+        let reliability = attributes.reliability;
+        if reliability == Reliability::ReliableReception && terms.depths.ord == 0 {
+            return Err(Error::InvalidReliabilityLevel);
+        }
+        Ok(Self {
             terms,
             is_ours,
-            reliability: attributes.reliability,
-        }
+            reliability,
+        })
     }
 }
 
@@ -320,6 +330,10 @@ impl Link for IwarpLink {
 
     fn has_immediate(&self) -> bool {
         self.is_ours
+    }
+
+    fn takes_reads(&self) -> bool {
+        self.engine.reads()
     }
 
     fn close(&mut self, _why: Goodbye) {

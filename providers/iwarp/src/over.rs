@@ -57,7 +57,7 @@ pub fn over(
                 break terms;
             }
             Some(Answer::No(said)) => return Err(private::refused(&said)),
-            Some(Answer::Asked(words)) => {
+            Some(Answer::Asked { said: words, .. }) => {
                 told = private::accepted(&words);
                 if let Some(Err(why)) = told.map(|theirs| private::fit(&attributes, &theirs)) {
                     let rejected = handshake.reject(&private::refusal(why));
@@ -109,7 +109,7 @@ pub(crate) fn export(
             ..RtrSet::EMPTY
         },
     };
-    let stream = Stream::new(terms(Role::Initiator), true, attributes);
+    let stream = Stream::new(terms(Role::Initiator), true, attributes)?;
     let wire = Wire::new(ours).map_err(|_| Error::Resource)?;
     let export = Export {
         blob: encode(&terms(Role::Responder), Some(attributes)),
@@ -127,7 +127,7 @@ pub(crate) fn import(
 ) -> Result<Established<IwarpLink>, Error> {
     let (terms, told) = decode(blob).ok_or(Error::InvalidParameter)?;
     let [tcp] = <[OwnedFd; 1]>::try_from(fds).map_err(|_| Error::InvalidParameter)?;
-    let stream = Stream::new(terms, told.is_some(), attributes);
+    let stream = Stream::new(terms, told.is_some(), attributes)?;
     let wire = Wire::new(tcp).map_err(|_| Error::InvalidParameter)?;
     Ok(Established {
         link: IwarpLink::new(Arc::new(wire), &stream, agent),

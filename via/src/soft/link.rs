@@ -272,6 +272,10 @@ pub trait Link: Send + 'static {
     fn has_immediate(&self) -> bool {
         true
     }
+    /// Whether the peer answers RDMA reads at all.
+    fn takes_reads(&self) -> bool {
+        true
+    }
 
     /// Tells the other end that the connection ends, and why.
     fn close(&mut self, why: Goodbye);

@@ -181,9 +181,11 @@ impl<D: Device> SoftVi<D> {
 
     fn work_fault(&self, core: &mut Core<D>, index: usize, request: &Request) -> Option<Fault> {
         let fault = self.send_fault(core, index);
-        let mute = request.immediate.is_some()
-            && core.link.as_ref().is_some_and(|link| !link.has_immediate());
-        fault.or_else(|| mute.then_some(Fault::Format))
+        let beyond = core.link.as_ref().is_some_and(|link| {
+            (request.immediate.is_some() && !link.has_immediate())
+                || (request.op == Op::RdmaRead && !link.takes_reads())
+        });
+        fault.or_else(|| beyond.then_some(Fault::Format))
     }
 
     fn end_work(&self, core: &mut Core<D>, id: WorkId) {

@@ -23,6 +23,7 @@ pub(crate) struct Caller {
     /// `None` of a stranger, who tells no attributes.
     pub(super) ask: Option<Ask>,
     pub(super) is_peer: bool,
+    pub(super) takes_reads: bool,
     pub(super) from: SocketAddrV4,
 }
 
@@ -37,6 +38,9 @@ impl Caller {
             // A stranger takes whatever we have, if it is what iWARP is.
             return match ours.reliability {
                 Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
+                Reliability::ReliableReception if !self.takes_reads => {
+                    Err(Error::InvalidReliabilityLevel)
+                }
                 _ => Ok(()),
             };
         };
@@ -68,7 +72,7 @@ impl Caller {
         if !written {
             return Err(Error::Timeout);
         }
-        let stream = Stream::new(terms, is_ours, attributes);
+        let stream = Stream::new(terms, is_ours, attributes)?;
         let wire = Wire::new(self.tcp).map_err(|_| Error::Resource)?;
         Ok(IwarpLink::new(Arc::new(wire), &stream, agent))
     }

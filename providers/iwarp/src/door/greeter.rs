@@ -57,7 +57,7 @@ impl Greeter {
         for mut silent in std::mem::take(&mut self.silent) {
             match step(&silent.tcp, &mut silent.handshake) {
                 Ok(None) if Instant::now() < silent.until => still_silent.push_back(silent),
-                Ok(Some(Answer::Asked(said))) => {
+                Ok(Some(Answer::Asked { said, takes_reads })) => {
                     let removed = self.poller.remove(&silent.tcp);
                     debug_assert!(removed.is_ok(), "added before");
                     let (ask, is_peer) = match private::asked(&said) {
@@ -71,6 +71,7 @@ impl Greeter {
                         handshake: silent.handshake,
                         ask,
                         is_peer,
+                        takes_reads,
                         from: silent.from,
                     });
                 }

@@ -1,0 +1,193 @@
+//! What either end makes of what the other says of itself at the startup (RFC 6581).
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use iwarp::{Config, IwarpDriver};
+use proto::mpa::{Crc, Enhanced, Flags, Kind, Rtr, RtrSet, Startup};
+use via::provider::Timeout;
+use via::{
+    Access, Descriptor, Error, Fault, MemHandle, Memory, NetAddress, Nic, Reliability,
+    RemoteSegment, Vi, ViConfig,
+};
+
+/// A frame of revision 2.
+fn frame(kind: Kind, enhanced: Enhanced) -> Vec<u8> {
+    let flags = Flags {
+        markers: false,
+        crc: true,
+        rejected: false,
+    };
+    let frame = Startup {
+        kind,
+        flags,
+        revision: 2,
+        enhanced: Some(enhanced),
+        private_data: Vec::new(),
+    };
+    frame.encode()
+}
+
+/// Somebody who answers no RDMA Read.
+const UNREADABLE: Enhanced = Enhanced {
+    peer_to_peer: true,
+    rtr: RtrSet {
+        write: true,
+        ..RtrSet::EMPTY
+    },
+    ird: 0,
+    ord: 0,
+};
+
+/// Takes a Request, says `enhanced`, and hands over what comes.
+fn answer(listener: &TcpListener, enhanced: Enhanced) -> TcpStream {
+    let (mut tcp, _) = listener.accept().expect("a caller");
+    tcp.set_read_timeout(LONG).expect("TCP");
+    let mut head = [0; 20];
+    tcp.read_exact(&mut head).expect("a Request");
+    let mut private = vec![0; usize::from(u16::from_be_bytes([head[18], head[19]]))];
+    tcp.read_exact(&mut private).expect("private data");
+    tcp.write_all(&frame(Kind::Reply, enhanced))
+        .expect("a listener");
+    tcp
+}
+
+fn nic(config: Config) -> (Nic, Config) {
+    let driver = IwarpDriver::new(config).expect("a driver");
+    let nic = Nic::open(&driver).expect("opens");
+    nic.on_error(|_| {}).expect("a handler");
+    (nic, driver.config())
+}
+
+/// A connection to a responder that says `enhanced`.
+fn call(nic: &Nic, vi: &Vi, enhanced: Enhanced) -> (Result<via::ViAttributes, Error>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let SocketAddr::V4(at) = listener.local_addr().expect("bound") else {
+        panic!("not IPv4");
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| answer(&listener, enhanced));
+        let to = NetAddress::new(iwarp::host(at), b"").expect("short");
+        let result = vi.connect(&nic.address(b"").expect("short"), &to, LONG);
+        (result, other.join().expect("no panic"))
+    })
+}
+
+#[test]
+fn a_read_of_who_answers_none_fails_and_stalls_nothing() {
+    let (nic, _) = nic(Config::default());
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let memory = Memory::private(64).expect("memory");
+    let region = nic.register(memory, &tag, Access::Local).expect("room");
+    let (connected, tcp) = call(&nic, &vi, UNREADABLE);
+    connected.expect("accepts");
+    let from = RemoteSegment {
+        addr: 0,
+        handle: MemHandle(7),
+    };
+    vi.post_send(&Descriptor::send().segment(&region, 0..4), 1)
+        .expect("posts");
+    let read = Descriptor::rdma_read(from).segment(&region, 0..4);
+    vi.post_send(&read, 2).expect("posts");
+    let sent = vi.send_wait(LONG).expect("ends");
+    assert_eq!((sent.token, sent.status.fault()), (1, None));
+    let failed = vi.send_wait(LONG).expect("ends");
+    assert_eq!(
+        (failed.token, failed.status.fault()),
+        (2, Some(Fault::Format))
+    );
+    drop(tcp);
+}
+
+#[test]
+fn reliable_reception_needs_a_peer_that_answers_reads() {
+    let (nic, config) = nic(Config {
+        address: "127.0.0.1:0".parse().expect("an address"),
+        ..Config::default()
+    });
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = || {
+        let config = ViConfig::new(&tag).reliability(Reliability::ReliableReception);
+        nic.create_vi(&config).expect("a VI")
+    };
+    let (refused, mut tcp) = call(&nic, &vi(), UNREADABLE);
+    assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
+    let end = tcp.read(&mut [0; 1]).expect("the end");
+    assert_eq!(end, 0, "nothing was said");
+    let (connected, _tcp) = call(
+        &nic,
+        &vi(),
+        Enhanced {
+            ird: 1,
+            ..UNREADABLE
+        },
+    );
+    connected.expect("accepts");
+
+    // And the other way round.
+    let at = nic.address(b"").expect("short");
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut tcp = loop {
+                if let Ok(tcp) = TcpStream::connect(config.address) {
+                    break tcp;
+                }
+                thread::yield_now();
+            };
+            tcp.write_all(&frame(Kind::Request, UNREADABLE))
+                .expect("a listener");
+            tcp.set_read_timeout(LONG).expect("TCP");
+            let mut reply = [0; 17];
+            tcp.read_exact(&mut reply).expect("a Reply");
+            reply[16]
+        });
+        let mut incoming = nic.connect_wait(&at, LONG).expect("a request");
+        let refused = incoming.accept(&vi());
+        assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
+        drop(incoming);
+        let flags = asking.join().expect("no panic");
+        assert_eq!(flags & 0x20, 0x20, "it is rejected");
+    });
+}
+
+/// The layer, type and code of the one record that `tcp` has.
+fn terminate(tcp: &mut TcpStream) -> String {
+    let mut octets = Vec::new();
+    tcp.read_to_end(&mut octets).expect("FIN, and no reset");
+    let (covered, sum) = octets.split_last_chunk::<4>().expect("a record");
+    let mut crc = Crc::new();
+    crc.update(covered);
+    assert_eq!(crc.octets(), *sum);
+    assert_eq!(covered[2..4], [0x41, 0x47], "a Terminate");
+    format!("{:02x}{:02x}", covered[20], covered[21])
+}
+
+#[test]
+fn a_responder_that_will_not_do_hears_why() {
+    let (nic, _) = nic(Config::default());
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let greedy = Enhanced {
+        ord: 0x3ffe,
+        ..UNREADABLE
+    };
+    let speechless = Enhanced {
+        rtr: RtrSet {
+            send: true,
+            ..RtrSet::EMPTY
+        },
+        ..UNREADABLE
+    };
+    assert!(!RtrSet::WRITE_OR_READ.contains(Rtr::Send));
+    // C-38 and C-37.
+    for (enhanced, code) in [(greedy, "2006"), (speechless, "2007")] {
+        let (refused, mut tcp) = call(&nic, &vi, enhanced);
+        assert!(refused.is_err());
+        assert_eq!(terminate(&mut tcp), code);
+    }
+}
+
+const LONG: Timeout = Some(Duration::from_secs(20));
