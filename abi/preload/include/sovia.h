@@ -87,7 +87,7 @@ typedef void sovia_callback(int fd, uint32_t events, void *argument);
 int sovia_register(int fd, void *address, size_t length, int access, uint32_t *region);
 /* EINVAL (no such region), EBUSY (an operation on it is under way). The peer hears that it is gone. */
 int sovia_deregister(int fd, uint32_t region);
-/* Tells the peer of a region, by a tag of the program's own. EINVAL, EACCES (SOVIA_LOCAL), EPIPE. */
+/* Tells the peer of a region, by a tag of the program's own. EINVAL, EACCES (SOVIA_LOCAL), ENOBUFS (1024 are told of), EPIPE. */
 int sovia_advertise(int fd, uint32_t region, uint64_t tag);
 /* The peer's region with that tag, when it tells of it; timeout_ms -1 is for ever. EAGAIN (not yet), ESHUTDOWN, ECONNRESET (never), EINTR. */
 int sovia_find_remote(int fd, uint64_t tag, int timeout_ms, struct sovia_remote *remote);
@@ -112,7 +112,8 @@ int sovia_wait(int fd, struct sovia_completion *completions, int count, int time
 int sovia_completion_fd(int fd);
 /* Has callback called when something becomes so; NULL: no more, and when that returns none runs, unless it is called from one. EAGAIN. */
 int sovia_set_callback(int fd, sovia_callback *callback, void *argument);
-/* Bytes from which on SOVIA_READABLE and SOVIA_WRITABLE are so; 1 and 1 at first. EINVAL for 0. */
+/* Bytes from which on SOVIA_READABLE and SOVIA_WRITABLE are so, or, where these are more, a full window of bytes and half a window of room;
+ * 1 and 1 at first. EINVAL for 0. */
 int sovia_set_watermarks(int fd, size_t receive, size_t send);
 
 #ifdef __cplusplus

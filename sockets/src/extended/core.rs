@@ -38,6 +38,8 @@ pub(super) struct Core {
     pub(super) receives: VecDeque<Receive>,
     peer_receives: VecDeque<PeerReceive>,
     pub(super) remotes: VecDeque<Remote>,
+    /// Handles and tags of the regions that the peer has been told of.
+    pub(super) told: Vec<(u32, u64)>,
     pub(super) done: Done,
     pub(super) stream: Stream,
     pub(super) double: Double,
@@ -110,6 +112,7 @@ impl Core {
             receives: VecDeque::new(),
             peer_receives: VecDeque::new(),
             remotes: VecDeque::new(),
+            told: Vec::new(),
             done: Done::default(),
             stream: Stream::default(),
             double: Double::new().map_err(|_| via::Error::Resource)?,
@@ -254,12 +257,21 @@ impl Core {
     }
 
     fn drop_first(&mut self) {
-        if let Some(unread) = self.stream.unread.pop_front()
-            && self.gone.is_none()
-            && self.post_slot(unread.slot).is_ok()
-        {
+        if let Some(unread) = self.stream.unread.pop_front() {
+            self.give_back(unread.slot);
+        }
+    }
+
+    /// A slot of the stream's is free for the peer again.
+    fn give_back(&mut self, slot: u16) {
+        if self.gone.is_none() && self.post_slot(slot).is_ok() {
             self.owed.stream += 1;
         }
+    }
+
+    /// Whether the peer can send no more bytes until some are read.
+    pub(super) fn is_full(&self) -> bool {
+        self.stream.unread.len() + usize::from(self.owed.stream) >= usize::from(CREDITS)
     }
 
     /// All of `unread` and of what is posted is lost.

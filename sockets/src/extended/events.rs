@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use proto::extended::{CREDITS, PAYLOAD_MAX};
 use sys::errno::Errno;
 
 use super::Socket;
@@ -75,7 +76,7 @@ impl Socket {
         self.inner.events.end();
     }
 
-    /// Sets the watermarks of [`READABLE`] and [`WRITABLE`], in bytes; 1 and 1 at first. More room than the socket ever has counts as all of it.
+    /// Sets the watermarks of [`READABLE`] and [`WRITABLE`], in bytes; 1 and 1 at first. What is more than the window holds counts as a full window; more room than half of it, as half.
     ///
     /// # Errors
     /// `EINVAL` for 0; `ENOTCONN` in a forked child.
@@ -103,10 +104,10 @@ impl Events {
         let stream = &core.stream;
         let over = core.gone.is_some() || stream.heard_fin;
         let bit = |on, bit| if on { bit } else { 0 };
-        let enough = watch.receive_low.min(WINDOW - 1);
-        let room = watch.send_low.min(WINDOW - 1);
+        let enough = stream.unread_bytes > watch.receive_low || core.is_full();
+        let room = watch.send_low.min(ROOM - 1);
         let are = bit(!core.done.is_empty(), COMPLETION)
-            | bit(stream.unread_bytes > enough || over, READABLE)
+            | bit(enough || over, READABLE)
             | bit(core.room() > room || core.gone.is_some(), WRITABLE)
             | bit(over, END);
         let mut became = are & !watch.are;
@@ -162,5 +163,5 @@ impl State {
     }
 }
 
-/// Bytes of the stream that can be under way.
-const WINDOW: usize = proto::extended::CREDITS as usize * proto::extended::PAYLOAD_MAX;
+/// Bytes of the stream that there is room for once all have been read: a peer does not tell of the last few receives by themselves.
+const ROOM: usize = (CREDITS / 2) as usize * PAYLOAD_MAX;

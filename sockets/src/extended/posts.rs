@@ -37,7 +37,8 @@ impl Socket {
     /// Tells the peer of a region, by a tag of the program's own. It may be reached from now on, as far as its rights go, until [`Socket::withdraw`] and the end of its registration.
     ///
     /// # Errors
-    /// `EINVAL` for a region of another socket, `EACCES` for one that the peer may neither read nor write, `EPIPE` or `ECONNRESET` when nothing more can be said.
+    /// `EINVAL` for a region of another socket, `EACCES` for one that the peer may neither read nor write, `ENOBUFS` when the peer has been told of 1024 that were not
+    /// withdrawn, `EPIPE` or `ECONNRESET` when nothing more can be said.
     pub fn advertise(&self, region: &Region, tag: u64) -> Result<(), Errno> {
         if region.0.socket != self.inner.id {
             return Err(Errno::INVAL);
@@ -48,13 +49,15 @@ impl Socket {
             Access::Write => (false, true),
             Access::ReadWrite => (true, true),
         };
-        self.say(Frame::Advertise(Advert {
+        let advert = Advert {
             handle: region.handle().0,
             rights: Rights { read, write },
             tag,
             addr: region.0.region.addr(),
             len: region.len() as u64,
-        }))
+        };
+        self.inner.locked()?.keep_told(&advert)?;
+        self.say(Frame::Advertise(advert))
     }
 
     /// Tells the peer that a region is to be reached no more. What it has posted before it hears of that is still served while the region is registered; afterwards it ends the connection.
@@ -65,9 +68,11 @@ impl Socket {
         if region.0.socket != self.inner.id {
             return Err(Errno::INVAL);
         }
-        self.say(Frame::Withdraw {
-            handle: region.handle().0,
-        })
+        let handle = region.handle().0;
+        let mut core = self.inner.locked()?;
+        core.told.retain(|(of, _)| *of != handle);
+        drop(core);
+        self.say(Frame::Withdraw { handle })
     }
 
     /// The peer's region with that tag, as soon as it tells of it.

@@ -1,6 +1,6 @@
 //! A peer that says what it should not spoils its own connection and nothing else.
 
-use proto::extended::{Advert, CREDITS, Frame, Grants, Place, Rights, SLOT, VERSION};
+use proto::extended::{Advert, CREDITS, Frame, Grants, PAYLOAD_MAX, Place, Rights, SLOT, VERSION};
 use sockets::extended::Socket;
 use sys::errno::Errno;
 use via::{Access, Descriptor, Memory, Nic, Ptag, Region, Vi, ViConfig};
@@ -130,7 +130,7 @@ fn what_is_against_the_protocol_ends_the_connection() {
         ("more bytes than there is room for", &|enemy| {
             enemy.frame(&hello, b"");
             for _ in 0..=CREDITS {
-                enemy.frame(&Frame::Data(&[]), b"x");
+                enemy.frame(&Frame::Data(&[]), &[0; PAYLOAD_MAX]);
             }
         }),
     ];

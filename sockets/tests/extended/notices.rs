@@ -118,6 +118,43 @@ fn watermarks_hold_a_callback_back() {
     }
 }
 
+/// As many of them as the peer can send, where that is less, and as much room as it grants.
+#[test]
+fn watermarks_are_reached() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        b.set_watermarks(1000, 1).expect("sets");
+        let events = told(&b);
+        for _ in 0..20 {
+            a.write(&[1; 50]).expect("writes");
+        }
+        next(&events, READABLE);
+        assert_eq!(b.readable_bytes(), Ok(1000));
+
+        let (a, b) = over.pair();
+        b.set_watermarks(usize::MAX, 1).expect("sets");
+        let events = told(&b);
+        // More than half a frame each, so that no two fit together.
+        for _ in 0..16 {
+            a.write(&[1; 9000]).expect("writes");
+        }
+        next(&events, READABLE);
+        assert_eq!(b.readable_bytes(), Ok(16 * 9000));
+
+        let (a, b) = over.pair();
+        a.set_watermarks(1, usize::MAX).expect("sets");
+        // Seven of sixteen are read, which the peer does not tell of.
+        for _ in 0..7 {
+            a.write(&[1; 10]).expect("writes");
+        }
+        let mut got = 0;
+        while got < 70 {
+            got += b.read(&mut [0; 100]).expect("reads");
+        }
+        next(&told(&a), WRITABLE);
+    }
+}
+
 #[test]
 fn a_callback_may_use_the_socket() {
     for over in ALL {

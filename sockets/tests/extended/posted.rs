@@ -154,6 +154,26 @@ fn who_waits_for_a_region_is_woken_by_the_telling() {
 }
 
 #[test]
+fn so_many_regions_are_told_of_and_no_more() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let one = region(&b, 8, Access::Read);
+        // The same again is the same.
+        for _ in 0..2000 {
+            b.advertise(&one, 1).expect("tells");
+        }
+        for tag in 2..=1024 {
+            b.advertise(&one, tag).expect("tells");
+        }
+        assert_eq!(b.advertise(&one, 1025), Err(Errno::NOBUFS), "{over:?}");
+        a.remote(1024, soon()).expect("told");
+        b.withdraw(&one).expect("tells");
+        b.advertise(&one, 1025).expect("tells");
+        a.remote(1025, soon()).expect("told");
+    }
+}
+
+#[test]
 fn wrong_arguments_change_nothing() {
     for over in ALL {
         let (a, b) = over.pair();

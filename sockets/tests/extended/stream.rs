@@ -109,6 +109,57 @@ fn peek_takes_nothing_and_all_waits_for_all() {
     }
 }
 
+#[test]
+fn many_small_pieces_do_not_use_the_window_up() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let sent = pattern(300, 1);
+        // Both write all before either reads, as they may on TCP.
+        thread::scope(|scope| {
+            for socket in [&a, &b] {
+                let sent = &sent;
+                scope.spawn(move || {
+                    for byte in sent.chunks(1) {
+                        socket.write(byte).expect("writes");
+                    }
+                    // Looked at until there is enough of it.
+                    let mut got = [0; 300];
+                    let mut seen = 0;
+                    while seen < sent.len() {
+                        let mut into = [IoSliceMut::new(&mut got)];
+                        seen = socket
+                            .receive(&mut into, Wait::Ever, true, false)
+                            .expect("looks");
+                    }
+                    assert_eq!(socket.readable_bytes(), Ok(300));
+                    assert_eq!(got, sent[..]);
+                    let mut into = [IoSliceMut::new(&mut got)];
+                    let taken = socket.receive(&mut into, Wait::Ever, false, true);
+                    assert_eq!((taken, &got[..]), (Ok(300), &sent[..]));
+                });
+            }
+        });
+        // Pieces of every size, some of which fit behind others.
+        let sent = pattern(2_000_000, 2);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut rest, mut len) = (&sent[..], 1);
+                while !rest.is_empty() {
+                    let (piece, after) = rest.split_at(len.min(rest.len()));
+                    a.write(piece).expect("writes");
+                    (rest, len) = (after, len * 7 % 16411);
+                }
+                a.shutdown(Directions {
+                    input: false,
+                    output: true,
+                })
+                .expect("ends");
+            });
+            assert!(read_all(&b, 20_000) == sent);
+        });
+    }
+}
+
 fn shows(socket: &Socket, events: PollFlags, wait: bool) -> PollFlags {
     let mut entry = [PollFd::from_borrowed_fd(socket.fd(), events)];
     let timeout = Timespec {

@@ -29,11 +29,40 @@ impl Core {
         };
         self.scratch = scratch;
         heard?;
-        if !data {
+        if data {
+            self.join_last();
+        } else {
             self.post_slot(slot).map_err(|_| Errno::CONNRESET)?;
             self.owed.control += 1;
         }
         Ok(())
+    }
+
+    /// Puts what came last behind what came before it, where that leaves room, so that many small pieces do not use the window up.
+    /// As long as half of it is free they stay where they are.
+    fn join_last(&mut self) {
+        let unread = &mut self.stream.unread;
+        if unread.len() <= usize::from(CREDITS / 2) {
+            return;
+        }
+        let Some(last) = unread.pop_back() else {
+            return;
+        };
+        let len = last.end - last.at;
+        let memory = self.slots.memory();
+        let fits = unread.back_mut().filter(|before| before.end + len <= SLOT);
+        if let (Some(before), Some(bytes)) = (fits, self.scratch.get_mut(..len)) {
+            let (from, to) = (usize::from(last.slot), usize::from(before.slot));
+            let moved = memory
+                .read(from * SLOT + last.at, bytes)
+                .and_then(|()| memory.write(to * SLOT + before.end, bytes));
+            if moved.is_ok() {
+                before.end += len;
+                self.give_back(last.slot);
+                return;
+            }
+        }
+        unread.push_back(last);
     }
 
     fn heed(
@@ -95,6 +124,8 @@ impl Core {
                 _ => return Err(Errno::PROTO),
             },
             Frame::Advertise(advert) => {
+                self.remotes
+                    .retain(|of| (of.handle(), of.tag()) != (advert.handle, advert.tag));
                 if self.remotes.len() >= PEERS_MAX || advert.addr.checked_add(advert.len).is_none()
                 {
                     return Err(Errno::PROTO);

@@ -2,11 +2,11 @@
 
 use std::io::IoSlice;
 
-use proto::extended::{CREDITS, Frame, PAYLOAD_MAX, Place, SLOT};
+use proto::extended::{Advert, CREDITS, Frame, PAYLOAD_MAX, Place, SLOT};
 use sys::errno::Errno;
 use via::{Descriptor, MemHandle, Memory, RemoteSegment};
 
-use super::{Core, EAGER_MAX, UNDER_WAY_MAX};
+use super::{Core, EAGER_MAX, PEERS_MAX, UNDER_WAY_MAX};
 use crate::extended::region::Parts;
 use crate::extended::work::{Op, To, UnderWay, Work};
 
@@ -57,6 +57,18 @@ impl Core {
         if self.gone.is_none() && self.owed.stream.max(self.owed.control) >= CREDITS / 2 {
             self.say(&Frame::Credit, Payload::None, None, None);
         }
+    }
+
+    /// Remembers what the peer is to be told of, which keeps so much and no more.
+    pub(in crate::extended) fn keep_told(&mut self, advert: &Advert) -> Result<(), Errno> {
+        let key = (advert.handle, advert.tag);
+        if !self.told.contains(&key) {
+            if self.told.len() >= PEERS_MAX {
+                return Err(Errno::NOBUFS);
+            }
+            self.told.push(key);
+        }
+        Ok(())
     }
 
     fn begin_send(&mut self, work: &mut Work) -> bool {
