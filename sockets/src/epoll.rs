@@ -23,8 +23,8 @@ mod tests;
 mod wait;
 
 pub use places::{
-    after_fork, before_close, before_close_range, before_fork, concerns, created, duplicated,
-    known, moved, rang, upgraded,
+    after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
+    duplicated, known, moved, rang, upgraded,
 };
 pub use set::{Set, control};
 pub use wait::wait;

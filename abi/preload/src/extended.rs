@@ -167,8 +167,10 @@ extern "C" fn at_exit() {
     let Ok(sockets) = SOCKETS.try_read() else {
         return;
     };
+    // All of them together: a peer that reads nothing does not keep the process for each.
+    let until = sys::time::deadline(Some(FLUSH_MS));
     for extended in sockets.values() {
-        extended.close();
+        extended.socket.close(until);
     }
 }
 

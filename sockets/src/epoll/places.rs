@@ -106,6 +106,16 @@ pub fn before_close_range(first: u32, last: u32) {
     }
 }
 
+/// What is behind a descriptor is about to be another thing while something else keeps the old one open, so that the kernel would not drop it
+/// from the program's sets. [`before_close`] is next.
+pub fn before_exchange(fd: RawFd) {
+    if memberships(fd) != 0 && share::is_home() {
+        for set in all() {
+            set.expel(fd);
+        }
+    }
+}
+
 #[cold]
 fn leave_all(fd: RawFd) {
     if !share::is_home() {

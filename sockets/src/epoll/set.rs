@@ -256,6 +256,16 @@ impl Set {
         members.remove(index);
     }
 
+    /// The kernel's instance is to have a member no more.
+    pub(super) fn expel(&self, fd: RawFd) {
+        if let Some(members) = self.enter()
+            && members.index_of(fd).is_some()
+        {
+            // A member that the program has deleted is gone there already.
+            let _ = sys::epoll::delete(members.instance, fd);
+        }
+    }
+
     /// Begins as the mirror of the instance behind `fd`.
     pub(super) fn open(&self, fd: RawFd) {
         self.generation.fetch_add(1, Ordering::AcqRel);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, Once, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sockets::extended::Socket;
 use sockets::reason::Reason;
-use sockets::{ends, table};
+use sockets::{ends, epoll, table};
 use sys::errno::Errno;
 use via::provider::Driver;
 use via::{Error, Nic};
@@ -52,7 +52,11 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
             return Err(errno);
         }
     };
+    for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        copy_timeout(borrowed, socket.face(), name);
+    }
     // To the program the number is what it was; to us the connection behind it has gone from there.
+    epoll::before_exchange(fd);
     ends::before_close(fd);
     // SAFETY: two numbers; the first is open.
     let placed = unsafe { real::dup3(socket.face().as_raw_fd(), fd, libc::O_CLOEXEC) };
@@ -130,8 +134,8 @@ fn await_request(tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<(), E
             return Err(Errno::TIMEDOUT);
         }
         if n > 0 {
-            // The rest is on its way, and `poll` shows what is there.
-            std::thread::yield_now();
+            // tidy: sleep because `poll` shows what is there, and the rest is on its way.
+            std::thread::sleep(LOOK_AGAIN);
             continue;
         }
         sys::poll::wait_readable([tcp], deadline).map_err(|_| Errno::NOMEM)?;
@@ -184,6 +188,29 @@ fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) {
     unsafe { real::ioctl(fd.as_raw_fd(), libc::FIONBIO, (&raw mut on).cast()) };
 }
 
+/// How long calls on the stand-in wait: as long as on the socket.
+fn copy_timeout(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: c_int) {
+    let mut time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    let mut len = size_of::<libc::timeval>() as libc::socklen_t;
+    let place: *mut libc::c_void = (&raw mut time).cast();
+    // SAFETY: a timeval of ours, and its size.
+    unsafe {
+        if real::getsockopt(
+            from.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            place,
+            &raw mut len,
+        ) == 0
+        {
+            real::setsockopt(to.as_raw_fd(), libc::SOL_SOCKET, name, place, len);
+        }
+    }
+}
+
 fn is_socket(fd: BorrowedFd<'_>) -> bool {
     let mut kind: c_int = 0;
     let mut len = size_of::<c_int>() as libc::socklen_t;
@@ -212,5 +239,7 @@ static SHM: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
 static IWARP: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
 /// How long the other end has to ask, where `SO_RCVTIMEO` does not say.
 const PATIENCE_MS: u64 = 5000;
+/// A peer that has said half a request is looked at so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// How an MPA request begins (RFC 5044, section 7.1.1).
 const KEY: [u8; 16] = *b"MPA ID Req Frame";

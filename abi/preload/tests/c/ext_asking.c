@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/time.h>
 
 static int set(int fd, int mode, int value)
@@ -103,11 +104,56 @@ static void ask(int fd, int mode)
     CHECK(recv(fd, &byte, 1, MSG_WAITALL) == 1 && byte == 'x');
 }
 
+static void forget(int fd, int mode)
+{
+    char byte;
+    convert(fd, mode);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'x');
+    CHECK(write(fd, "y", 1) == 1);
+    CHECK(read(fd, &byte, 1) == 0);
+}
+
+/* What was set before stays, and what the socket was a member of is left. */
+static void ask_late(int fd, int mode)
+{
+    struct epoll_event event, events[4];
+    struct timeval waits = {7, 250000}, kept;
+    socklen_t len = sizeof kept;
+    struct timeval soon = {0, 50000};
+    int epoll;
+    char byte;
+    MUST(epoll = epoll_create1(0));
+    event.events = EPOLLIN | EPOLLOUT;
+    event.data.u64 = 1;
+    MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+    MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &waits, sizeof waits));
+    waits.tv_sec = 8;
+    MUST(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &waits, sizeof waits));
+    convert(fd, mode);
+    MUST(getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kept, &len));
+    CHECK(kept.tv_sec == 7 && kept.tv_usec >= 250000);
+    MUST(getsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kept, &len));
+    CHECK(kept.tv_sec == 8 && kept.tv_usec >= 250000);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon));
+    FAILS(read(fd, &byte, 1), EAGAIN);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &waits, sizeof waits));
+    CHECK(epoll_wait(epoll, events, 4, 0) == 0);
+    FAILS(epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL), ENOENT);
+    CHECK(write(fd, "x", 1) == 1);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'y');
+    CHECK(epoll_wait(epoll, events, 4, 0) == 0);
+    event.data.u64 = 2;
+    MUST(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event));
+    CHECK(epoll_wait(epoll, events, 4, 1000) == 1 && events[0].data.u64 == 2 && events[0].events == EPOLLOUT);
+    MUST(close(epoll));
+}
+
 int main(int count, char **arguments)
 {
     int mode = mode_of(count > 1 ? arguments[1] : "vi");
     wrong();
     both(mode, ask_alone, stay_plain);
     both(mode, ask, ask);
+    both(mode, ask_late, forget);
     return 0;
 }
