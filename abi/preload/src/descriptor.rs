@@ -99,15 +99,19 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         let mut removed = None;
         if sys::socket::is_open(fd) {
             extended::before_close(new);
-            removed = packet::table::remove(new);
+            removed = packet::table::replace(fd, new);
         }
         ends::before_replace(fd, new);
         removed
     });
     let result = ends::duplicated(fd, replace());
-    keeping_errno(|| drop(removed));
+    keeping_errno(|| {
+        drop(removed);
+        if result < 0 {
+            drop(packet::table::remove(new));
+        }
+    });
     extended::duplicated(fd, result);
-    keeping_errno(|| packet::table::duplicate(fd, result));
     standard::changed(new);
     result
 }

@@ -374,7 +374,7 @@ pub(crate) fn is(fd: c_int) -> bool {
 fn find<'a>(fd: c_int) -> Outcome<(Arc<Held>, BorrowedFd<'a>)> {
     match (table::get(fd), borrow(fd)) {
         // A child of fork has copies, which it can only close.
-        (Some(_), _) if !table::is_home() => Outcome::Failed(Errno::NOTCONN),
+        (Some(socket), _) if !socket.is_home() => Outcome::Failed(Errno::NOTCONN),
         (Some(socket), Some(borrowed)) => Outcome::Done((socket, borrowed)),
         _ => Outcome::NotOurs,
     }

@@ -42,6 +42,8 @@ pub struct Socket {
 enum Life {
     Fresh(Option<SocketAddrV4>),
     Listening(Arc<Listener>),
+    /// A thread asks, without the lock: others poll meanwhile.
+    Connecting(Option<SocketAddrV4>),
     /// Where it is.
     Connected(SocketAddrV4),
 }
@@ -76,8 +78,7 @@ impl Socket {
 
     /// Somebody polls it: what there is is shown as it changes from now on.
     pub fn watch(&self) {
-        // Whoever connects or listens meanwhile looks afterwards.
-        if !self.watched.swap(true, Ordering::SeqCst) {
+        if !self.watched.swap(true, Ordering::Relaxed) {
             self.watch_now();
         }
     }
@@ -86,12 +87,21 @@ impl Socket {
         let Some(show) = self.show.as_ref() else {
             return;
         };
+        // Either what another thread makes of the socket meanwhile is seen here, or that thread sees that it is watched.
+        let life = self.lock().clone();
         if let Some(stream) = self.stream.get() {
             stream.watch(show);
-        } else if let Ok(life) = self.life.try_lock()
-            && let Life::Listening(listener) = &*life
-        {
+        } else if let Life::Listening(listener) = life {
             listener.watch(show);
+        }
+    }
+
+    /// It has become something else, which may be watched already.
+    fn become_now(&self, mut life: MutexGuard<'_, Life>, now: Life) {
+        *life = now;
+        drop(life);
+        if self.watched.load(Ordering::Relaxed) {
+            self.watch_now();
         }
     }
 
@@ -116,23 +126,19 @@ impl Socket {
     /// # Errors
     /// `EADDRINUSE`; `EINVAL` when it is connected.
     pub fn listen(&self, backlog: usize) -> Result<(), Errno> {
-        let mut life = self.lock();
+        let life = self.lock();
         match &*life {
             Life::Fresh(bound) => {
                 let local = numbered(bound.unwrap_or(ANYWHERE));
                 let listener = Listener::start(&self.adapter, local, backlog)?;
-                *life = Life::Listening(listener);
-                drop(life);
-                if self.watched.load(Ordering::SeqCst) {
-                    self.watch_now();
-                }
+                self.become_now(life, Life::Listening(listener));
                 Ok(())
             }
             Life::Listening(listener) => {
                 listener.set_backlog(backlog);
                 Ok(())
             }
-            Life::Connected(_) => Err(Errno::INVAL),
+            Life::Connecting(_) | Life::Connected(_) => Err(Errno::INVAL),
         }
     }
 
@@ -163,14 +169,17 @@ impl Socket {
     /// Connects to whoever listens at `address`. Does not wait for its `accept`.
     ///
     /// # Errors
-    /// `ECONNREFUSED` when nobody does, `EISCONN`, `EINVAL` when it listens, `ENETUNREACH`, `ETIMEDOUT`.
+    /// `ECONNREFUSED` when nobody does, `EISCONN`, `EALREADY` while another thread connects it, `EINVAL` when it listens, `ENETUNREACH`, `ETIMEDOUT`.
     pub fn connect(&self, address: SocketAddrV4, descriptor: u32) -> Result<(), Errno> {
         let mut life = self.lock();
         let bound = match &*life {
             Life::Fresh(bound) => *bound,
             Life::Listening(_) => return Err(Errno::INVAL),
+            Life::Connecting(_) => return Err(Errno::ALREADY),
             Life::Connected(_) => return Err(Errno::ISCONN),
         };
+        *life = Life::Connecting(bound);
+        drop(life);
         let here = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         let local = numbered(
             bound
@@ -182,11 +191,19 @@ impl Socket {
             address: local.ip().octets(),
             port: local.port(),
         };
-        let remote = self.adapter.reach(address)?;
-        let stream = Stream::connect(&self.adapter, &remote, identity)?;
-        self.adopt(stream);
-        *life = Life::Connected(local);
-        Ok(())
+        let remote = self.adapter.reach(address);
+        let stream = remote.and_then(|at| Stream::connect(&self.adapter, &at, identity));
+        match stream {
+            Ok(stream) => {
+                self.adopt(stream);
+                self.become_now(self.lock(), Life::Connected(local));
+                Ok(())
+            }
+            Err(errno) => {
+                *self.lock() = Life::Fresh(bound);
+                Err(errno)
+            }
+        }
     }
 
     /// Shuts directions down. A listener's receiving direction is its listening.
@@ -239,7 +256,7 @@ impl Socket {
     /// Its own address; 0.0.0.0:0 before it has one.
     pub fn local(&self) -> SocketAddrV4 {
         match &*self.lock() {
-            Life::Fresh(bound) => bound.unwrap_or(ANYWHERE),
+            Life::Fresh(bound) | Life::Connecting(bound) => bound.unwrap_or(ANYWHERE),
             Life::Listening(listener) => listener.local(),
             Life::Connected(local) => *local,
         }
@@ -326,9 +343,6 @@ impl Socket {
         stream.meet();
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
-        if self.watched.load(Ordering::SeqCst) {
-            self.watch_now();
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Life> {

@@ -25,25 +25,37 @@ pub fn any() -> bool {
 
 /// A socket with all its descriptors, and the calls on it that are under way. The last of them closes it, as the kernel does.
 #[derive(Debug)]
-pub struct Held(Socket);
+pub struct Held {
+    socket: Socket,
+    /// The process that made it, as a generation of forks.
+    home: u32,
+}
+
+impl Held {
+    /// Whether it is this process's: a child of fork can only close it.
+    #[inline]
+    pub fn is_home(&self) -> bool {
+        self.home == sys::fork::generation()
+    }
+}
 
 impl Deref for Held {
     type Target = Socket;
 
     fn deref(&self) -> &Socket {
-        &self.0
+        &self.socket
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if !is_owner() {
+        if !self.is_home() || !is_owner() {
             return;
         }
-        self.0.close();
+        self.socket.close();
         let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
         closing.retain(|stream| !stream.is_drained());
-        if let Ok(stream) = self.0.stream()
+        if let Ok(stream) = self.socket.stream()
             && !stream.is_drained()
         {
             closing.push(Arc::clone(stream));
@@ -67,18 +79,24 @@ pub fn get(fd: RawFd) -> Option<Arc<Held>> {
     sockets.get(usize::try_from(fd).ok()?)?.clone()
 }
 
-fn put(fd: RawFd, socket: Arc<Held>) {
-    let Ok(place) = usize::try_from(fd) else {
-        return;
-    };
+/// Makes `fd` a descriptor of that socket, or of none, in one step. What it was: to be dropped without a lock, which may close it.
+fn swap(fd: RawFd, socket: Option<Arc<Held>>) -> Option<Arc<Held>> {
+    let (word, bit) = bit(fd)?;
+    let place = usize::try_from(fd).ok()?;
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
     if sockets.len() <= place {
         sockets.resize(place + 1, None);
     }
-    if let (Some(entry), Some((word, bit))) = (sockets.get_mut(place), bit(fd)) {
-        *entry = Some(socket);
-        word.fetch_or(bit, Ordering::Relaxed);
+    match socket {
+        Some(_) => word.fetch_or(bit, Ordering::Relaxed),
+        None => word.fetch_and(!bit, Ordering::Relaxed),
+    };
+    let replaced = std::mem::replace(sockets.get_mut(place)?, socket)?;
+    let mut others = sockets.iter().flatten();
+    if !others.any(|other| Arc::ptr_eq(other, &replaced)) && replaced.is_home() && is_owner() {
+        replaced.conceal();
     }
+    Some(replaced)
 }
 
 fn bit(fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
@@ -117,8 +135,12 @@ pub fn create() -> Result<RawFd, Errno> {
 /// Gives a socket a descriptor.
 ///
 /// # Errors
-/// `EMFILE` and the like; the socket is closed then.
+/// `EMFILE` and the like; the socket is closed then. `ENETDOWN` in a child of `vfork`, whose descriptors are not those of the table.
 pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
+    if is_guest() {
+        socket.close();
+        return Err(Errno::NETDOWN);
+    }
     let descriptor = match socket.expose() {
         Ok(descriptor) => descriptor,
         Err(error) => {
@@ -128,10 +150,14 @@ pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
                 .map_or(Errno::MFILE, Errno::from_raw_os_error));
         }
     };
+    let home = sys::fork::generation();
     OWNER.store(std::process::id(), Ordering::Relaxed);
-    HOME.store(sys::fork::generation(), Ordering::Relaxed);
+    HOME.store(home, Ordering::Relaxed);
     ANY.store(1, Ordering::Relaxed);
-    put(descriptor.as_raw_fd(), Arc::new(Held(socket)));
+    drop(swap(
+        descriptor.as_raw_fd(),
+        Some(Arc::new(Held { socket, home })),
+    ));
     Ok(descriptor.into_raw_fd())
 }
 
@@ -149,12 +175,10 @@ pub fn watch_all() {
     if !any() {
         return;
     }
-    // Who is making one adds it afterwards; it is watched with the next call.
-    let sockets: Vec<_> = match SOCKETS.try_read() {
-        Ok(sockets) => sockets.iter().flatten().cloned().collect(),
-        Err(_) => return,
-    };
-    for socket in sockets {
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    let all: Vec<_> = sockets.iter().flatten().cloned().collect();
+    drop(sockets);
+    for socket in all {
         socket.watch();
     }
 }
@@ -165,21 +189,17 @@ pub fn remove(fd: RawFd) -> Option<Arc<Held>> {
     if !is(fd) || is_guest() {
         return None;
     }
-    let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
-    let (word, bit) = bit(fd)?;
-    word.fetch_and(!bit, Ordering::Relaxed);
-    let socket = sockets.get_mut(usize::try_from(fd).ok()?)?.take()?;
-    let mut others = sockets.iter().flatten();
-    if !others.any(|other| Arc::ptr_eq(other, &socket)) && is_owner() {
-        socket.conceal();
-    }
-    Some(socket)
+    swap(fd, None)
 }
 
-/// Whether the sockets are this process's: a child of fork can only close them.
-#[inline]
-pub fn is_home() -> bool {
-    HOME.load(Ordering::Relaxed) == sys::fork::generation()
+/// `new` is about to be replaced by a duplicate of `old`, and counts as one from now on, so that no call in between meets the stand-in.
+/// What it was is to be dropped when it has been replaced, as after [`remove`]; where that fails it is nothing of ours.
+#[must_use = "the socket is closed when the descriptor is"]
+pub fn replace(old: RawFd, new: RawFd) -> Option<Arc<Held>> {
+    match get(old) {
+        Some(socket) if !is_guest() => swap(new, Some(socket)),
+        _ => remove(new),
+    }
 }
 
 /// Forgets all from `first` to `last`, as [`remove`].
@@ -198,8 +218,10 @@ pub fn remove_range(first: u32, last: u32) -> Vec<Arc<Held>> {
 
 /// `new` is a duplicate of `old` from now on.
 pub fn duplicate(old: RawFd, new: RawFd) {
-    if let Some(socket) = get(old) {
-        put(new, socket);
+    if let Some(socket) = get(old)
+        && !is_guest()
+    {
+        drop(swap(new, Some(socket)));
     }
 }
 
@@ -229,8 +251,7 @@ fn is_owner() -> bool {
 
 /// Whether this is a child with its parent's memory, as after `vfork`: what it does to descriptors is no concern of the table's.
 fn is_guest() -> bool {
-    let adapter = ADAPTER.lock().unwrap_or_else(PoisonError::into_inner);
-    !is_owner() && adapter.as_ref().is_some_and(|adapter| !adapter.is_closed())
+    !is_owner() && any() && HOME.load(Ordering::Relaxed) == sys::fork::generation()
 }
 
 /// The process whose sockets these are; a child of fork has copies that it can only close.
