@@ -123,7 +123,7 @@ fn every_version_carries_a_stream_both_ways() {
                         let n = from.send(&rest[..rest.len().min(*len)], forever).unwrap();
                         rest = &rest[n..];
                     }
-                    from.end(forever).unwrap();
+                    from.end().unwrap();
                 });
                 scope.spawn(move || {
                     assert!(read(to, sent.len()) == *sent, "{variant:?}");
@@ -152,7 +152,7 @@ fn requests_and_answers() {
                     a.send(&n.to_le_bytes(), forever).unwrap();
                     assert_eq!(read(&a, 4), n.to_be_bytes());
                 }
-                a.end(forever).unwrap();
+                a.end().unwrap();
             });
         }
     }
@@ -171,7 +171,7 @@ fn a_version_talks_to_every_other() {
                     let n = a.send(&rest[..rest.len().min(3000)], forever).unwrap();
                     rest = &rest[n..];
                 }
-                a.end(forever).unwrap();
+                a.end().unwrap();
             });
         }
     }
@@ -184,7 +184,8 @@ fn over_a_simulated_network() {
     }
 }
 
-fn over_a_fabric(variant: Variant) {
+/// Between two hosts of a network; the sockets and the network stay while it is used.
+fn fabric_pair(variant: Variant) -> Pair {
     let fabric = Fabric::new(FabricConfig {
         time: Time::Free,
         ..FabricConfig::default()
@@ -215,18 +216,25 @@ fn over_a_fabric(variant: Variant) {
     )
     .unwrap();
     let a = Stream::connect(&adapters[0], &remote, identity).unwrap();
-    let b = listener.accept(forever).unwrap();
-    let b = b.stream().unwrap();
+    let accepted = listener.accept(forever).unwrap();
+    Pair {
+        a,
+        b: Arc::clone(accepted.stream().unwrap()),
+        _sockets: [listener, asker, accepted],
+    }
+}
+
+fn over_a_fabric(variant: Variant) {
+    let Pair { a, b, _sockets } = fabric_pair(variant);
     let sent = pattern(200_000);
     thread::scope(|scope| {
         scope.spawn(|| {
-            assert!(read(b, sent.len()) == sent);
+            assert!(read(&b, sent.len()) == sent);
             assert_eq!(b.recv(&mut [0], forever), Ok(0));
         });
         assert_eq!(a.send(&sent, forever), Ok(sent.len()));
-        a.end(forever).unwrap();
+        a.end().unwrap();
     });
-    drop((asker, listener));
 }
 
 #[test]
@@ -404,7 +412,7 @@ fn without_a_window_the_nic_holds_a_sender_back() {
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(a.send(&sent, forever), Ok(sent.len()));
-            a.end(forever).unwrap();
+            a.end().unwrap();
         });
         // tidy: sleep because the sender is to be asleep by then, which nothing shows.
         thread::sleep(Duration::from_millis(5));
@@ -433,7 +441,8 @@ fn who_waits_for_room_hears_of_the_end() {
                     break errno;
                 }
             };
-            assert_eq!(errno, Errno::PIPE);
+            assert_eq!(errno, Errno::CONNRESET);
+            assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
         });
         // tidy: sleep because the sender is to be asleep by then, which nothing shows.
         thread::sleep(Duration::from_millis(5));
@@ -446,12 +455,12 @@ fn who_waits_for_room_hears_of_the_end() {
 fn one_direction_ends_and_the_other_goes_on() {
     let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
     a.send(b"question", forever).unwrap();
-    a.end(forever).unwrap();
+    a.end().unwrap();
     assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
     assert_eq!(read(&b, 8), b"question");
     assert_eq!(b.recv(&mut [0], forever), Ok(0));
     b.send(&pattern(50_000), forever).unwrap();
-    b.end(forever).unwrap();
+    b.end().unwrap();
     assert!(read(&a, 50_000) == pattern(50_000));
     assert_eq!(a.recv(&mut [0], forever), Ok(0));
     until("both are closed", || {
@@ -538,4 +547,103 @@ fn without_a_way_to_the_program_s_memory_large_messages_are_copied() {
     let Pair { a, b, _sockets } = shm_pair(variant);
     a.send(&pattern(30_000), forever).unwrap();
     assert!(read(&b, 30_000) == pattern(30_000));
+}
+
+#[test]
+fn who_has_sent_a_part_is_told_of_the_reset_by_the_next_call() {
+    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| a.send(&pattern(8 << 20), forever));
+        // Some of it has come, and the rest has no room.
+        until("there is something", || b.readable() > 0);
+        b.abort();
+        let sent = sender.join().unwrap().unwrap();
+        assert!(sent > 0 && sent < 8 << 20, "{sent}");
+    });
+    assert_eq!(a.take_error(), Some(Errno::CONNRESET));
+    assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
+}
+
+#[test]
+fn an_end_does_not_wait_for_room_and_nothing_is_lost() {
+    for waiting in [Waiting::Blocking, Waiting::Polling] {
+        let Pair { a, b, _sockets } = shm_pair(Variant::combine().waiting(waiting));
+        let mut sent = 0;
+        while let Ok(n) = a.send(&[7; 4000], at_once) {
+            sent += n;
+        }
+        assert_eq!(a.send(b"last", forever), Ok(4));
+        a.end().unwrap();
+        assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
+        assert!(read(&b, sent).iter().all(|byte| *byte == 7));
+        assert_eq!(read(&b, 4), b"last");
+        assert_eq!(b.recv(&mut [0], forever), Ok(0));
+    }
+}
+
+#[test]
+fn threads_that_wait_are_told_of_a_shutdown_here() {
+    for variant in versions() {
+        for waiting in [Waiting::Blocking, Waiting::Polling] {
+            let Pair { a, b, _sockets } = shm_pair(variant.waiting(waiting));
+            thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        assert_eq!(a.recv(&mut [0], forever), Ok(0), "{variant:?} {waiting:?}")
+                    });
+                    scope.spawn(|| {
+                        let all = pattern(8 << 20);
+                        let errno = loop {
+                            if let Err(errno) = a.send(&all, forever) {
+                                break errno;
+                            }
+                        };
+                        assert_eq!(errno, Errno::PIPE);
+                    });
+                }
+                until("something came", || b.readable() > 0);
+                a.shut();
+                a.end().unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn several_threads_send_more_than_there_is_room_for() {
+    let over_shm = versions().map(shm_pair);
+    let over_a_fabric = [Variant::dacks(), Variant::combine()].map(fabric_pair);
+    for Pair { a, b, _sockets } in over_shm.into_iter().chain(over_a_fabric) {
+        let (threads, each) = (4, 3 << 20);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let bytes = pattern(each);
+                    assert_eq!(a.send(&bytes, forever), Ok(each));
+                });
+            }
+            read(&b, threads * each);
+        });
+    }
+}
+
+#[test]
+fn who_looks_at_a_full_window_sees_all_that_can_come() {
+    for variant in versions() {
+        let Pair { a, b, _sockets } = shm_pair(variant);
+        let mut sent = 4000;
+        until("there is room", || a.send(&[7; 4000], at_once).is_ok());
+        while let Ok(n) = a.send(&[7; 4000], at_once) {
+            sent += n;
+        }
+        // More than it has buffers for, where the NIC holds the sender back.
+        until("all that fits", || {
+            b.readable() >= 4000 && b.readable() + 4000 >= sent.min(16 * 4000)
+        });
+        assert_eq!(b.take_error(), None);
+        let seen = b.peek(&mut vec![0; sent + 1], true, forever).unwrap();
+        assert!(seen > 0 && seen <= sent, "{variant:?}");
+        assert_eq!(read(&b, sent).len(), sent);
+        until("there is room", || a.send(&[7], at_once).is_ok());
+    }
 }

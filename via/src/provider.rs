@@ -231,6 +231,11 @@ pub trait ViOps: Send + Sync {
     fn wait_or_signal(&self, queue: Queue, timeout: Timeout) -> Result<Done, Error> {
         self.wait(queue, timeout)
     }
+    /// Ends the wait on `queue` that is under way, or else the next, as a signal would: [`ViOps::wait_or_signal`] and [`ViOps::receive`].
+    /// Where signals are not noticed, nothing happens.
+    fn interrupt(&self, queue: Queue) {
+        let _ = queue;
+    }
     /// From now on a message that needs a receive, where none is posted, waits in the NIC and holds its sender back; else it breaks the connection.
     /// Errors: [`Error::NotSupported`] by a NIC without flow control of its own; [`Error::InvalidState`] unless idle.
     fn hold_back(&self) -> Result<(), Error> {

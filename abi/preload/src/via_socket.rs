@@ -255,6 +255,7 @@ fn receive_on(
         peek,
         wait_all: flags & libc::MSG_WAITALL != 0,
         skip: (flags & libc::MSG_TRUNC != 0 && !peek).then_some(asked.len),
+        begun: false,
     };
     let nowhere = how.skip.is_none() && rooms.iter().all(|room| room.is_empty());
     if !nowhere {

@@ -146,6 +146,7 @@ pub unsafe extern "C" fn sov_recv(
             peek: flags & libc::MSG_PEEK != 0,
             wait_all: flags & libc::MSG_WAITALL != 0,
             skip: None,
+            begun: false,
         };
         calls::receive(borrow(fd)?, &socket, &mut [IoSliceMut::new(room)], how)
     })())

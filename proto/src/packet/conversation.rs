@@ -218,6 +218,12 @@ impl Conversation {
         self.owed += u32::from(self.ours.has_window());
     }
 
+    /// Whether the peer has to wait until the application has read more and been told so.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.ours.has_window() && self.unread + self.owed >= self.ours.window
+    }
+
     /// The application ends its direction: a FIN follows whatever DATA has been sent. False if it has done so before.
     pub fn close(&mut self) -> bool {
         self.step(Trigger::Close, Kind::Fin).is_ok()
@@ -285,7 +291,7 @@ impl Conversation {
 
     #[inline]
     fn note_unread(&mut self) -> Result<(), Violation> {
-        if self.ours.has_window() && self.unread + self.owed >= self.ours.window {
+        if self.is_full() {
             return Err(Violation::Window);
         }
         self.unread = self.unread.saturating_add(1);

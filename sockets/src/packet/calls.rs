@@ -23,6 +23,8 @@ pub struct How {
     pub wait_all: bool,
     /// MSG_TRUNC: so many bytes go nowhere.
     pub skip: Option<usize>,
+    /// The call has taken bytes already: without `wait_all` it waits for no more, and leaves an error to the next.
+    pub begun: bool,
 }
 
 /// `send` and its kin. A few small pieces leave as one message.
@@ -51,7 +53,7 @@ pub fn send(
     }
     let mut sent = 0;
     for piece in pieces {
-        match stream.send(piece, patient) {
+        match stream.send_more(piece, sent > 0, patient) {
             Ok(n) => {
                 sent += n;
                 if n < piece.len() {
@@ -99,9 +101,10 @@ pub fn receive(
     for room in rooms {
         let mut filled = 0;
         while let Some(rest) = room.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let wants = how.wait_all || received + filled == 0;
+            let begun = how.begun || received + filled > 0;
+            let wants = how.wait_all || !begun;
             let patient = || if wants { patience.ask() } else { Wait::Not };
-            match stream.recv(rest, patient) {
+            match stream.recv_more(rest, begun, patient) {
                 Ok(0) => return Ok(received + filled),
                 Ok(n) => filled += n,
                 Err(_) if received + filled > 0 => return Ok(received + filled),
@@ -121,9 +124,8 @@ fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usi
     let mut scratch = vec![0; len.min(GATHER_MAX)];
     let mut skipped = 0;
     while let Some(room) = scratch.get_mut(..len.saturating_sub(skipped).min(GATHER_MAX)) {
-        let wants = skipped == 0 || how.wait_all;
         let now = How {
-            dont_wait: how.dont_wait || !wants,
+            begun: skipped > 0,
             skip: None,
             ..how
         };

@@ -228,15 +228,7 @@ impl Socket {
         if input {
             stream.shut();
         }
-        // Whoever has said so before says nothing more.
-        while output && (stream.is_left() || stream.state().sends()) {
-            match stream.end(|| true) {
-                // No signal ends a shutdown.
-                Err(Errno::INTR) => {}
-                ended => return ended,
-            }
-        }
-        Ok(())
+        if output { stream.end() } else { Ok(()) }
     }
 
     /// What `SO_ERROR` tells, once.

@@ -45,6 +45,8 @@ pub struct Stream {
     moved: Changed,
     /// Whether somebody polls.
     watched: AtomicBool,
+    /// A thread that waits in the NIC for one of its queues is to look at what has changed here.
+    rung: [AtomicBool; 2],
     /// Somebody who has the lock breaks the connection, and waits for the NIC's notify functions to end.
     losing: AtomicBool,
 }
@@ -145,6 +147,7 @@ impl Stream {
             )),
             moved: Changed::default(),
             watched: AtomicBool::new(false),
+            rung: [const { AtomicBool::new(false) }; 2],
             losing: AtomicBool::new(false),
         };
         (0..settings.pre_posted())
@@ -274,12 +277,7 @@ impl Stream {
         self.settle(&mut inner);
         // One waits in the NIC, and the others for it.
         if self.adapter.variant.handler || inner.is_awaited || inner.is_noticed {
-            inner.waiters += 1;
-            let ticket = self.moved.ticket();
-            drop(inner);
-            let interrupted = self.moved.wait(ticket, limit);
-            let mut inner = self.lock();
-            inner.waiters -= 1;
+            let (inner, interrupted) = self.wait_for_others(inner, limit);
             let taken = if interrupted {
                 Taken::Interrupted
             } else {
@@ -303,6 +301,9 @@ impl Stream {
         let mut inner = self.lock();
         inner.is_awaited = false;
         let taken = match received {
+            Ok(Received::Posted(Done::NotDone)) if self.was_rung(via::Queue::Recv) => {
+                Taken::Nothing
+            }
             Ok(Received::Posted(Done::NotDone)) => Taken::Interrupted,
             Err(via::Error::Timeout) => Taken::Nothing,
             received => self.absorb_received(&mut inner, received),
@@ -319,7 +320,22 @@ impl Stream {
         (inner, taken)
     }
 
-    /// Looks until there is something, and lets others have the CPU after so many looks.
+    /// Waits until another thread is back from the NIC, or what it waits for has changed here. Whether a signal came.
+    fn wait_for_others<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        limit: Option<Instant>,
+    ) -> (MutexGuard<'a, Inner>, bool) {
+        inner.waiters += 1;
+        let ticket = self.moved.ticket();
+        drop(inner);
+        let interrupted = self.moved.wait(ticket, limit);
+        let mut inner = self.lock();
+        inner.waiters -= 1;
+        (inner, interrupted)
+    }
+
+    /// Looks until there is something or [`Stream::ring`] is called, and lets others have the CPU after so many looks.
     fn poll(
         &self,
         acquainted: bool,
@@ -337,6 +353,9 @@ impl Stream {
             if fruitless.is_multiple_of(looks) {
                 if limit.is_some_and(|limit| Instant::now() >= limit) {
                     return Err(via::Error::Timeout);
+                }
+                if self.rung[via::Queue::Recv as usize].load(Ordering::Relaxed) {
+                    return Ok(received);
                 }
                 thread::yield_now();
             } else {

@@ -34,6 +34,8 @@ pub(super) struct Core<D: Device> {
     pub(super) ack_due: Option<u32>,
     /// A message without a receive waits in the link.
     pub(super) holds: bool,
+    /// Somebody ends the wait on this queue.
+    pub(super) interrupted: [bool; 2],
     /// The receive queue was found empty and that has been reported.
     pub(super) dry: bool,
     /// A peer's write was not allowed; its immediate data may follow.
@@ -137,6 +139,7 @@ impl<D: Device> Core<D> {
             inbound: None,
             ack_due: None,
             holds: false,
+            interrupted: [false; 2],
             dry: false,
             refused_write: None,
             armed: false,
@@ -158,6 +161,12 @@ impl<D: Device> Core<D> {
             Queue::Send => &mut self.send,
             Queue::Recv => &mut self.recv,
         }
+    }
+
+    /// Whether the wait on that queue is to end, once.
+    pub(super) fn take_interruption(&mut self, queue: Queue) -> bool {
+        let interrupted = &mut self.interrupted[queue as usize];
+        *interrupted && std::mem::take(interrupted)
     }
 
     pub(super) fn is_reliable(&self) -> bool {

@@ -201,8 +201,16 @@ impl<D: Device> ViOps for SoftVi<D> {
         let before = interruptions();
         self.await_message(queue, timeout, |core| {
             let done = self.take(core, queue);
-            (done != Done::NotDone || interruptions() != before).then_some(done)
+            let ends = done != Done::NotDone || core.take_interruption(queue);
+            (ends || interruptions() != before).then_some(done)
         })
+    }
+
+    fn interrupt(&self, queue: Queue) {
+        if let Ok(mut core) = self.enter() {
+            core.interrupted[queue as usize] = true;
+            self.wake(&core);
+        }
     }
 
     fn hold_back(&self) -> Result<(), Error> {
@@ -233,7 +241,8 @@ impl<D: Device> ViOps for SoftVi<D> {
         self.await_message(Queue::Recv, timeout, |core| {
             let received = self.receive_bytes(core, into);
             let came = received != Received::Posted(Done::NotDone);
-            (came || interruptions() != before).then_some(received)
+            let ends = came || core.take_interruption(Queue::Recv);
+            (ends || interruptions() != before).then_some(received)
         })
     }
 

@@ -1,36 +1,43 @@
 //! How a stream ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::thread;
+use std::time::Instant;
 
 use proto::packet::State;
 use sys::errno::Errno;
-use via::Done;
+use sys::sync::Ordering;
 use via::provider::Received;
+use via::{Done, Queue};
 
 use super::Stream;
 use super::flow::Inner;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
-use crate::packet::wait::Wait;
 
 impl Stream {
-    /// The program sends nothing more: a FIN follows what it has sent.
+    /// The program sends nothing more: a FIN follows what it has sent, and what the peer has no room for yet goes without it.
     ///
     /// # Errors
-    /// `ENOTCONN` when it has said so before, or the connection is broken.
-    pub fn end<W: Into<Wait>>(&self, patient: impl Fn() -> W) -> Result<(), Errno> {
+    /// `ENOTCONN` when the connection is broken.
+    pub fn end(self: &Arc<Self>) -> Result<(), Errno> {
         let mut inner = self.lock();
         if std::mem::take(&mut inner.is_left) {
             self.show(&inner, false);
             return Ok(());
         }
-        if inner.lost || !inner.talk.state().sends() {
+        if inner.lost {
             return Err(Errno::NOTCONN);
         }
-        let mut inner = self.flush(inner, &|| patient().into())?;
-        self.say_fin(&mut inner);
+        if !std::mem::replace(&mut inner.is_ending, true) {
+            self.flush_now(&mut inner);
+            if inner.combiner.held() > 0 {
+                inner.is_timed = true;
+                keeper::flush_at(Instant::now(), self);
+            }
+        }
         self.show(&inner, false);
+        self.ring(inner);
         Ok(())
     }
 
@@ -39,8 +46,27 @@ impl Stream {
         let mut inner = self.lock();
         inner.is_shut = true;
         self.show(&inner, true);
+        self.ring(inner);
+    }
+
+    /// Has all threads that wait look again, in the NIC or for who does: no packet tells them what has changed.
+    fn ring(&self, inner: MutexGuard<'_, Inner>) {
+        for (queue, waits) in [
+            (Queue::Recv, inner.is_awaited),
+            (Queue::Send, inner.is_draining),
+        ] {
+            if waits {
+                self.rung[queue as usize].store(true, Ordering::Relaxed);
+                self.vi.ops().interrupt(queue);
+            }
+        }
         drop(inner);
         self.moved.notify_all();
+    }
+
+    /// Whether that ended a wait in the NIC, and no signal did. With the lock held.
+    pub(super) fn was_rung(&self, queue: Queue) -> bool {
+        self.rung[queue as usize].swap(false, Ordering::Relaxed)
     }
 
     /// The error that broke the connection, if the program has not been told (`SO_ERROR`).
@@ -50,6 +76,15 @@ impl Stream {
         inner.take_error()
     }
 
+    /// A call has failed with `errno`: if that is what broke the connection, no other is told.
+    #[cold]
+    pub(super) fn told(&self, errno: Errno) {
+        let mut inner = self.lock();
+        if inner.error == Some(errno) {
+            inner.take_error();
+        }
+    }
+
     /// The program has closed it. The call returns at once; what is left to be said is said while the peer listens, as the paper's close thread does:
     /// by the NIC's notify function, or by the handler thread.
     pub fn close(self: &Arc<Self>) {
@@ -57,6 +92,7 @@ impl Stream {
         if std::mem::replace(&mut inner.is_closing, true) {
             return;
         }
+        inner.is_ending = true;
         while self.take_in(&mut inner) {}
         inner.shown = None;
         if !inner.arrived.is_empty() && !inner.is_over() {
@@ -107,18 +143,16 @@ impl Stream {
         self.lock().talk.state()
     }
 
-    /// What remains to be done of a close, as far as the window allows. Whether nothing does.
+    /// What remains to be done of an end, as far as the window allows. Whether nothing does.
     fn advance_end(&self, inner: &mut Inner) -> bool {
-        if inner.is_closing && !inner.lost {
+        if inner.is_ending {
             self.flush_now(inner);
-            if inner.combiner.held() == 0 && inner.talk.state().sends() {
-                self.say_fin(inner);
-            }
         }
         inner.is_over()
     }
 
-    fn say_fin(&self, inner: &mut Inner) {
+    /// After all that was held.
+    pub(super) fn say_fin(&self, inner: &mut Inner) {
         // The FINACK may come while all the other descriptors are used.
         let last = inner.talk.settings().pre_posted();
         if self.post_recv(last).is_err() {
@@ -143,7 +177,7 @@ impl Stream {
                 stream.linger();
             }
         });
-        if self.vi.ops().notify(via::Queue::Recv, handler).is_err() {
+        if self.vi.ops().notify(Queue::Recv, handler).is_err() {
             self.abort();
         }
     }

@@ -49,6 +49,8 @@ pub(super) struct Inner {
     pub(super) is_awaited: bool,
     /// The program has closed it.
     pub(super) is_closing: bool,
+    /// The program sends nothing more: a FIN follows what is held.
+    pub(super) is_ending: bool,
     /// The timer knows of it.
     pub(super) is_timed: bool,
     /// Acknowledgements are due, and wait for the program's next call: its DATA takes them along.
@@ -110,6 +112,7 @@ impl Inner {
             is_crowded: false,
             is_awaited: false,
             is_closing: false,
+            is_ending: false,
             is_timed: false,
             is_deferring: false,
             has_deferred: false,
@@ -121,9 +124,34 @@ impl Inner {
         }
     }
 
+    /// Whether nothing more can come before the program has read something.
+    pub(super) fn is_full(&self) -> bool {
+        let posted = self.talk.settings().pre_posted();
+        self.talk.is_full() || self.arrived.len() >= posted as usize
+    }
+
+    /// Whether the program may send.
+    pub(super) fn sends(&self) -> bool {
+        !self.is_ending && self.talk.state().sends()
+    }
+
     /// Whether everything has been said on both sides, or nothing more can be.
     pub(super) fn is_over(&self) -> bool {
         self.lost || self.talk.state() == State::Closed
+    }
+
+    /// The connection breaks: what the program is to be told, if it has not been yet.
+    fn note_break(&mut self) {
+        if self.is_over() || self.is_refused {
+            return;
+        }
+        // Whoever has said that it ends may be gone: over TCP that shows when one sends to it.
+        self.is_left = self.ended && !self.sends_on;
+        self.error = match (self.ended, self.sends_on) {
+            (false, _) => Some(Errno::CONNRESET),
+            (true, true) => Some(Errno::PIPE),
+            (true, false) => None,
+        };
     }
 
     /// The error that broke the connection, once.
@@ -174,6 +202,10 @@ impl Stream {
             }
             Ok(Received::Posted(Done::Completed(completion))) => self.absorb(inner, completion),
             Ok(Received::Posted(Done::NotDone)) => return Taken::Nothing,
+            // Every descriptor has something that the program has not read: the NIC, which holds the peer back, keeps the rest.
+            Ok(Received::Posted(Done::Empty)) if !inner.arrived.is_empty() => {
+                return Taken::Nothing;
+            }
             Ok(Received::Posted(Done::Empty)) | Err(_) => self.lose(inner),
         }
         Taken::Packet
@@ -375,22 +407,17 @@ impl Stream {
         if completion.token != u64::from(NO_SLOT) {
             inner.free.push(completion.token as u32);
         }
-        // It also shows on the other queue; but behind what came before, which the program may never read.
-        inner.is_refused |= completion.ok().is_err();
+        if completion.ok().is_err() {
+            // It also shows on the other queue; but behind what came before, which the program may never read.
+            inner.note_break();
+            inner.is_refused = true;
+        }
     }
 
     /// The connection is broken, or has been by the peer.
     #[cold]
     pub(super) fn lose(&self, inner: &mut Inner) {
-        if !inner.is_over() {
-            // Whoever has said that it ends may be gone: over TCP that shows when one sends to it.
-            inner.is_left = inner.ended && !inner.sends_on;
-            inner.error = match (inner.ended, inner.sends_on) {
-                (false, _) => Some(Errno::CONNRESET),
-                (true, true) => Some(Errno::PIPE),
-                (true, false) => None,
-            };
-        }
+        inner.note_break();
         inner.lost = true;
         inner.talk.lose();
         self.losing.store(true, Ordering::Release);

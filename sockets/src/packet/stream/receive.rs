@@ -16,7 +16,22 @@ impl Stream {
         into: &mut [u8],
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
+        self.recv_more(into, false, patient)
+    }
+
+    /// As [`Stream::recv`]; where the call has `begun` with other bytes it returns their number, and the next call is told of the error.
+    pub(in crate::packet) fn recv_more<W: Into<Wait>>(
+        &self,
+        into: &mut [u8],
+        begun: bool,
+        patient: impl Fn() -> W,
+    ) -> Result<usize, Errno> {
         let taken = self.take(into, || patient().into());
+        if let Err(errno) = taken
+            && !begun
+        {
+            self.told(errno);
+        }
         self.refresh();
         taken
     }
@@ -39,7 +54,7 @@ impl Stream {
                 return Ok(0);
             }
             if inner.lost {
-                return inner.take_error().map_or(Ok(0), Err);
+                return inner.error.map_or(Ok(0), Err);
             }
             let limit = patient().limit()?;
             let (waited, taken) = self.wait(inner, into, limit);
@@ -82,8 +97,8 @@ impl Stream {
                 self.copy(piece.slot, piece.at, place)?;
                 seen += count;
             }
-            let full = inner.arrived.len() >= inner.talk.settings().pre_posted() as usize;
-            let enough = seen == into.len() || (seen > 0 && (!all || inner.lost || full));
+            let no_more = !all || inner.lost || inner.is_full();
+            let enough = seen == into.len() || (seen > 0 && no_more);
             if enough || inner.ended || inner.is_shut {
                 return Ok(seen);
             }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proto::packet::Verdict;
 use sys::errno::Errno;
-use via::{Descriptor, Done, Segment};
+use via::{Descriptor, Done, Queue, Segment};
 
 use super::Stream;
 use super::flow::{Inner, NO_SLOT, Taken};
@@ -23,7 +23,22 @@ impl Stream {
         bytes: &[u8],
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
+        self.send_more(bytes, false, patient)
+    }
+
+    /// As [`Stream::send`]; where the call has `begun` with other bytes it returns their number, and the next call is told of the error.
+    pub(in crate::packet) fn send_more<W: Into<Wait>>(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        begun: bool,
+        patient: impl Fn() -> W,
+    ) -> Result<usize, Errno> {
         let given = self.give(bytes, &|| patient().into());
+        if let Err(errno) = given
+            && !begun
+        {
+            self.told(errno);
+        }
         self.refresh();
         given
     }
@@ -69,9 +84,12 @@ impl Stream {
     pub(in crate::packet) fn expire(&self) -> Option<Instant> {
         let mut inner = self.lock();
         match inner.combiner.due() {
-            Some(due) if due <= self.now() => {
+            Some(due) if due <= self.now() || inner.is_ending => {
+                if inner.talk.window() == 0 {
+                    while self.take_in(&mut inner) {}
+                }
                 self.flush_now(&mut inner);
-                // A closed window: it opens in the course of a call, or is looked at again.
+                // A closed window is looked at again.
                 let again = inner.combiner.due().map(|_| Instant::now() + RETRY);
                 inner.is_timed = again.is_some();
                 again
@@ -84,12 +102,11 @@ impl Stream {
         }
     }
 
-    fn may_send(inner: &mut Inner) -> Result<(), Errno> {
+    fn may_send(inner: &Inner) -> Result<(), Errno> {
         if let Some(error) = inner.error {
-            inner.take_error();
             return Err(error);
         }
-        if inner.lost || inner.is_refused || !inner.talk.state().sends() || inner.is_closing {
+        if inner.lost || inner.is_refused || !inner.sends() {
             return Err(Errno::PIPE);
         }
         Ok(())
@@ -134,18 +151,20 @@ impl Stream {
         Ok(inner)
     }
 
-    /// Sends what is held, which is one packet, if the window is open.
+    /// Sends what is held, which is one packet, if the window is open, and the FIN that follows, if one does.
     pub(super) fn flush_now(&self, inner: &mut Inner) {
         let held = inner.combiner.held();
-        let Some(slot) = inner.held_in.filter(|_| held > 0) else {
-            return;
-        };
-        if let Some(packet) = inner.talk.take_window() {
+        if let Some(slot) = inner.held_in.filter(|_| held > 0)
+            && let Some(packet) = inner.talk.take_window()
+        {
             let start = slot * self.stride;
             let descriptor = Descriptor::send().segment(&self.outgoing, start..start + held);
             self.post(inner, packet, descriptor, slot);
             inner.held_in = None;
             inner.combiner.flushed();
+        }
+        if inner.is_ending && inner.combiner.held() == 0 && inner.talk.state().sends() {
+            self.say_fin(inner);
         }
     }
 
@@ -208,19 +227,28 @@ impl Stream {
 
     fn send_copied<'a>(
         &'a self,
-        inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, Inner>,
         piece: &[u8],
         patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
-        let (mut inner, slot) = self.buffer(inner, patient)?;
-        let start = slot * self.stride;
-        let written = self.outgoing.memory().write(start as usize, piece);
-        let packet = inner.talk.take_window().ok_or(Errno::PIPE)?;
-        written.map_err(|_| Errno::NOBUFS)?;
-        let range = start..start + piece.len() as u32;
-        let descriptor = Descriptor::send().segment(&self.outgoing, range);
-        self.post(&mut inner, packet, descriptor, slot);
-        Ok(inner)
+        loop {
+            let (guard, slot) = self.buffer(inner, patient)?;
+            inner = guard;
+            let start = slot * self.stride;
+            let written = self.outgoing.memory().write(start as usize, piece);
+            if written.is_ok()
+                && let Some(packet) = inner.talk.take_window()
+            {
+                let range = start..start + piece.len() as u32;
+                let descriptor = Descriptor::send().segment(&self.outgoing, range);
+                self.post(&mut inner, packet, descriptor, slot);
+                return Ok(inner);
+            }
+            inner.free.push(slot);
+            written.map_err(|_| Errno::NOBUFS)?;
+            // While it waited for the buffer others have used up the window.
+            inner = self.window(inner, patient)?;
+        }
     }
 
     /// Sends bytes from where they are, and waits until the NIC has them; `None` where that is not possible.
@@ -256,7 +284,7 @@ impl Stream {
             if let Some(slot) = inner.free.pop() {
                 return Ok((inner, slot));
             }
-            Self::may_send(&mut inner)?;
+            Self::may_send(&inner)?;
             let limit = match patient().limit() {
                 Ok(limit) => limit,
                 Err(errno) => {
@@ -275,16 +303,20 @@ impl Stream {
         }
     }
 
-    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there, a signal, which it tells, or the limit.
+    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there, a signal, which it tells, or the limit. One waits in the
+    /// NIC, and the others for it.
     fn drain<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         limit: Option<Instant>,
     ) -> (MutexGuard<'a, Inner>, bool) {
-        if inner.is_draining || self.adapter.variant.waiting == Waiting::Polling {
+        if self.adapter.variant.waiting == Waiting::Polling {
             drop(inner);
             std::thread::yield_now();
             return (self.lock(), false);
+        }
+        if inner.is_draining {
+            return self.wait_for_others(inner, limit);
         }
         inner.is_draining = true;
         drop(inner);
@@ -295,7 +327,11 @@ impl Stream {
         if let Ok(Done::Completed(completion)) = sent {
             Self::note_sent(&mut inner, completion);
         }
-        (inner, sent == Ok(Done::NotDone))
+        let interrupted = sent == Ok(Done::NotDone) && !self.was_rung(Queue::Send);
+        if inner.waiters > 0 {
+            self.moved.notify_all();
+        }
+        (inner, interrupted)
     }
 
     /// Waits for the peer's first packet, which says what it has room for.
@@ -306,7 +342,7 @@ impl Stream {
         patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         loop {
-            Self::may_send(&mut inner)?;
+            Self::may_send(&inner)?;
             if inner.peer.is_some() {
                 return Ok(inner);
             }
@@ -330,7 +366,7 @@ impl Stream {
         patient: &impl Fn() -> Wait,
     ) -> Result<MutexGuard<'a, Inner>, Errno> {
         loop {
-            Self::may_send(&mut inner)?;
+            Self::may_send(&inner)?;
             if inner.talk.window() > 0 {
                 return Ok(inner);
             }

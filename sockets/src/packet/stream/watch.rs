@@ -70,7 +70,7 @@ impl Stream {
         let Some(show) = &inner.shown else {
             return;
         };
-        let sends = inner.is_left || inner.talk.state().sends();
+        let sends = inner.is_left || inner.sends();
         show.input(!inner.arrived.is_empty(), fresh);
         // Who may not send any more is told so at once.
         let room = inner.talk.window() > 0 && !inner.is_crowded;
