@@ -24,6 +24,7 @@ pub mod mem;
 pub mod net;
 pub mod poll;
 pub mod process_vm;
+pub mod quiet;
 pub mod rendezvous;
 pub mod ring;
 pub mod segment;

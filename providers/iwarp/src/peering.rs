@@ -6,9 +6,9 @@
 //! make one connection, not two. A thread for each offer does this: whoever offers does not wait.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use sys::quiet;
 use sys::sync::{AtomicBool, Ordering};
 use via::soft::{Agent, Ask, Established, Pending};
 use via::{Error, ViAttributes};
@@ -88,10 +88,7 @@ impl Offer {
             place = Some(shared.wait_at_door()?);
         }
         let offer = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("iwarp-offer".into())
-            .stack_size(STACK)
-            .spawn(move || offer.run(place))
+        quiet::spawn("iwarp-offer", Some(STACK), move || offer.run(place))
             .map_err(|_| Error::Resource)?;
         Ok(Self(shared))
     }

@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use sys::quiet;
+
 use crate::config::{FabricConfig, Time};
 use crate::event::EndKey;
 use crate::gate::{Polled, WaitNo};
@@ -239,9 +241,9 @@ impl Core {
         if state.agent.thread.is_none() {
             let core = Arc::clone(self);
             let generation = state.agent.generation;
-            let builder = thread::Builder::new().name("sim-agent".into());
+            let spawned = quiet::spawn("sim-agent", None, move || core.run_agent(generation));
             // Without a thread they wait for the next one that can.
-            state.agent.thread = builder.spawn(move || core.run_agent(generation)).ok();
+            state.agent.thread = spawned.ok();
         }
         self.called.notify_one();
     }

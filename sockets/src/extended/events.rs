@@ -5,6 +5,7 @@ use std::thread::{self, JoinHandle};
 
 use proto::extended::{CREDITS, PAYLOAD_MAX};
 use sys::errno::Errno;
+use sys::quiet;
 
 use super::Socket;
 use super::core::Core;
@@ -59,9 +60,7 @@ impl Socket {
         watch.round += 1;
         let round = watch.round;
         let theirs = Arc::clone(&state);
-        let thread = thread::Builder::new()
-            .name("sovia-events".into())
-            .spawn(move || theirs.run(round, &call));
+        let thread = quiet::spawn("sovia-events", None, move || theirs.run(round, &call));
         watch.thread = Some(thread.map_err(|_| Errno::AGAIN)?);
         watch.wanted = true;
         watch.are = 0;

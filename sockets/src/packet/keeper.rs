@@ -5,7 +5,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use sys::fork;
+use sys::{fork, quiet};
 
 use super::stream::Stream;
 
@@ -57,9 +57,7 @@ fn submit(due: Instant, stream: Weak<Stream>, duty: Duty) {
     if state.begun_in != Some(generation) {
         // A child of fork has none of the streams, and no thread.
         state.entries.clear();
-        let begun = std::thread::Builder::new()
-            .name("sovia-keeper".into())
-            .spawn(run);
+        let begun = quiet::spawn("sovia-keeper", None, run);
         state.begun_in = begun.is_ok().then_some(generation);
     }
     let earliest = state.entries.iter().map(|entry| entry.due).min();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
+use sys::quiet;
 use via::{NetAddress, ViConfig};
 
 use super::adapter::Adapter;
@@ -67,9 +68,7 @@ impl Listener {
         // While one makes a connection the other waits: a NIC knows of a place only while somebody waits there.
         for _ in 0..THREADS {
             let listening = Arc::clone(&listener);
-            let started = std::thread::Builder::new()
-                .name("sovia-connect".into())
-                .spawn(move || listening.run());
+            let started = quiet::spawn("sovia-connect", None, move || listening.run());
             if started.is_err() {
                 listener.close();
                 return Err(Errno::AGAIN);

@@ -5,6 +5,7 @@ use rustix::param::page_size;
 
 use super::layout::PAGE;
 use super::{RING, Tx, place};
+use crate::quiet::Quiet;
 use crate::sync::{Count, Ordering};
 
 impl Tx<'_> {
@@ -53,29 +54,5 @@ impl Tx<'_> {
         if end > used.load(Ordering::Relaxed) {
             used.store(end, Ordering::Relaxed);
         }
-    }
-}
-
-/// As long as it lives this thread takes no signals.
-struct Quiet(libc::sigset_t);
-
-impl Quiet {
-    fn begin() -> Self {
-        // SAFETY: a set of signals is plain bits; the calls write to ours and change this thread's mask, which `drop` puts back.
-        unsafe {
-            let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            Self(before)
-        }
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        // SAFETY: as in `begin`.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
-        };
     }
 }

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use sys::poll::{Interest, Poller};
+use sys::quiet;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use self::place::Place;
@@ -104,10 +105,7 @@ impl<D: Duties> Agent<D> {
         let mut thread = lock(&self.thread);
         if thread.is_none() {
             let agent = Arc::clone(self);
-            let spawned = thread::Builder::new()
-                .name(D::THREAD.into())
-                .stack_size(STACK)
-                .spawn(move || agent.run());
+            let spawned = quiet::spawn(D::THREAD, Some(STACK), move || agent.run());
             *thread = Some(spawned.map_err(|_| Error::Resource)?);
         }
         Ok(())

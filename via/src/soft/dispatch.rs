@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
+use sys::quiet;
+
 use crate::provider::{CqEntry, CqHandler, CqId, DoneHandler, ErrorHandler, ViId};
 use crate::{AsyncError, Completion, Error};
 
 /// Calls the handlers of one NIC handle, one at a time, on a thread that begins with the first.
 ///
-/// No lock is held while a handler runs, so it may call everything, and may end the process.
+/// No lock is held while a handler runs, so it may call everything, and may end the process. The thread takes no signals.
 #[derive(Default)]
 pub(super) struct Dispatcher {
     state: Arc<State>,
@@ -149,12 +151,8 @@ impl Dispatcher {
     fn start(&self, inner: &mut Inner) -> Result<(), Error> {
         if inner.thread.is_none() && !inner.stopping {
             let state = Arc::clone(&self.state);
-            let thread = thread::Builder::new()
-                .name("via-handlers".into())
-                .stack_size(STACK)
-                .spawn(move || state.run())
-                .map_err(|_| Error::Resource)?;
-            inner.thread = Some(thread);
+            let spawned = quiet::spawn("via-handlers", Some(STACK), move || state.run());
+            inner.thread = Some(spawned.map_err(|_| Error::Resource)?);
         }
         Ok(())
     }

@@ -223,6 +223,19 @@ fn paths(source: &Source) -> Vec<Violation> {
                 fix,
             ));
         }
+        let begins = BEGINS_THREAD.iter().any(|begins| path.contains(begins));
+        let ours = within(&source.path, &QUIET_FOLDERS) && !source.is_test(path.line);
+        if begins && ours {
+            let fix =
+                "begin it with sys::quiet::spawn: a program's signals are not for our threads";
+            violations.push(violation(
+                source,
+                path.line,
+                "signals",
+                format!("`{written}`"),
+                fix,
+            ));
+        }
     }
     violations
 }
@@ -380,6 +393,10 @@ const LIBC_FOLDERS: [&str; 3] = ["sys/", "abi/", "testing/"];
 /// Where two processes or threads meet, so that loom must see every atomic.
 const MODELLED_FOLDERS: [&str; 4] = ["sys/", "via/", "providers/", "abi/"];
 const ATOMIC_HOME: [&str; 2] = ["sys/src/sync.rs", "sys/src/sync/"];
+
+/// What runs inside somebody's program; the rest are programs, tests, and C faces without threads.
+const QUIET_FOLDERS: [&str; 3] = ["via/", "providers/", "sockets/"];
+const BEGINS_THREAD: [&[&str]; 2] = [&["thread", "Builder"], &["thread", "spawn"]];
 
 const IMPURE: [&[&str]; 5] = [
     &["std", "net"],

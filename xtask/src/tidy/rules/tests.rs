@@ -139,6 +139,16 @@ fn proto_does_no_io() {
 }
 
 #[test]
+fn our_threads_take_no_signals() {
+    let text = "use std::thread;\nfn f() { thread::Builder::new(); }\n#[cfg(test)]\nmod tests { fn g() { std::thread::spawn(h) } }\n";
+    for folder in ["via", "sockets", "providers/shm"] {
+        let path = format!("{folder}/src/a.rs");
+        assert_eq!(broken(&[(&path, text)]), [format!("{path}:2 signals")]);
+    }
+    assert_eq!(broken(&[("cli/src/a.rs", text)]), none());
+}
+
+#[test]
 fn no_module_files() {
     assert_eq!(
         broken(&[("via/src/a/mod.rs", "")]),
