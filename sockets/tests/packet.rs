@@ -647,3 +647,27 @@ fn who_looks_at_a_full_window_sees_all_that_can_come() {
         until("there is room", || a.send(&[7], at_once).is_ok());
     }
 }
+
+#[test]
+fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();
+    let at = place(port());
+    let listener = Socket::new(&adapter);
+    listener.bind(at).unwrap();
+    listener.listen(4).unwrap();
+    let nic = via::Nic::open(&shm::DRIVER).unwrap();
+    let tag = nic.create_ptag().unwrap();
+    let mtu = adapter.variant().settings.mtu;
+    let config = via::ViConfig::new(&tag).max_transfer_size(mtu);
+    let mut discriminator = b"SOVI".to_vec();
+    discriminator.extend(at.port().to_be_bytes());
+    let silent = nic.create_vi(&config).unwrap();
+    let (from, to) = (nic.address(&[]), nic.address(&discriminator));
+    let asked = silent.connect(&from.unwrap(), &to.unwrap(), Some(Duration::from_secs(10)));
+    asked.unwrap();
+    let asker = Socket::new(&adapter);
+    asker.connect(at, 7).unwrap();
+    let accepted = listener.accept(forever).unwrap();
+    assert_eq!(accepted.peer().unwrap(), asker.local());
+    assert_eq!(listener.accept(at_once).unwrap_err(), Errno::AGAIN);
+}

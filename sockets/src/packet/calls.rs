@@ -142,7 +142,7 @@ fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usi
     Ok(skipped)
 }
 
-/// `accept`: a new descriptor, and the peer's address if `named`, which waits for its first packet.
+/// `accept`: a new descriptor, and the peer's address if `named`.
 ///
 /// # Errors
 /// As [`Socket::accept`]; `EMFILE`.

@@ -5,6 +5,7 @@ use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use proto::packet::State;
 use sys::errno::Errno;
 use sys::quiet;
 use via::{NetAddress, ViConfig};
@@ -26,13 +27,22 @@ pub(super) struct Listener {
 
 #[derive(Debug)]
 struct Inner {
-    /// In the order of the requests; `None` while one is being accepted.
-    queue: VecDeque<(u64, Option<Arc<Stream>>)>,
+    /// In the order of the requests.
+    queue: VecDeque<Place>,
     requests: u64,
     backlog: usize,
     closed: bool,
     /// Where a program that polls is told what there is.
     shown: Option<Show>,
+}
+
+/// A connection that the program has not accepted yet.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    /// `None` while it is being made.
+    stream: Option<Arc<Stream>>,
+    since: Instant,
 }
 
 impl Listener {
@@ -152,7 +162,7 @@ impl Listener {
         let queue = std::mem::take(&mut inner.queue);
         drop(inner);
         self.changed.notify_all();
-        let accepted = queue.iter().filter_map(|(_, stream)| stream.as_ref());
+        let accepted = queue.iter().filter_map(|place| place.stream.as_ref());
         accepted.for_each(|stream| stream.abort());
         // Each request of ours ends the wait of one thread.
         for _ in 0..THREADS {
@@ -170,8 +180,8 @@ impl Listener {
                 return;
             }
             let mut places = inner.queue.iter_mut();
-            if let Some((_, place)) = places.find(|(of, _)| *of == number) {
-                *place = Some(stream);
+            if let Some(place) = places.find(|place| place.number == number) {
+                place.stream = Some(stream);
             }
             inner.show(true);
             drop(inner);
@@ -182,18 +192,26 @@ impl Listener {
     /// The next connection, and the number of its request; `None` when there are no more to be.
     fn next(&self) -> Option<(u64, Arc<Stream>)> {
         loop {
-            let mut inner = self.lock();
-            while !inner.closed && inner.queue.len() >= inner.backlog {
-                let ticket = self.changed.ticket();
-                drop(inner);
-                self.changed.wait(ticket, None);
-                inner = self.lock();
-            }
+            let inner = self.look_at_silent(self.lock());
             if inner.closed {
                 return None;
             }
+            let limit = inner.is_any_silent().then_some(LOOK_TIME);
+            if inner.queue.len() >= inner.backlog {
+                self.nap(inner, limit);
+                continue;
+            }
             drop(inner);
-            let request = self.adapter.nic.connect_wait(&self.at, None).ok()?;
+            let request = match self.adapter.nic.connect_wait(&self.at, limit) {
+                Ok(request) => request,
+                Err(via::Error::Timeout) => continue,
+                Err(_) if self.adapter.is_closed() => return None,
+                Err(_) => {
+                    // Descriptors may have run out, and come back.
+                    self.nap(self.lock(), Some(LOOK_TIME));
+                    continue;
+                }
+            };
             if self.lock().closed {
                 // Told already that nobody listens, or about to be.
                 let _ = request.reject();
@@ -212,19 +230,55 @@ impl Listener {
             let mut inner = self.lock();
             inner.requests += 1;
             let number = inner.requests;
-            inner.queue.push_back((number, None));
+            inner.queue.push_back(Place {
+                number,
+                stream: None,
+                since: Instant::now(),
+            });
             drop(inner);
             match Stream::accept(&self.adapter, request, identity) {
-                Ok(stream) => return Some((number, stream)),
+                Ok(stream) => {
+                    stream.meet(MEETING_TIME);
+                    return Some((number, stream));
+                }
                 Err(_) => self.forget(number),
             }
         }
     }
 
+    /// Until something has changed, or so long.
+    fn nap(&self, inner: MutexGuard<'_, Inner>, time: Option<Duration>) {
+        let ticket = self.changed.ticket();
+        drop(inner);
+        self.changed
+            .wait(ticket, time.map(|time| Instant::now() + time));
+    }
+
+    /// Looks at connections whose peer had not said who it is: it may have by now. Some have been silent for long, or are gone.
+    fn look_at_silent<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        if !inner.is_any_silent() {
+            return inner;
+        }
+        let mut given_up = Vec::new();
+        inner.queue.retain(|place| {
+            let silent = place.stream.as_ref().filter(|stream| !stream.is_met());
+            let over = silent.filter(|stream| {
+                place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed
+            });
+            given_up.extend(over.cloned());
+            over.is_none()
+        });
+        inner.show(true);
+        drop(inner);
+        given_up.iter().for_each(|stream| stream.abort());
+        self.changed.notify_all();
+        self.lock()
+    }
+
     /// A request came to nothing.
     fn forget(&self, number: u64) {
         let mut inner = self.lock();
-        inner.queue.retain(|(of, _)| *of != number);
+        inner.queue.retain(|place| place.number != number);
         inner.show(false);
         drop(inner);
         self.changed.notify_all();
@@ -244,16 +298,23 @@ impl Inner {
     }
 
     fn is_ready(&self) -> bool {
-        (self.queue.front()).is_some_and(|(_, stream)| stream.is_some())
+        self.first().is_some()
+    }
+
+    /// Where the oldest connection is whose peer has said who it is. One that is being made may be older than those behind it.
+    fn first(&self) -> Option<usize> {
+        let mut made = self.queue.iter().map_while(|place| place.stream.as_ref());
+        made.position(|stream| stream.is_met())
+    }
+
+    fn is_any_silent(&self) -> bool {
+        let mut made = self.queue.iter().filter_map(|place| place.stream.as_ref());
+        made.any(|stream| !stream.is_met())
     }
 
     /// The oldest connection, if it is there.
     fn pop(&mut self) -> Option<Arc<Stream>> {
-        if self.is_ready() {
-            self.queue.pop_front()?.1
-        } else {
-            None
-        }
+        self.queue.remove(self.first()?)?.stream
     }
 }
 
@@ -263,3 +324,7 @@ const START_TIME: Duration = Duration::from_secs(10);
 const THREADS: usize = 2;
 const BACKLOG_MAX: usize = 4096;
 const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// A peer's first packet follows its request at once. Who takes longer is looked at now and then, and others come first meanwhile.
+const MEETING_TIME: Duration = Duration::from_millis(2);
+const LOOK_TIME: Duration = Duration::from_millis(10);
+const SILENCE_TIME: Duration = Duration::from_secs(10);

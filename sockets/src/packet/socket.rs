@@ -44,8 +44,8 @@ enum Life {
     Listening(Arc<Listener>),
     /// A thread asks, without the lock: others poll meanwhile.
     Connecting(Option<SocketAddrV4>),
-    /// Where it is.
-    Connected(SocketAddrV4),
+    /// Where it is, and whom it asked if it did.
+    Connected(SocketAddrV4, Option<SocketAddrV4>),
 }
 
 impl Socket {
@@ -138,7 +138,7 @@ impl Socket {
                 listener.set_backlog(backlog);
                 Ok(())
             }
-            Life::Connecting(_) | Life::Connected(_) => Err(Errno::INVAL),
+            Life::Connecting(_) | Life::Connected(..) => Err(Errno::INVAL),
         }
     }
 
@@ -153,7 +153,7 @@ impl Socket {
         let stream = listener.accept(|| patient().into())?;
         let accepted = Self {
             adapter: Arc::clone(&self.adapter),
-            life: Mutex::new(Life::Connected(listener.local())),
+            life: Mutex::new(Life::Connected(listener.local(), None)),
             stream: std::sync::OnceLock::new(),
             nodelay: AtomicU32::new(0),
             show: None,
@@ -176,7 +176,7 @@ impl Socket {
             Life::Fresh(bound) => *bound,
             Life::Listening(_) => return Err(Errno::INVAL),
             Life::Connecting(_) => return Err(Errno::ALREADY),
-            Life::Connected(_) => return Err(Errno::ISCONN),
+            Life::Connected(..) => return Err(Errno::ISCONN),
         };
         *life = Life::Connecting(bound);
         drop(life);
@@ -195,8 +195,9 @@ impl Socket {
         let stream = remote.and_then(|at| Stream::connect(&self.adapter, &at, identity));
         match stream {
             Ok(stream) => {
+                stream.meet(MEETING_TIME);
                 self.adopt(stream);
-                self.become_now(self.lock(), Life::Connected(local));
+                self.become_now(self.lock(), Life::Connected(local, Some(address)));
                 Ok(())
             }
             Err(errno) => {
@@ -250,17 +251,22 @@ impl Socket {
         match &*self.lock() {
             Life::Fresh(bound) | Life::Connecting(bound) => bound.unwrap_or(ANYWHERE),
             Life::Listening(listener) => listener.local(),
-            Life::Connected(local) => *local,
+            Life::Connected(local, _) => *local,
         }
     }
 
-    /// The peer's address, as the peer says; waits for its first packet.
+    /// The peer's address, as the peer says; before it has, the one that was asked for.
     ///
     /// # Errors
     /// `ENOTCONN`.
     pub fn peer(&self) -> Result<SocketAddrV4, Errno> {
-        let Wakeup { address, port, .. } = self.stream()?.peer().map_err(|_| Errno::NOTCONN)?;
-        Ok(SocketAddrV4::new(address.into(), port))
+        if let Some(Wakeup { address, port, .. }) = self.stream()?.peer() {
+            return Ok(SocketAddrV4::new(address.into(), port));
+        }
+        match &*self.lock() {
+            Life::Connected(_, Some(asked)) => Ok(*asked),
+            _ => Err(Errno::NOTCONN),
+        }
     }
 
     /// Whether it listens.
@@ -332,7 +338,6 @@ impl Socket {
         if self.nodelay() {
             stream.set_nodelay(true);
         }
-        stream.meet();
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
     }
@@ -353,6 +358,8 @@ fn numbered(address: SocketAddrV4) -> SocketAddrV4 {
     SocketAddrV4::new(*address.ip(), port as u16)
 }
 
+/// How long a `connect` waits for the listener's first packet, which says what may be sent.
+const MEETING_TIME: Duration = Duration::from_millis(100);
 const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 /// The first of the dynamic ports (RFC 6335).
 const DYNAMIC: u32 = 49152;

@@ -168,28 +168,9 @@ impl Stream {
         stream
     }
 
-    /// Who the peer said it is; waits for its first packet.
-    ///
-    /// # Errors
-    /// `ECONNRESET`.
-    pub fn peer(&self) -> Result<Wakeup, Errno> {
-        let mut inner = self.lock();
-        loop {
-            if let Some(peer) = inner.peer {
-                return Ok(peer);
-            }
-            if inner.lost {
-                return Err(Errno::CONNRESET);
-            }
-            if !self.take_in(&mut inner) {
-                inner = self.wait(inner, &mut [], None).0;
-            }
-        }
-    }
-
     /// Waits for the peer's first packet for a moment: it is on its way, unless the peer has been stopped, and before it comes nothing can be sent.
-    pub(super) fn meet(&self) {
-        let limit = Instant::now() + MEETING_TIME;
+    pub(super) fn meet(&self, time: Duration) {
+        let limit = Instant::now() + time;
         let mut inner = self.lock();
         while inner.peer.is_none() && !inner.lost && Instant::now() < limit {
             if !self.take_in(&mut inner) {
@@ -199,8 +180,17 @@ impl Stream {
     }
 
     /// Who the peer said it is, if it has said so yet.
-    pub fn known_peer(&self) -> Option<Wakeup> {
+    pub fn peer(&self) -> Option<Wakeup> {
         self.lock().peer
+    }
+
+    /// Whether the peer's first packet has come.
+    pub(super) fn is_met(&self) -> bool {
+        let mut inner = self.lock();
+        if inner.peer.is_none() {
+            self.take_in(&mut inner);
+        }
+        inner.peer.is_some()
     }
 
     /// TCP_NODELAY: holds nothing back from now on, or as the version does.
@@ -376,7 +366,6 @@ const SEND_SLOTS: u32 = 16;
 const LINE: u32 = 64;
 /// How long nobody may listen before the connection is refused.
 const REFUSAL_TIME: Duration = Duration::from_millis(100);
-const MEETING_TIME: Duration = Duration::from_millis(100);
 const CONNECT_TIME: Duration = Duration::from_secs(60);
 /// Looks between two turns of others at the CPU.
 const POLLS_A_YIELD: u32 = 1024;

@@ -55,8 +55,11 @@ impl Stream {
         }
         inner.sends_on |= inner.ended;
         inner = self.acquainted(inner, patient)?;
+        if bytes.is_empty() {
+            return Ok(0);
+        }
         // What the program polls says the same; who may wait does when the buffer is full.
-        if inner.talk.window() == 0 && !bytes.is_empty() {
+        if inner.talk.window() == 0 {
             self.take_in(&mut inner);
             if inner.talk.window() == 0 {
                 patient().limit()?;
