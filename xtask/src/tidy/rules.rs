@@ -395,7 +395,7 @@ const MODELLED_FOLDERS: [&str; 4] = ["sys/", "via/", "providers/", "abi/"];
 const ATOMIC_HOME: [&str; 2] = ["sys/src/sync.rs", "sys/src/sync/"];
 
 /// What runs inside somebody's program; the rest are programs, tests, and C faces without threads.
-const QUIET_FOLDERS: [&str; 3] = ["via/", "providers/", "sockets/"];
+const QUIET_FOLDERS: [&str; 4] = ["via/", "providers/shm/", "providers/iwarp/", "sockets/"];
 const BEGINS_THREAD: [&[&str]; 2] = [&["thread", "Builder"], &["thread", "spawn"]];
 
 const IMPURE: [&[&str]; 5] = [
