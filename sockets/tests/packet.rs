@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proto::packet::State;
+use proto::packet::{Kind, Packet, Settings, State, Wakeup};
 use sim::{Fabric, FabricConfig, Time};
 use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting};
 use sys::errno::Errno;
@@ -662,6 +662,7 @@ fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
     let mut discriminator = b"SOVI".to_vec();
     discriminator.extend(at.port().to_be_bytes());
     let silent = nic.create_vi(&config).unwrap();
+    silent.hold_back().unwrap();
     let (from, to) = (nic.address(&[]), nic.address(&discriminator));
     let asked = silent.connect(&from.unwrap(), &to.unwrap(), Some(Duration::from_secs(10)));
     asked.unwrap();
@@ -670,4 +671,20 @@ fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
     let accepted = listener.accept(forever).unwrap();
     assert_eq!(accepted.peer().unwrap(), asker.local());
     assert_eq!(listener.accept(at_once).unwrap_err(), Errno::AGAIN);
+    thread::scope(|scope| {
+        let late = scope.spawn(|| listener.accept(forever).unwrap().peer());
+        let wakeup = Wakeup {
+            descriptor: 7,
+            address: [127, 0, 0, 1],
+            port: 8,
+            settings: Settings::without_window(mtu).unwrap(),
+        };
+        let first = Packet {
+            kind: Kind::Wakeup,
+            acks: 0,
+        };
+        let sent = silent.send_copied(&wakeup.encode(), Some(first.encode()));
+        assert_eq!(sent, Ok(true));
+        assert_eq!(late.join().unwrap(), Ok(place(8)));
+    });
 }

@@ -29,6 +29,8 @@ pub(super) struct Listener {
 struct Inner {
     /// In the order of the requests.
     queue: VecDeque<Place>,
+    /// Of those that have been made, how many had a silent peer when somebody last looked.
+    silent: usize,
     requests: u64,
     backlog: usize,
     closed: bool,
@@ -68,6 +70,7 @@ impl Listener {
             local,
             inner: Mutex::new(Inner {
                 queue: VecDeque::new(),
+                silent: 0,
                 requests: 0,
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
@@ -179,6 +182,7 @@ impl Listener {
                 stream.abort();
                 return;
             }
+            inner.silent += usize::from(!stream.is_met());
             let mut places = inner.queue.iter_mut();
             if let Some(place) = places.find(|place| place.number == number) {
                 place.stream = Some(stream);
@@ -196,7 +200,7 @@ impl Listener {
             if inner.closed {
                 return None;
             }
-            let limit = inner.is_any_silent().then_some(LOOK_TIME);
+            let limit = (inner.silent > 0).then_some(LOOK_TIME);
             if inner.queue.len() >= inner.backlog {
                 self.nap(inner, limit);
                 continue;
@@ -256,18 +260,26 @@ impl Listener {
 
     /// Looks at connections whose peer had not said who it is: it may have by now. Some have been silent for long, or are gone.
     fn look_at_silent<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
-        if !inner.is_any_silent() {
+        if inner.silent == 0 {
             return inner;
         }
+        let mut silent_now = 0;
         let mut given_up = Vec::new();
         inner.queue.retain(|place| {
-            let silent = place.stream.as_ref().filter(|stream| !stream.is_met());
-            let over = silent.filter(|stream| {
-                place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed
-            });
-            given_up.extend(over.cloned());
-            over.is_none()
+            let Some(stream) = place.stream.as_ref().filter(|stream| !stream.is_met()) else {
+                return true;
+            };
+            let over = place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed;
+            if over {
+                given_up.push(Arc::clone(stream));
+            } else {
+                silent_now += 1;
+            }
+            !over
         });
+        if std::mem::replace(&mut inner.silent, silent_now) == silent_now {
+            return inner;
+        }
         inner.show(true);
         drop(inner);
         given_up.iter().for_each(|stream| stream.abort());
@@ -305,11 +317,6 @@ impl Inner {
     fn first(&self) -> Option<usize> {
         let mut made = self.queue.iter().map_while(|place| place.stream.as_ref());
         made.position(|stream| stream.is_met())
-    }
-
-    fn is_any_silent(&self) -> bool {
-        let mut made = self.queue.iter().filter_map(|place| place.stream.as_ref());
-        made.any(|stream| !stream.is_met())
     }
 
     /// The oldest connection, if it is there.
