@@ -7,6 +7,7 @@
 pub mod adapter;
 pub mod cache;
 pub mod calls;
+pub mod fork;
 mod handler;
 pub mod keeper;
 mod listener;

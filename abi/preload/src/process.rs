@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use libc::pid_t;
-use sockets::share;
+use sockets::{packet, share};
 
 use crate::outcome::keeping_errno;
 use crate::real;
@@ -64,7 +64,7 @@ struct Start {
 }
 
 extern "C" fn begin(inner: *mut c_void) -> c_int {
-    share::in_child();
+    in_child();
     // SAFETY: `clone` passed it, and its memory is copied.
     let inner = unsafe { &*inner.cast::<Start>() };
     (inner.start)(inner.argument)
@@ -72,12 +72,12 @@ extern "C" fn begin(inner: *mut c_void) -> c_int {
 
 /// Does what fork handlers do, around a call that makes a child and runs none.
 pub(crate) fn forking<P: Into<i64> + Copy>(fork: impl FnOnce() -> P) -> P {
-    keeping_errno(share::before_fork);
+    before();
     let pid = fork();
     match pid.into() {
-        0 => share::in_child(),
+        0 => in_child(),
         pid => keeping_errno(|| {
-            share::after_fork();
+            after();
             if pid < 0 {
                 share::take_back_fork();
             }
@@ -87,15 +87,24 @@ pub(crate) fn forking<P: Into<i64> + Copy>(fork: impl FnOnce() -> P) -> P {
 }
 
 extern "C" fn before() {
-    keeping_errno(share::before_fork);
+    keeping_errno(|| {
+        share::before_fork();
+        packet::fork::before();
+    });
 }
 
 extern "C" fn after() {
-    keeping_errno(share::after_fork);
+    keeping_errno(|| {
+        packet::fork::after();
+        share::after_fork();
+    });
 }
 
 extern "C" fn in_child() {
-    keeping_errno(share::in_child);
+    keeping_errno(|| {
+        packet::fork::in_child();
+        share::in_child();
+    });
 }
 
 extern "C" fn start() {

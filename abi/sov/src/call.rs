@@ -10,7 +10,13 @@ use sockets::packet::table::{self, Held};
 use sys::errno::Errno;
 
 pub(crate) fn socket(fd: c_int) -> Result<Arc<Held>, Errno> {
-    table::get(fd).ok_or(Errno::BADF)
+    let socket = table::get(fd).ok_or(Errno::BADF)?;
+    // A child of fork has copies, which it can only close.
+    if socket.is_home() {
+        Ok(socket)
+    } else {
+        Err(Errno::NOTCONN)
+    }
 }
 
 /// A call on a socket that returns a number or fails.

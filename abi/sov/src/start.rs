@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use sockets::packet::{Variant, table};
+use sockets::packet::{Variant, fork, table};
 use sys::errno::Errno;
 use sys::mem::Memory;
 
@@ -17,11 +17,26 @@ pub(crate) fn once() -> Result<(), Errno> {
             return false;
         };
         table::install(&shm::DRIVER, variant, Some(borrow));
-        // SAFETY: registers a function of this library, which is never unloaded while it has threads.
-        unsafe { libc::atexit(end) };
+        // SAFETY: registers functions of this library, which is never unloaded while it has threads.
+        unsafe {
+            libc::atexit(end);
+            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+        }
         true
     });
     if *known { Ok(()) } else { Err(Errno::INVAL) }
+}
+
+extern "C" fn before_fork() {
+    fork::before();
+}
+
+extern "C" fn after_fork() {
+    fork::after();
+}
+
+extern "C" fn in_child() {
+    fork::in_child();
 }
 
 extern "C" fn end() {

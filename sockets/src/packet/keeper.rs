@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sys::{fork, quiet};
 
+use super::fork::patiently;
 use super::stream::Stream;
 
 /// Sends what `stream` holds back at that time, unless it has been sent by then.
@@ -107,6 +108,17 @@ fn attend(entry: Entry) -> Option<Entry> {
             None
         }
     }
+}
+
+/// The keeper's lock.
+pub(super) struct Lock {
+    _state: MutexGuard<'static, State>,
+}
+
+/// Locks the keeper, for a fork.
+pub(super) fn try_lock() -> Option<Lock> {
+    let _state = patiently(|| STATE.try_lock().ok())?;
+    Some(Lock { _state })
 }
 
 fn lock() -> MutexGuard<'static, State> {

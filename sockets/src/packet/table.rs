@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
@@ -13,6 +13,7 @@ use sys::sync::mapped::{AtomicU32, AtomicU64};
 use via::provider::Driver;
 
 use super::adapter::{Adapter, Borrow};
+use super::fork::patiently;
 use super::socket::Socket;
 use super::stream::Stream;
 use super::variant::Variant;
@@ -164,7 +165,7 @@ pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
 /// Somebody polls `fd`, if it is one of ours.
 #[inline]
 pub fn watch(fd: RawFd) {
-    if let Some(socket) = get(fd) {
+    if let Some(socket) = get(fd).filter(|socket| socket.is_home()) {
         socket.watch();
     }
 }
@@ -175,12 +176,16 @@ pub fn watch_all() {
     if !any() {
         return;
     }
-    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
-    let all: Vec<_> = sockets.iter().flatten().cloned().collect();
-    drop(sockets);
-    for socket in all {
+    for socket in all() {
         socket.watch();
     }
+}
+
+/// The sockets of this process, and not those that its parent had.
+fn all() -> Vec<Arc<Held>> {
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    let ours = sockets.iter().flatten().filter(|socket| socket.is_home());
+    ours.cloned().collect()
 }
 
 /// Forgets a descriptor that is about to be closed, or replaced. To be dropped when it has been, which closes its socket if nobody else has it.
@@ -230,11 +235,8 @@ pub fn finish() {
     if !any() || !is_owner() {
         return;
     }
-    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
-    let all: Vec<_> = sockets.iter().flatten().cloned().collect();
-    drop(sockets);
     let mut streams = std::mem::take(&mut *CLOSING.lock().unwrap_or_else(PoisonError::into_inner));
-    for socket in &all {
+    for socket in all() {
         // Calls of other threads may be under way.
         socket.close();
         streams.extend(socket.stream().ok().map(Arc::clone));
@@ -242,6 +244,29 @@ pub fn finish() {
     let deadline = Instant::now() + FINISH_TIME;
     while !streams.iter().all(|stream| stream.is_drained()) && Instant::now() < deadline {
         std::thread::yield_now();
+    }
+}
+
+/// The table's locks.
+pub(super) struct Locks {
+    _sockets: RwLockWriteGuard<'static, Vec<Option<Arc<Held>>>>,
+    _closing: MutexGuard<'static, Vec<Arc<Stream>>>,
+    _adapter: MutexGuard<'static, Option<Arc<Adapter>>>,
+}
+
+/// Locks the table, for a fork.
+pub(super) fn try_lock() -> Option<Locks> {
+    Some(Locks {
+        _sockets: patiently(|| SOCKETS.try_write().ok())?,
+        _closing: patiently(|| CLOSING.try_lock().ok())?,
+        _adapter: patiently(|| ADAPTER.try_lock().ok())?,
+    })
+}
+
+/// This is a child of fork: what its parent has closed is the parent's to finish.
+pub(super) fn part_from_parent() {
+    if let Ok(mut closing) = CLOSING.try_lock() {
+        closing.clear();
     }
 }
 

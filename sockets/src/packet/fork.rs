@@ -1,0 +1,51 @@
+//! What a fork finds locked by another thread stays locked in the child, which has not that thread.
+
+use std::cell::Cell;
+
+use super::{keeper, table};
+
+/// Locks that the forking thread has meanwhile.
+struct Locks {
+    _table: Option<table::Locks>,
+    _keeper: Option<keeper::Lock>,
+}
+
+/// Before this process forks: nobody is in the middle of anything that a child may do, too.
+pub fn before() {
+    if table::any() {
+        let locks = Locks {
+            _table: table::try_lock(),
+            _keeper: keeper::try_lock(),
+        };
+        // A thread that ends has no place for them.
+        let _ = LOCKS.try_with(|place| place.set(Some(locks)));
+    }
+}
+
+/// After it, in the process that forked.
+pub fn after() {
+    let _ = LOCKS.try_with(Cell::take);
+}
+
+/// After it, in the child.
+pub fn in_child() {
+    after();
+    table::part_from_parent();
+}
+
+/// The lock, if it is to be had. Bounded: `fork` may be called in a signal handler, of a thread that has it.
+pub(super) fn patiently<L>(mut try_lock: impl FnMut() -> Option<L>) -> Option<L> {
+    (0..TRIES).find_map(|_| {
+        let lock = try_lock();
+        if lock.is_none() {
+            std::thread::yield_now();
+        }
+        lock
+    })
+}
+
+thread_local! {
+    static LOCKS: Cell<Option<Locks>> = const { Cell::new(None) };
+}
+
+const TRIES: u32 = 100_000;
