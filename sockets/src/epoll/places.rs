@@ -2,13 +2,14 @@
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
+use std::thread;
 
 use sys::lock::{Guard, Lock};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
 use super::Set;
-use super::set::Entered;
+use super::set::{Busy, Entered};
 use crate::conn::Conn;
 use crate::{share, table};
 
@@ -195,9 +196,12 @@ pub(super) fn memberships(fd: RawFd) -> u32 {
 
 /// Holds all sets still. First of all that is done before a fork: who has a set may be waiting for a connection.
 pub fn before_fork() {
-    let frozen = Frozen {
-        _sets: all().filter_map(Set::enter).collect(),
-        _places: CHANGES.lock(),
+    // All or none: who has one of these may be waiting for another, in whatever order.
+    let frozen = loop {
+        match Frozen::new() {
+            Ok(frozen) => break frozen,
+            Err(Busy) => thread::yield_now(),
+        }
     };
     if let Some(mut held) = FROZEN.try_lock() {
         *held = Some(frozen);
@@ -217,6 +221,17 @@ pub fn after_fork(in_child: bool) {
 struct Frozen {
     _sets: Vec<Entered<'static>>,
     _places: Guard<'static, ()>,
+}
+
+impl Frozen {
+    fn new() -> Result<Self, Busy> {
+        let places = CHANGES.try_lock().ok_or(Busy)?;
+        let sets = all().map(Set::try_enter).filter_map(Result::transpose);
+        Ok(Self {
+            _sets: sets.collect::<Result<_, _>>()?,
+            _places: places,
+        })
+    }
 }
 
 pub(super) fn note_member(fd: RawFd) {

@@ -37,6 +37,9 @@ pub struct Set {
     pub(super) socket: Spinner,
 }
 
+/// Another thread has the members.
+pub(super) struct Busy;
+
 /// The members, as long as it lives.
 pub(super) struct Entered<'a> {
     set: &'a Set,
@@ -72,6 +75,17 @@ impl Set {
         let members = self.members.lock();
         self.owner.store(me, Ordering::Relaxed);
         Some(Entered { set: self, members })
+    }
+
+    /// As [`Set::enter`], without waiting.
+    pub(super) fn try_enter(&self) -> Result<Option<Entered<'_>>, Busy> {
+        let me = thread_id();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Ok(None);
+        }
+        let members = self.members.try_lock().ok_or(Busy)?;
+        self.owner.store(me, Ordering::Relaxed);
+        Ok(Some(Entered { set: self, members }))
     }
 
     /// Whether events of members are worked out from memory, so that the kernel's own are not the whole truth.
