@@ -1,7 +1,9 @@
 //! One TCP connection of the program, with all its descriptors in this process.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
+use sys::hidden::Hidden;
 use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
@@ -11,12 +13,15 @@ use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
 use sys::wait::Spinner;
 
+pub(crate) use self::asleep::Asleep;
+use self::asleep::Sleepers;
 use crate::flow::Flow;
 use crate::kernel::Tcp;
 use crate::meet::Meeting;
 use crate::reason::Reason;
 use crate::{share, stat};
 
+mod asleep;
 mod life;
 mod pace;
 mod upgrade;
@@ -59,9 +64,11 @@ pub struct Conn {
     native_in: AtomicU32,
     native_out: AtomicU32,
     /// Threads asleep until something can be received.
-    pub(crate) sleepers: AtomicU32,
+    pub(crate) sleepers: Sleepers,
     /// Threads asleep until there is room to send.
-    pub(crate) room_sleepers: AtomicU32,
+    pub(crate) room_sleepers: Sleepers,
+    /// The connection's descriptor for those who sleep while another thread closes the program's.
+    kept: Lock<Option<Arc<Hidden>>>,
     turnarounds: AtomicU32,
     last: AtomicU32,
     fruitless: AtomicU32,
@@ -408,7 +415,7 @@ impl Conn {
 
     /// Whether no thread of this process sleeps in a call on the connection itself.
     pub(crate) fn nobody_sleeps(&self) -> bool {
-        self.sleepers.load(Ordering::SeqCst) == 0 && self.room_sleepers.load(Ordering::SeqCst) == 0
+        !self.sleepers.others() && !self.room_sleepers.others()
     }
 }
 

@@ -12,15 +12,20 @@ use crate::handover::go_back;
 use crate::reason::Reason;
 use crate::{epoll, share, table};
 
-/// The program is about to close `fd`.
+/// The program is about to close `fd`. [`closed`] is to follow.
 pub fn before_close(fd: RawFd) {
     if !is_for_us(fd) {
         return;
     }
     epoll::before_close(fd);
-    if let Some(conn) = table::remove(fd) {
+    if let Some(conn) = table::begin_to_close(fd) {
         sys::socket::with_borrowed(fd, |fd| conn.close(fd));
     }
+}
+
+/// The program has closed `fd`, or tried to.
+pub fn closed(fd: RawFd) {
+    table::closed(fd);
 }
 
 /// The program wants to put a descriptor at a number where one of ours is: ours goes elsewhere. False if that number cannot be had.
@@ -81,9 +86,11 @@ pub fn close_range(
                 before_close(fd);
             }
         });
-        table::forget(first, last);
     }
     let result = close_pieces(first, last, &mut close);
+    if closes && home {
+        table::forget(first, last);
+    }
     if !closes && home {
         table::for_each(|fd, conn| {
             if (first..=last).contains(&fd.cast_unsigned()) && conn.is_mapped() {

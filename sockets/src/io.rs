@@ -1,5 +1,6 @@
 //! Sending and receiving, for as long as the program would wait.
 
+use std::cell::OnceCell;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -11,11 +12,12 @@ use sys::wait;
 pub(crate) use self::duty::look_at_peer;
 use self::duty::{pay_bell, serve_back};
 use self::plain::{receive_plain, send_plain};
-use self::rest::{Asleep, heard, nap, wait_for_kernel, wait_for_room};
+use self::rest::{Stay, has_moved_away, heard, nap, wait_for_kernel, wait_for_more, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::host::host;
+use crate::kernel::Tcp;
 use crate::ready::Naps;
 
 mod duty;
@@ -77,7 +79,11 @@ pub fn send(
     native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
-        send_mapped(conn, fd, buffers, dont_wait).map_err(|errno| spoilt_is_reset(conn, fd, errno))
+        let moved = send_mapped(conn, fd, buffers, dont_wait);
+        if conn.is_closing() {
+            conn.end_if_closed();
+        }
+        moved.map_err(|errno| spoilt_is_reset(conn, fd, errno))
     } else {
         send_plain(conn, fd, buffers, dont_wait, native)
     };
@@ -94,7 +100,9 @@ fn receive_mapped(
     into: &mut [IoSliceMut<'_>],
     how: Receive,
 ) -> Result<usize, Errno> {
-    let tcp = conn.tcp(fd);
+    let elsewhere = OnceCell::new();
+    let mut fd = fd;
+    let mut tcp = conn.tcp(fd);
     let wanted: usize = how
         .skip
         .unwrap_or_else(|| into.iter().map(|buffer| buffer.len()).sum());
@@ -174,7 +182,10 @@ fn receive_mapped(
             if !patient {
                 return Err(Errno::AGAIN);
             }
-            nap(fd)?;
+            match nap(fd) {
+                Err(_) if got > 0 => return Ok(got),
+                napped => napped?,
+            }
             continue;
         }
         if !patient {
@@ -212,12 +223,14 @@ fn receive_mapped(
             }
             continue;
         }
-        conn.sleepers.fetch_add(1, Ordering::SeqCst);
-        let asleep = Asleep(&conn.sleepers);
-        if conn.room_sleepers.load(Ordering::SeqCst) != 0 {
+        let asleep = conn.sleepers.enter();
+        if conn.room_sleepers.others() {
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
-            nap(fd)?;
+            match nap(fd) {
+                Err(_) if got > 0 => return Ok(got),
+                napped => napped?,
+            }
             continue;
         }
         // In this order: who calls back rings afterwards.
@@ -234,7 +247,19 @@ fn receive_mapped(
             return Err(Errno::AGAIN);
         };
         conn.count_sleep();
-        let slept = host.wait_to_receive(fd);
+        let slept = if got > 0 {
+            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
+            wait_for_more(
+                fd,
+                *patience.get_or_insert_with(|| time::deadline(limit_ms)),
+            )
+        } else {
+            host.wait_to_receive(fd)
+        };
+        if has_moved_away(conn, fd) {
+            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+            tcp = conn.tcp(fd);
+        }
         drop(asleep);
         let slept = heard(conn, fd, slept);
         match slept {
@@ -254,7 +279,7 @@ fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
 /// Goes on after the first `got` bytes of the buffers.
 fn receive_more(
     flow: &crate::flow::Flow,
-    tcp: &crate::kernel::Tcp<'_>,
+    tcp: &Tcp<'_>,
     into: &mut [IoSliceMut<'_>],
     got: usize,
     take: Take,
@@ -283,7 +308,9 @@ fn send_mapped(
     buffers: &[IoSlice<'_>],
     dont_wait: bool,
 ) -> Result<usize, Errno> {
-    let tcp = conn.tcp(fd);
+    let elsewhere = OnceCell::new();
+    let mut fd = fd;
+    let mut tcp = conn.tcp(fd);
     conn.note_answer();
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let patient = !(dont_wait || conn.is_nonblocking());
@@ -366,11 +393,17 @@ fn send_mapped(
             };
         }
         conn.count_sleep();
+        let asleep = on_ring.then(|| conn.room_sleepers.enter());
         let slept = if on_ring {
-            wait_for_room(conn, fd, &mut naps)
+            wait_for_room(conn, fd, &mut naps, sent > 0)
         } else {
-            wait_for_kernel(fd)
+            wait_for_kernel(fd, sent > 0)
         };
+        if has_moved_away(conn, fd) {
+            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+            tcp = conn.tcp(fd);
+        }
+        drop(asleep);
         match slept {
             Err(_) if sent > 0 => return Ok(sent),
             slept => slept?,

@@ -138,40 +138,6 @@ impl Kernel for Tcp<'_> {
     }
 }
 
-/// A connection whose descriptor is closed already, by another thread.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Closed;
-
-impl Kernel for Closed {
-    fn send(&self, _: &[u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn recv(&self, _: &mut [u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn peek(&self, _: &mut [u8]) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn reset_on_close(&self) {}
-
-    fn finish(&self) {}
-
-    fn written(&self) -> Result<u64, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn taken(&self) -> Result<u64, Errno> {
-        Err(Errno::BADF)
-    }
-
-    fn queued(&self) -> Result<usize, Errno> {
-        Err(Errno::BADF)
-    }
-}
-
 /// Reads into one buffer after the other, `limit` bytes at most, until there is less than there is room for.
 pub(crate) fn fill(
     into: &mut [IoSliceMut<'_>],

@@ -87,12 +87,29 @@ pub fn duplicate(old: RawFd, new: RawFd) {
 /// descriptor in this process: it is to be [closed](Conn::close) before the descriptor is.
 #[must_use = "the last descriptor of a connection takes the connection with it"]
 pub fn remove(fd: RawFd) -> Option<&'static Conn> {
+    replace(fd, UNKNOWN)
+}
+
+/// As [`remove`]. Until [`closed`] says that the descriptor is, calls of other threads that are late do not find out what it is.
+#[must_use = "the last descriptor of a connection takes the connection with it"]
+pub fn begin_to_close(fd: RawFd) -> Option<&'static Conn> {
+    replace(fd, OTHER)
+}
+
+/// A descriptor has been closed, or could not be.
+pub fn closed(fd: RawFd) {
+    if let Some(entry) = entry(fd) {
+        let _ = entry.compare_exchange(OTHER, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
     let _guard = CHANGES.lock();
-    let value = entry(fd)?.swap(UNKNOWN, Ordering::AcqRel);
-    if value < FIRST {
+    let before = entry(fd)?.swap(value, Ordering::AcqRel);
+    if before < FIRST {
         return None;
     }
-    conn(value - FIRST).filter(|conn| conn.release())
+    conn(before - FIRST).filter(|conn| conn.release())
 }
 
 /// The kernel has just given out this number. If there is something here by that number it was closed by ways that we did not see.
@@ -117,8 +134,8 @@ fn abandon(entry: &AtomicU32) {
 pub fn forget(first: u32, last: u32) {
     let _guard = CHANGES.lock();
     let top = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
-    for entry in ENTRIES.iter().take(top as usize).skip(first as usize) {
-        let _ = entry.compare_exchange(OTHER, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
+    for fd in first..top {
+        closed(fd.cast_signed());
     }
 }
 

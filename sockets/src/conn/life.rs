@@ -1,7 +1,10 @@
 //! How a connection begins and ends in this process.
 
+use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
+use sys::hidden::Hidden;
 use sys::ledger;
 use sys::lock::Lock;
 use sys::sync::mapped::AtomicU64;
@@ -9,6 +12,7 @@ use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
+use super::asleep::Sleepers;
 use super::{Conn, Origin, YOUNG};
 use crate::{rules, share, stat};
 
@@ -38,8 +42,9 @@ impl Conn {
             entered: AtomicU32::new(0),
             native_in: AtomicU32::new(0),
             native_out: AtomicU32::new(0),
-            sleepers: AtomicU32::new(0),
-            room_sleepers: AtomicU32::new(0),
+            sleepers: Sleepers::default(),
+            room_sleepers: Sleepers::default(),
+            kept: Lock::new(None),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
@@ -87,12 +92,9 @@ impl Conn {
             .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
         self.signals.store(false, Ordering::Relaxed);
         self.comes_again.store(false, Ordering::Relaxed);
-        for count in [
-            &self.native_in,
-            &self.native_out,
-            &self.sleepers,
-            &self.room_sleepers,
-        ] {
+        self.sleepers.forget();
+        self.room_sleepers.forget();
+        for count in [&self.native_in, &self.native_out] {
             count.store(0, Ordering::Relaxed);
         }
         for count in [&self.turnarounds, &self.last, &self.fruitless] {
@@ -163,16 +165,19 @@ impl Conn {
     /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
     pub fn close(&self, fd: BorrowedFd<'_>) {
         self.end_meeting();
-        self.closing.store(true, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // A thread that sleeps in the kernel goes on there, with what comes, though the number is gone: the last of them ends it.
-            return;
+        if self.others_sleep() && self.keep(fd).is_ok() {
+            self.closing.store(true, Ordering::SeqCst);
+            if self.others_sleep() {
+                // They go on, though the number is gone, as in the kernel: the last of them ends it.
+                return;
+            }
         }
         // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.leave(&self.tcp(fd));
         }
         self.closing.store(false, Ordering::Relaxed);
+        drop(self.kept.lock().take());
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -180,11 +185,12 @@ impl Conn {
 
     /// After a sleep: ends the connection if another thread closed it meanwhile and nobody else sleeps.
     pub(crate) fn end_if_closed(&self) {
-        if self.sleepers.load(Ordering::SeqCst) > 0 || !self.closing.swap(false, Ordering::SeqCst) {
+        if self.others_sleep() || !self.closing.swap(false, Ordering::SeqCst) {
             return;
         }
-        if let Ok(Some(flow)) = self.flow.replace(None) {
-            flow.leave_closed();
+        let kept = self.kept.lock().take();
+        if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
+            flow.leave(&self.tcp(fd.as_fd()));
         }
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);
@@ -195,6 +201,21 @@ impl Conn {
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
+    }
+
+    fn others_sleep(&self) -> bool {
+        self.sleepers.others() || self.room_sleepers.others()
+    }
+
+    fn keep(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let kept = Hidden::new(fd.try_clone_to_owned()?)?;
+        *self.kept.lock() = Some(Arc::new(kept));
+        Ok(())
+    }
+
+    /// What a thread that slept goes on with, where another closed the program's descriptor meanwhile: that number may be another socket's by now.
+    pub(crate) fn kept(&self) -> Option<Arc<Hidden>> {
+        self.kept.lock().clone()
     }
 
     /// Ends the connection as far as this process goes, where its last descriptor has gone by ways that we did not see.
@@ -211,8 +232,8 @@ impl Conn {
     /// In the child of a fork: no other thread is here.
     pub(crate) fn forget_threads(&self) {
         self.flow.forget_turns();
-        self.sleepers.store(0, Ordering::Relaxed);
-        self.room_sleepers.store(0, Ordering::Relaxed);
+        self.sleepers.forget();
+        self.room_sleepers.forget();
         if !self.is_mapped() {
             // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
             for count in [&self.native_in, &self.native_out] {

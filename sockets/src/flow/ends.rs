@@ -4,7 +4,7 @@ use sys::stream::{FIN, GONE};
 use sys::sync::Ordering;
 
 use super::{BEFORE, Flow, ON_RING, Stop};
-use crate::kernel::{Closed, Kernel};
+use crate::kernel::Kernel;
 
 impl Flow {
     /// Ends the sending direction (`shutdown(SHUT_WR)`), in a turn of side [`SEND`](super::SEND). False if the kernel must do it.
@@ -42,11 +42,6 @@ impl Flow {
     #[inline]
     pub fn read_is_shut(&self) -> bool {
         self.read_shut.load(Ordering::Relaxed) != 0
-    }
-
-    /// As [`Flow::leave`], after the descriptor was closed.
-    pub fn leave_closed(&self) {
-        self.leave(&Closed);
     }
 
     /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the

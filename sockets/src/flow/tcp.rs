@@ -121,9 +121,12 @@ impl Flow {
             Take::Skip(most) => skip(most.min(limit), |room| self.hear(kernel.recv(room))),
             Take::Read => fill(into, limit, |room| self.hear(kernel.recv(room))),
             // One call, for a second would see the same bytes again.
-            Take::Peek => fill(into.get_mut(..1).unwrap_or_default(), limit, |room| {
-                self.hear(kernel.peek(room))
-            }),
+            Take::Peek => {
+                let first = into.iter().position(|buffer| !buffer.is_empty());
+                let first = first.and_then(|at| into.get_mut(at..=at));
+                let peek = |room: &mut [u8]| self.hear(kernel.peek(room));
+                fill(first.unwrap_or_default(), limit, peek)
+            }
         }
         .map_err(|stop| self.told(stop))?;
         if before && take != Take::Peek {

@@ -1,33 +1,37 @@
 //! Sleeping in a call that sends or receives.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
-use sys::sync::{AtomicU32, Ordering};
+use sys::hidden::Hidden;
+use sys::sync::Ordering;
 
 use super::duty::look_at_peer;
 use super::errno_of;
-use crate::conn::{Conn, Way};
-use crate::epoll;
+use crate::conn::{Asleep, Conn, Way};
 use crate::flow::{RECEIVE, SEND};
 use crate::host::host;
 use crate::ready::{NAP, Naps, is_silent};
+use crate::{epoll, table};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
 /// to be told from data that is there, or somebody else sleeps there, naps instead.
 #[cold]
-pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) -> Result<(), Errno> {
+pub(super) fn wait_for_room(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    naps: &mut Naps,
+    begun: bool,
+) -> Result<(), Errno> {
     let tcp = conn.tcp(fd);
     let timeout_ms = sys::socket::send_timeout_ms(fd);
-    conn.room_sleepers.fetch_add(1, Ordering::SeqCst);
-    let _asleep = Asleep(&conn.room_sleepers);
     {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
             return Ok(());
         };
-        let others = conn.sleepers.load(Ordering::SeqCst) != 0
-            || turn.stream().shared().load(Ordering::Relaxed) != 0;
+        let others = conn.sleepers.others() || turn.stream().shared().load(Ordering::Relaxed) != 0;
         if !turn.stream().rx().consented()
             && conn.counts(Way::In).1 > 0
             && conn.is_quiet(Way::In)
@@ -43,13 +47,13 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) ->
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
-            return nap_for(fd, naps.next_within(None));
+            return nap_for(fd, naps.next_within(None), begun);
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
         if turn.kernel_end().is_some() {
             drop(turn);
-            return nap(fd);
+            return nap_for(fd, NAP, begun);
         }
         let rang = turn.took_bell();
         drop(turn);
@@ -68,35 +72,50 @@ pub(super) fn wait_for_room(conn: &Conn, fd: BorrowedFd<'_>, naps: &mut Naps) ->
     let Some(host) = host() else {
         return nap(fd);
     };
-    if timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
+    if !begun && timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
         return heard(conn, fd, host.wait_to_receive(fd));
     }
-    match host.poll(fd, POLL_IN, timeout_ms)? {
-        0 => Err(Errno::AGAIN),
-        _ => Ok(()),
+    wait_with(fd, POLL_IN, timeout_ms, begun)
+}
+
+/// Sleeps in `poll`, which no signal restarts: who has moved something already returns with that.
+fn wait_with(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32, begun: bool) -> Result<(), Errno> {
+    match host().map(|host| host.poll(fd, events, timeout_ms)) {
+        None => nap(fd),
+        Some(Ok(0)) => Err(Errno::AGAIN),
+        Some(Ok(_)) => Ok(()),
+        Some(Err(errno)) if begun => Err(errno),
+        Some(Err(errno)) => goes_on(errno, timeout_ms),
     }
 }
 
+/// Sleeps until there is more of what was received in part: for as long as the program would wait in all, or until a signal comes.
 #[cold]
-pub(super) fn wait_for_kernel(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    let Some(host) = host() else {
-        return nap(fd);
-    };
-    let timeout_ms = sys::socket::send_timeout_ms(fd);
-    match host.poll(fd, POLL_OUT, timeout_ms) {
-        Ok(0) => Err(Errno::AGAIN),
-        Ok(_) => Ok(()),
-        Err(errno) => goes_on(errno, timeout_ms),
-    }
+pub(super) fn wait_for_more(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
+    let timeout_ms = until.map_or(-1, |until| {
+        // Upwards, or the last of it would be spent awake.
+        let left = until
+            .saturating_duration_since(sys::time::now())
+            .as_millis()
+            + 1;
+        i32::try_from(left).unwrap_or(i32::MAX)
+    });
+    wait_with(fd, POLL_IN, timeout_ms, true)
+}
+
+#[cold]
+pub(super) fn wait_for_kernel(fd: BorrowedFd<'_>, begun: bool) -> Result<(), Errno> {
+    wait_with(fd, POLL_OUT, sys::socket::send_timeout_ms(fd), begun)
 }
 
 /// A millisecond, or until the connection is reset.
 pub(super) fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    nap_for(fd, NAP)
+    nap_for(fd, NAP, false)
 }
 
-fn nap_for(fd: BorrowedFd<'_>, time: Duration) -> Result<(), Errno> {
+fn nap_for(fd: BorrowedFd<'_>, time: Duration, begun: bool) -> Result<(), Errno> {
     match host().map(|host| host.nap(fd, time)) {
+        Some(Err(errno)) if begun => Err(errno),
         Some(Err(errno)) => goes_on(errno, -1),
         _ => Ok(()),
     }
@@ -127,13 +146,48 @@ pub(super) fn heard(
     }
 }
 
-/// Counts a thread among those asleep, as long as it lives.
-pub(super) struct Asleep<'a>(pub(super) &'a AtomicU32);
+/// Whether the program's descriptor is another's now: while a call on it slept, another thread closed it, or put something else there.
+pub(super) fn has_moved_away(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    conn.is_closing() || !is_at(conn, fd.as_raw_fd())
+}
 
-impl Drop for Asleep<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+fn is_at(conn: &Conn, fd: RawFd) -> bool {
+    table::known(fd).is_some_and(|now| std::ptr::eq(now, conn))
+}
+
+/// The rest of a call on a descriptor that is another's now. Until it is dropped nobody ends the connection.
+pub(super) struct Stay<'a> {
+    kept: Option<Arc<Hidden>>,
+    _counted: Asleep<'a>,
+}
+
+impl<'a> Stay<'a> {
+    #[cold]
+    pub(super) fn new(conn: &'a Conn) -> Self {
+        Self {
+            kept: conn.kept().or_else(|| another(conn)),
+            _counted: conn.sleepers.enter(),
+        }
     }
+
+    /// What to go on with, in place of `fd`.
+    pub(super) fn fd<'b>(&'b self, fd: BorrowedFd<'b>) -> BorrowedFd<'b> {
+        self.kept.as_ref().map_or(fd, |kept| kept.as_fd())
+    }
+}
+
+/// A duplicate of another descriptor of the program's.
+fn another(conn: &Conn) -> Option<Arc<Hidden>> {
+    let mut found = None;
+    table::for_each(|fd, _| {
+        if found.is_none() && is_at(conn, fd) {
+            let own = sys::socket::with_borrowed(fd, |fd| fd.try_clone_to_owned());
+            found = own
+                .and_then(Result::ok)
+                .and_then(|own| Hidden::new(own).ok());
+        }
+    });
+    found.map(Arc::new)
 }
 
 const POLL_IN: i16 = 0x1;

@@ -1,0 +1,86 @@
+//! Threads asleep in calls on a connection.
+
+use sys::sync::{AtomicU32, AtomicUsize, Ordering};
+use sys::turn::thread_id;
+
+/// How many there are, and who came last.
+#[derive(Debug, Default)]
+pub(crate) struct Sleepers {
+    count: AtomicU32,
+    last: AtomicUsize,
+    /// Of the connections that have had this place: one that ends takes its sleepers with it.
+    epoch: AtomicU32,
+}
+
+impl Sleepers {
+    /// Whether any other thread than this one sleeps. One that is here does not: a signal handler jumped out of its call, or is closing what it reads.
+    pub(crate) fn others(&self) -> bool {
+        match self.count.load(Ordering::SeqCst) {
+            0 => false,
+            1 => self.last.load(Ordering::SeqCst) != thread_id(),
+            _ => true,
+        }
+    }
+
+    /// This thread sleeps, as long as what it gets lives.
+    pub(crate) fn enter(&self) -> Asleep<'_> {
+        self.last.store(thread_id(), Ordering::SeqCst);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        Asleep {
+            sleepers: self,
+            epoch: self.epoch.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Nobody sleeps here any more, and whoever thinks he does is not to be counted off.
+    pub(crate) fn forget(&self) {
+        self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.count.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Counts a thread among those asleep.
+pub(crate) struct Asleep<'a> {
+    sleepers: &'a Sleepers,
+    epoch: u32,
+}
+
+impl Drop for Asleep<'_> {
+    fn drop(&mut self) {
+        if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
+            self.sleepers.count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_here_does_not_sleep() {
+        let sleepers = Sleepers::default();
+        std::mem::forget(sleepers.enter());
+        assert!(!sleepers.others());
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(sleepers.others()));
+        });
+        let other = std::thread::scope(|scope| {
+            let asleep = scope.spawn(|| sleepers.enter());
+            asleep.join().expect("no panic")
+        });
+        assert!(sleepers.others());
+        drop(other);
+    }
+
+    #[test]
+    fn who_slept_on_an_earlier_connection_is_not_counted_off() {
+        let sleepers = Sleepers::default();
+        let asleep = sleepers.enter();
+        sleepers.forget();
+        drop(asleep);
+        assert_eq!(sleepers.count.load(Ordering::SeqCst), 0);
+        drop(sleepers.enter());
+        assert_eq!(sleepers.count.load(Ordering::SeqCst), 0);
+    }
+}
