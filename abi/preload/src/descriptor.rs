@@ -25,6 +25,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     });
     // SAFETY: the program's own call.
     let closed = unsafe { real::close(fd) };
+    ends::closed(fd);
     keeping_errno(|| drop(removed));
     closed
 }
@@ -33,7 +34,8 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     let mut removed = Vec::new();
-    if flags == 0 {
+    let closes = flags & !CLOSE_RANGE_UNSHARE == 0;
+    if closes {
         keeping_errno(|| {
             extended::before_close_range(first, last);
             removed = packet::table::remove_range(first, last);
@@ -44,7 +46,7 @@ pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_i
         first,
         last,
         |first, last| unsafe { real::close_range(first, last, flags) },
-        flags == 0,
+        closes,
     );
     keeping_errno(|| drop(removed));
     closed
@@ -86,6 +88,10 @@ pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
         // SAFETY: the program's own call.
         return unsafe { real::dup3(fd, new, flags) };
     }
+    if flags & !libc::O_CLOEXEC != 0 {
+        // To be refused, and what is at `new` stays.
+        return fail(Errno::INVAL) as c_int;
+    }
     // SAFETY: as above.
     replaced(fd, new, || unsafe { real::dup3(fd, new, flags) })
 }
@@ -108,6 +114,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     keeping_errno(|| {
         drop(removed);
         if result < 0 {
+            ends::closed(new);
             drop(packet::table::remove(new));
         }
     });
@@ -115,3 +122,6 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     standard::changed(new);
     result
 }
+
+/// `linux/close_range.h`: among threads that share the table this one has a copy from now on.
+const CLOSE_RANGE_UNSHARE: c_int = 2;

@@ -22,6 +22,7 @@
     reason = "what C finds by name is public though no Rust program names it"
 )]
 
+mod aio;
 mod buffers;
 mod cancel;
 mod connect;

@@ -135,6 +135,16 @@ next! {
     fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
 }
 
+// Asynchronous input and output.
+next! {
+    fn aio_read(block: *mut libc::aiocb) -> c_int;
+    fn aio_read64(block: *mut libc::aiocb) -> c_int;
+    fn aio_write(block: *mut libc::aiocb) -> c_int;
+    fn aio_write64(block: *mut libc::aiocb) -> c_int;
+    fn lio_listio(mode: c_int, blocks: *const *mut libc::aiocb, count: c_int, event: *mut libc::sigevent) -> c_int;
+    fn lio_listio64(mode: c_int, blocks: *const *mut libc::aiocb, count: c_int, event: *mut libc::sigevent) -> c_int;
+}
+
 // Calls by number, rings of the kernel, directories.
 next! {
     fn io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int;

@@ -108,6 +108,7 @@ pub const GROUPS: &[Group] = &[
             "flags/oob",
             "flags/oob_inline",
             "flags/oob_none",
+            "flags/peek_after_nothing",
             "wait/select_end",
         ],
     },
@@ -150,6 +151,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["signals/close_in_handler"],
     },
     Group {
+        reason: "a call that a signal's handler lets go on waits for the rest, though part has moved",
+        programs: &["signals/restart_partial"],
+    },
+    Group {
         reason: "a NIC needs system calls that the program has forbidden itself",
         programs: &["raw/seccomp"],
     },
@@ -160,6 +165,10 @@ pub const GROUPS: &[Group] = &[
             "signals/cancel_then_close",
             "signals/longjmp",
         ],
+    },
+    Group {
+        reason: "threads of the C library's, which carry out POSIX's asynchronous calls, go past us",
+        programs: &["transfer/aio"],
     },
     Group {
         reason: "what the stand-in shows beside what was asked: it is a Unix socket",
