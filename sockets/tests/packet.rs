@@ -27,7 +27,16 @@ fn at_once() -> bool {
 struct Pair {
     a: Arc<Stream>,
     b: Arc<Stream>,
-    _sockets: [Socket; 3],
+    _sockets: Open,
+}
+
+/// Closed at the end: a process has so many NICs, and threads that listen keep theirs.
+struct Open([Socket; 3]);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Socket::close);
+    }
 }
 
 fn place(port: u16) -> SocketAddrV4 {
@@ -60,7 +69,7 @@ fn pair_of(a: &Arc<Adapter>, b: &Arc<Adapter>) -> Pair {
     Pair {
         a: Arc::clone(asker.stream().unwrap()),
         b: Arc::clone(accepted.stream().unwrap()),
-        _sockets: [listener, asker, accepted],
+        _sockets: Open([listener, asker, accepted]),
     }
 }
 
@@ -220,7 +229,7 @@ fn fabric_pair(variant: Variant) -> Pair {
     Pair {
         a,
         b: Arc::clone(accepted.stream().unwrap()),
-        _sockets: [listener, asker, accepted],
+        _sockets: Open([listener, asker, accepted]),
     }
 }
 
