@@ -1,19 +1,16 @@
 //! One report for whatever measures: sections with a table, plots and words, as text for a terminal and as one HTML page.
 //!
 //! A command builds a [`Page`] and is done: `page.to_string()` is the terminal's text, [`Page::html`] the page with its plots
-//! inside, [`Page::write`] does both. What stands in a table is text; only plots are given numbers.
+//! inside, [`Files`] writes both. What stands in a table is text; only plots are given numbers.
 
 use std::fmt;
-use std::io::Write;
-use std::path::Path;
 
 pub(crate) use bars::{Bar, Bars, Group};
 pub(crate) use curves::{Curve, Curves, Scale};
 pub(crate) use files::Files;
 pub(crate) use table::Table;
 
-use crate::error::{Context, Error, Result};
-use crate::output::unwritable;
+use crate::error::{Error, Result};
 
 mod bars;
 mod curves;
@@ -53,17 +50,6 @@ pub(crate) enum Plot {
 }
 
 impl Page {
-    /// Writes the page to `html`, if it is given, and the text to standard output.
-    ///
-    /// # Errors
-    /// A plot cannot be drawn, or the file or standard output cannot be written.
-    pub(crate) fn write(&self, html: Option<&Path>) -> Result<()> {
-        if let Some(path) = html {
-            std::fs::write(path, self.html()?).map_err(unwritable(path))?;
-        }
-        write!(std::io::stdout().lock(), "{self}").context("standard output")
-    }
-
     /// The page with its plots within it: one file, no scripts, nothing from elsewhere.
     ///
     /// # Errors

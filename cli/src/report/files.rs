@@ -1,10 +1,11 @@
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::Page;
 use crate::error::{Context, Result};
-use crate::output::{check_writable, unwritable};
+use crate::output::{STDOUT, check_writable, unwritable};
 
 /// The files that a paper's figures go to, beside standard output.
 #[derive(Debug, clap::Args)]
@@ -12,7 +13,7 @@ pub(crate) struct Files {
     /// Write the report, with plots, to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write all figures to this file
+    /// Write all figures to this file, - for standard output instead of the tables
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -26,10 +27,17 @@ impl Files {
 
     /// The figures as JSON, the page as HTML, and its text to standard output.
     pub(crate) fn write(&self, figures: &impl Serialize, page: &Page) -> Result<()> {
+        if let Some(path) = &self.html {
+            std::fs::write(path, page.html()?).map_err(unwritable(path))?;
+        }
+        let mut stdout = io::stdout().lock();
         if let Some(path) = &self.json {
             let json = serde_json::to_string_pretty(figures).context("encoding the report")?;
+            if path.as_os_str() == STDOUT {
+                return writeln!(stdout, "{json}").context("standard output");
+            }
             std::fs::write(path, json).map_err(unwritable(path))?;
         }
-        page.write(self.html.as_deref())
+        write!(stdout, "{page}").context("standard output")
     }
 }
