@@ -419,6 +419,38 @@ impl Framer {
         self.truncate(end.copied().unwrap_or(self.written));
     }
 
+    /// Copies what waits, so that it can be written after its memory has gone.
+    ///
+    /// # Errors
+    /// [`SourceLost`] if it has; then nothing has changed.
+    pub fn keep(&mut self, memory: &impl Source) -> Result<(), SourceLost> {
+        if !self
+            .runs
+            .iter()
+            .any(|run| matches!(run, Run::Payload { .. }))
+        {
+            return Ok(());
+        }
+        let mut own = Vec::new();
+        for piece in self.pieces() {
+            match piece {
+                Piece::Own(octets) => own.extend_from_slice(octets),
+                Piece::Payload { place, len } => {
+                    let at = own.len();
+                    own.resize(at + len as usize, 0);
+                    memory.copy(place, own.get_mut(at..).unwrap_or_default())?;
+                }
+            }
+        }
+        let run = Run::Own {
+            start: self.own_start,
+            len: own.len() as u64,
+        };
+        self.own = own;
+        self.runs = VecDeque::from([run]);
+        Ok(())
+    }
+
     fn truncate(&mut self, end: u64) {
         while self.queued > end {
             let Some(run) = self.runs.pop_back() else {

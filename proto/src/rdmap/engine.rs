@@ -152,7 +152,13 @@ impl Engine {
 
     /// Ends the stream over a message that the engine let pass and its user does not: with a
     /// Terminate of this code that echoes, for a Write, where that was to go.
-    pub fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>, now: Duration) {
+    pub fn refuse(
+        &mut self,
+        code: Code,
+        written: Option<(Stag, u64)>,
+        memory: &impl Memory,
+        now: Duration,
+    ) {
         let offender = written.map(|(stag, to)| {
             let header = Tagged {
                 last: true,
@@ -167,6 +173,14 @@ impl Engine {
             })
         });
         self.violate(Violation { code, offender }, now);
+        self.keep(memory);
+    }
+
+    /// A Terminate outlives its user's interest in the connection, so what comes before it does.
+    fn keep(&mut self, memory: &impl Memory) {
+        if self.state == State::Terminating {
+            self.outbound.keep(memory);
+        }
     }
 
     /// Room for what the socket has, in this order; without an octet while a message
@@ -210,6 +224,7 @@ impl Engine {
         if !self.state.receives() {
             self.deframer.discard();
         }
+        self.keep(memory);
         self.handle_end_of_input(now);
         self.settle(now);
     }
@@ -308,6 +323,7 @@ impl Engine {
             let filled = self.outbound.fill(self.inbound.responses(), memory, window);
             if let Err(violation) = filled {
                 self.violate(violation, now);
+                self.keep(memory);
             }
         }
     }

@@ -317,6 +317,11 @@ impl Outbound {
         debug_assert!(framed.is_ok(), "it has no payload to lose");
     }
 
+    /// Nobody keeps the memory for the FPDU whose end comes before a Terminate: it is copied, if it is still there.
+    pub(super) fn keep(&mut self, memory: &impl Memory) {
+        let _torn = self.framer.keep(memory);
+    }
+
     pub(super) fn handle_written(&mut self, n: u64) {
         self.framer.handle_written(n);
     }

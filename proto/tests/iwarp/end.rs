@@ -7,7 +7,7 @@ use proto::rdmap::{
 };
 
 use crate::rdmap::{exchange, pair};
-use crate::rig::{Sut, counting, fpdu, hex};
+use crate::rig::{Sut, counting, fpdu, hex, ulpdus};
 
 const TERMINATE: &str = "4147 00000000 00000002 00000001 00000000";
 
@@ -167,6 +167,23 @@ fn c125_whoever_terminates_drains() {
     assert_eq!(sut.actions(), []);
     sut.engine.handle_fin(&mut sut.memory, sut.now);
     assert_eq!(sut.actions(), [Action::Close]);
+}
+
+/// Its memory is the user's again when the connection has ended, and what is half written comes before the Terminate.
+#[test]
+fn c125_what_is_half_written_outlives_its_memory() {
+    let mut sut = Sut::open();
+    let sent = counting(30_000);
+    sut.send(1, sent.clone());
+    sut.send(2, sent.clone());
+    let begun = sut.output_some(1000);
+    sut.feed_ulpdu("41");
+    sut.memory.buffers.clear();
+    let octets = [begun, sut.output()].concat();
+    let ulpdus = ulpdus(&octets, false, true);
+    assert_eq!(ulpdus.len(), 2);
+    assert_eq!(ulpdus[0][18..], sent);
+    assert_eq!(ulpdus[1][..18], hex(TERMINATE));
 }
 
 #[test]

@@ -316,8 +316,8 @@ impl Link for IwarpLink {
         arrived
     }
 
-    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>) {
-        self.engine.refuse(code, written, now());
+    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>, ground: &Ground<'_>) {
+        self.engine.refuse(code, written, ground, now());
     }
 
     fn poll_action(&mut self) -> Option<Action> {

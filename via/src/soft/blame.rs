@@ -19,9 +19,9 @@ impl<D: Device> SoftVi<D> {
         (layer, etype, code): (u8, u8, u8),
         written: Option<(Stag, u64)>,
     ) {
-        if let Some(link) = &mut core.link {
-            link.refuse(Code::new(layer, etype, code), written);
-        }
+        self.on_ground(core, |link, ground| {
+            link.refuse(Code::new(layer, etype, code), written, ground);
+        });
         self.lose(core, Goodbye::Broken);
     }
 

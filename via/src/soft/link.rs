@@ -257,8 +257,8 @@ pub trait Link: Send + 'static {
         false
     }
     /// Ends the stream over a message of the peer's, a write to `written` if it is known, and tells it so.
-    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>) {
-        let _ = (code, written);
+    fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>, ground: &Ground<'_>) {
+        let _ = (code, written, ground);
     }
     /// What came of it.
     fn poll_action(&mut self) -> Option<Action> {

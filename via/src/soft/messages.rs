@@ -102,20 +102,10 @@ impl<D: Device> SoftVi<D> {
         work: impl FnOnce(&mut D::Link, &mut Ground<'_>) -> bool,
     ) -> Turn {
         let mut turn = Turn::default();
-        let Some(link) = &mut core.link else {
+        let Some(arrived) = self.on_ground(core, work) else {
             return turn;
         };
-        let mut ground = Ground {
-            send: &core.send,
-            recv: &core.recv,
-            regions: RefCell::new(&mut core.regions),
-            registry: &self.nic.registry,
-            attributes: core.attributes,
-            refused: Cell::new(core.refused_write),
-            has_immediate: link.has_immediate(),
-        };
-        turn.arrived = work(link, &mut ground);
-        core.refused_write = ground.refused.get();
+        turn.arrived = arrived;
         while let Some(action) = core.link.as_mut().and_then(Link::poll_action) {
             match action {
                 Action::Completed(completion) => {
@@ -134,6 +124,27 @@ impl<D: Device> SoftVi<D> {
             }
         }
         turn
+    }
+
+    /// Lets the link, if there is one, work on the VI's memory.
+    pub(super) fn on_ground<T>(
+        &self,
+        core: &mut Core<D>,
+        work: impl FnOnce(&mut D::Link, &mut Ground<'_>) -> T,
+    ) -> Option<T> {
+        let link = core.link.as_mut()?;
+        let mut ground = Ground {
+            send: &core.send,
+            recv: &core.recv,
+            regions: RefCell::new(&mut core.regions),
+            registry: &self.nic.registry,
+            attributes: core.attributes,
+            refused: Cell::new(core.refused_write),
+            has_immediate: link.has_immediate(),
+        };
+        let done = work(link, &mut ground);
+        core.refused_write = ground.refused.get();
+        Some(done)
     }
 
     /// Hands the link what is posted; whether there was any.
