@@ -43,14 +43,6 @@ pub fn step_aside(number: RawFd) -> bool {
     true
 }
 
-/// The program is about to make `new` a duplicate of `old`, and whatever `new` was goes.
-pub fn before_replace(old: RawFd, new: RawFd) {
-    // A call that will fail changes nothing.
-    if sys::socket::is_open(old) {
-        before_close(new);
-    }
-}
-
 /// The program has made `new` a duplicate of `old`, if `new` is not an error.
 pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
     if new >= 0 && new != old && is_for_us(old) && is_for_us(new) {

@@ -104,12 +104,25 @@ pub fn closed(fd: RawFd) {
 }
 
 fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
+    let entry = entry(fd)?;
+    let before = entry.load(Ordering::Acquire);
+    // What is no connection is forgotten without the lock: our own files are closed by threads that have turns, for which one that forks waits, and that has
+    // the lock.
+    if before < FIRST && take_place(entry, before, value) {
+        return None;
+    }
     let _guard = CHANGES.lock();
-    let before = entry(fd)?.swap(value, Ordering::AcqRel);
+    let before = entry.swap(value, Ordering::AcqRel);
     if before < FIRST {
         return None;
     }
     conn(before - FIRST).filter(|conn| conn.release())
+}
+
+/// Whether the entry was `before` still, and is `value` now.
+fn take_place(entry: &AtomicU32, before: u32, value: u32) -> bool {
+    let swapped = entry.compare_exchange(before, value, Ordering::AcqRel, Ordering::Acquire);
+    swapped.is_ok()
 }
 
 /// The kernel has just given out this number. If there is something here by that number it was closed by ways that we did not see.
@@ -196,7 +209,7 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     }
     if !socket::is_tcp(fd) {
         note_top(fd.as_raw_fd());
-        entry.store(OTHER, Ordering::Release);
+        take_place(entry, UNKNOWN, OTHER);
         return None;
     }
     // One that listens, or is not connected yet, may become something else: it is looked at again.
@@ -223,15 +236,25 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     if !is_new && let Some((index, conn)) = with_cookie(cookie) {
         conn.refer();
         note_top(fd.as_raw_fd());
-        entry.store(index + FIRST, Ordering::Release);
-        return Some(conn);
+        if take_place(entry, value, index + FIRST) {
+            return Some(conn);
+        }
+        // Closed meanwhile by another thread, which is not the last descriptor's.
+        let last = conn.release();
+        debug_assert!(!last, "it was open");
+        return None;
     }
     let index = free_conn()?;
     let conn = conn(index)?;
     conn.open(fd, origin);
     conn.set_cookie(cookie);
     note_top(fd.as_raw_fd());
-    entry.store(index + FIRST, Ordering::Release);
+    if !take_place(entry, value, index + FIRST) {
+        // Closed meanwhile by another thread.
+        conn.release();
+        conn.abandon();
+        return None;
+    }
     Some(conn)
 }
 

@@ -101,19 +101,21 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(new);
+    // A call that will fail changes nothing.
+    let is_open = sys::socket::is_open(fd);
     let removed = keeping_errno(|| {
         let mut removed = None;
-        if sys::socket::is_open(fd) {
+        if is_open {
             extended::before_close(new);
             removed = packet::table::replace(fd, new);
+            ends::before_close(new);
         }
-        ends::before_replace(fd, new);
         removed
     });
     let result = ends::duplicated(fd, replace());
     keeping_errno(|| {
         drop(removed);
-        if result < 0 {
+        if result < 0 && is_open {
             ends::closed(new);
             drop(packet::table::remove(new));
         }

@@ -54,10 +54,6 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("epoll/listener", "within its own turns"),
     twin("exec/static_child"),
     twin("exec/static_program"),
-    no_connection(
-        "fork/while_busy",
-        "over a ring it can hang, as limitations.md says",
-    ),
     stays_on_tcp(
         "limits/low_from_the_start",
         "there is no room for another file",
