@@ -140,15 +140,12 @@ fn bury(
 
 /// Takes back what peers were granted of a region.
 pub(crate) fn revoke(agent: &Agent<ShmDuties>, handle: MemHandle, memory: &Memory) {
-    let mut granted = false;
-    for connection in agent.connections() {
-        granted |= connection.peer.revoke(handle);
-    }
-    if granted && memory.try_clone_fd().is_ok() {
-        // A hostile peer keeps its mapping: from here on of other pages than ours.
-        let moved = memory.unshare();
-        debug_assert!(moved.is_ok(), "there is memory for a copy");
-    }
+    let connections = agent.connections().into_iter();
+    crate::peer::revoke(
+        connections.map(|connection| connection.peer),
+        handle,
+        memory,
+    );
 }
 
 /// The agent's own members: processes, by their number, and what belongs to offers.

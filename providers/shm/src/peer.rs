@@ -134,7 +134,7 @@ impl Peer {
     }
 
     /// Takes back what was granted of a region; returns whether anything was.
-    pub(crate) fn revoke(&self, handle: MemHandle) -> bool {
+    fn revoke(&self, handle: MemHandle) -> bool {
         let mut granted = lock(&self.granted);
         let mut any = false;
         for (slot, place) in granted.iter_mut().enumerate() {
@@ -203,6 +203,7 @@ impl Peer {
 
     /// Lets the peer write a region on its own, if it may write all of it anyway.
     fn grant(&self, vi: ViId, service: &dyn Service, handle: MemHandle) {
+        let _still = lock(&MOVES);
         let Some((memory, read)) = service.exposed(vi, handle) else {
             return;
         };
@@ -216,13 +217,8 @@ impl Peer {
         let Some(grant) = self.control.grant(slot) else {
             return;
         };
-        // Taken down before it is offered: a revocation from now on finds it.
         granted[slot] = Some(handle);
         drop(granted);
-        if service.exposed(vi, handle).is_none() {
-            self.revoke(handle);
-            return;
-        }
         let fd = memory.try_clone_fd().ok();
         let value = self.last_grant.fetch_add(1, Ordering::Relaxed).max(1);
         grant.offer(value);
@@ -240,6 +236,20 @@ impl Peer {
         if self.conn.send(message.encode(&mut bytes), &fds).is_err() {
             self.revoke(handle);
         }
+    }
+}
+
+/// Takes back what `peers` were granted of a region, and what a hostile one may have kept.
+pub(crate) fn revoke(peers: impl Iterator<Item = Arc<Peer>>, handle: MemHandle, memory: &Memory) {
+    let _still = lock(&MOVES);
+    let mut granted = false;
+    for peer in peers {
+        granted |= peer.revoke(handle);
+    }
+    if granted && memory.try_clone_fd().is_ok() {
+        // It keeps its mapping: from here on of other pages than ours.
+        let moved = memory.unshare();
+        debug_assert!(moved.is_ok(), "there is memory for a copy");
     }
 }
 
@@ -278,6 +288,9 @@ const REFUSED: u32 = 0x10;
 const PACKETS_A_TIME: u32 = 32;
 /// How long a peer may be busy in a region that it has been told to leave.
 const BUSY_MAX: Duration = Duration::from_millis(100);
+
+/// Whoever grants regions, or takes them back and moves their memory, has this: what is granted is where the region is, and allowed when it is offered.
+static MOVES: Mutex<()> = Mutex::new(());
 
 #[cfg(test)]
 mod tests {

@@ -197,8 +197,11 @@ pub const UNSTEADY: &[Group] = &[
     Group {
         reason: "the NIC has descriptors of its own among the program's, and they come and go",
         programs: &[
+            "dup/close_while_reading server",
             "dup/dup2_over_number server",
+            "dup/number_given_on",
             "dup/numbers",
+            "dup/range_unshare",
             "limits/descriptors",
             "limits/low_from_the_start server",
             "limits/low_limit",
