@@ -66,18 +66,8 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
         file::forget(stream);
         return result;
     }
-    keeping_errno(|| {
-        // SAFETY: the program's stream.
-        let fd = unsafe { real::fileno(stream) };
-        if fd >= 0 {
-            // What is in the buffer goes out first.
-            // SAFETY: as above.
-            unsafe { libc::fflush(stream) };
-            ends::before_close(fd);
-        }
-    });
     // SAFETY: the program's own call.
-    unsafe { real::fclose(stream) }
+    unsafe { closing(stream, |stream| real::fclose(stream)) }
 }
 
 /// C.
@@ -120,22 +110,36 @@ unsafe fn reopen(
         return native(stream);
     }
     if let Some(original) = standard::give_back(stream) {
-        return native(original);
+        // SAFETY: a stream of the C library's.
+        return unsafe { closing(original, native) };
     }
     if file::number(stream).is_some() {
         // SAFETY: the program's own call.
         return unsafe { file::reopen(path, mode, stream) };
     }
-    keeping_errno(|| {
-        // SAFETY: the program's stream.
+    // SAFETY: as above.
+    unsafe { closing(stream, native) }
+}
+
+/// Has `native` close the stream's descriptor.
+///
+/// # Safety
+/// The program's stream.
+unsafe fn closing<R>(stream: *mut FILE, native: impl FnOnce(*mut FILE) -> R) -> R {
+    let fd = keeping_errno(|| {
+        // SAFETY: the caller's promise.
         let fd = unsafe { real::fileno(stream) };
         if fd >= 0 {
+            // What is in the buffer goes out first.
             // SAFETY: as above.
             unsafe { libc::fflush(stream) };
             ends::before_close(fd);
         }
+        fd
     });
-    native(stream)
+    let result = native(stream);
+    ends::closed(fd);
+    result
 }
 
 /// What a cookie's functions are, to `fopencookie`.

@@ -100,9 +100,7 @@ pub(super) fn give_back(stream: *mut FILE) -> Option<*mut FILE> {
     let fd = standard_number(stream)?;
     keeping_errno(|| leave(fd));
     // SAFETY: as above.
-    let stream = unsafe { *variable(fd) };
-    keeping_errno(|| sockets::ends::before_close(fd));
-    Some(stream)
+    Some(unsafe { *variable(fd) })
 }
 
 /// The program closes one of these streams, which is not a variable's any more.

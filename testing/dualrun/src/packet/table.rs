@@ -197,6 +197,7 @@ pub const UNSTEADY: &[Group] = &[
     Group {
         reason: "the NIC has descriptors of its own among the program's, and they come and go",
         programs: &[
+            "connect/number_of_a_file",
             "dup/close_while_reading server",
             "dup/dup2_over_number server",
             "dup/number_given_on",
