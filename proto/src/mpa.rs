@@ -55,6 +55,7 @@ mod framer;
 mod handshake;
 mod negotiation;
 mod ring;
+mod source;
 mod startup;
 mod state;
 mod ulpdu;
@@ -65,9 +66,10 @@ pub use self::error::MpaError;
 pub use self::fpdu::{
     FPDU_LEN_MAX, MARKER_INTERVAL, ULPDU_LEN_MAX, ULPDU_LEN_MIN, fpdu_len, mulpdu, pad_len,
 };
-pub use self::framer::{Framer, Piece, Place, Source, SourceLost};
+pub use self::framer::{Framer, Piece};
 pub use self::handshake::{Handshake, HandshakeMisuse, Outcome};
 pub use self::negotiation::{Depths, Options, PeerToPeer, Revision, Role, Terms};
+pub use self::source::{Place, Source, SourceLost};
 pub use self::startup::{
     Enhanced, Flags, Kind, NOT_NEGOTIATED, PRIVATE_DATA_MAX, Rtr, RtrSet, Startup,
 };
