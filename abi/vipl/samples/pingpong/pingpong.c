@@ -5,12 +5,14 @@
  */
 #include "../common.h"
 
+#include <sched.h>
+
 enum { LIMIT_MS = 10000, WARM_UP = 100, SIZES_MAX = 32 };
 
 struct options {
     const char *device, *host, *name, *sizes;
-    long        count;
-    int         poll, wait;
+    long        count, block;
+    int         poll, wait, pin;
 };
 
 /* One side of the connection: two receives, each with its buffer, and one buffer to send from. */
@@ -20,6 +22,7 @@ struct side {
     struct memory buffers;
     VIP_VI_HANDLE vi;
     VIP_UINT32    size_max;
+    size_t        taken; /* the receive whose message has been read and whose room is not posted again yet, or 0 */
     int           polling;
 };
 
@@ -95,28 +98,41 @@ static int by_value(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* One-way microseconds, the median of count round trips. */
-static double measure(struct side *side, VIP_UINT32 size, size_t count)
+/* There and back. What has arrived makes room while the next message is on its way, so that neither waits for it. */
+static void round_trip(struct side *side, VIP_UINT32 size)
 {
-    double *times = malloc(count * sizeof *times);
+    VIP_DESCRIPTOR *done;
+
+    send_bytes(side, VIP_CONTROL_OP_SENDRECV, size);
+    if (side->taken)
+        post_recv(side, side->taken);
+    done = receive(side);
+    NEED(done->CS.Length == size);
+    side->taken = (size_t)(done - descriptor_at(&side->descriptors, 0));
+}
+
+/* One-way microseconds, the median block of count round trips. */
+static double measure(struct side *side, VIP_UINT32 size, const struct options *options)
+{
+    size_t  block = (size_t)options->block;
+    size_t  blocks = ((size_t)options->count + block - 1) / block;
+    double *times = malloc(blocks * sizeof *times);
     double  median;
-    size_t  i;
+    size_t  i, j;
 
     if (!times)
-        die("no memory for %zu times", count);
-    for (i = 0; i < WARM_UP + count; i++) {
-        double          start = now_us();
-        VIP_DESCRIPTOR *done;
+        die("no memory for %zu times", blocks);
+    for (i = 0; i < WARM_UP; i++)
+        round_trip(side, size);
+    for (i = 0; i < blocks; i++) {
+        double start = now_us();
 
-        send_bytes(side, VIP_CONTROL_OP_SENDRECV, size);
-        done = receive(side);
-        NEED(done->CS.Length == size);
-        post_recv(side, (size_t)(done - descriptor_at(&side->descriptors, 0)));
-        if (i >= WARM_UP)
-            times[i - WARM_UP] = (now_us() - start) / 2;
+        for (j = 0; j < block; j++)
+            round_trip(side, size);
+        times[i] = (now_us() - start) / 2 / (double)block;
     }
-    qsort(times, count, sizeof *times, by_value);
-    median = count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
+    qsort(times, blocks, sizeof *times, by_value);
+    median = blocks % 2 ? times[blocks / 2] : (times[blocks / 2 - 1] + times[blocks / 2]) / 2;
     free(times);
     return median;
 }
@@ -161,10 +177,10 @@ static int client(const struct options *options)
         printf("%10u", (unsigned)sizes[i]);
         side.polling = 1;
         if (options->poll)
-            printf("%10.2f", measure(&side, sizes[i], (size_t)options->count));
+            printf("%10.3f", measure(&side, sizes[i], options));
         side.polling = 0;
         if (options->wait)
-            printf("%10.2f", measure(&side, sizes[i], (size_t)options->count));
+            printf("%10.3f", measure(&side, sizes[i], options));
         putchar('\n');
         fflush(stdout);
     }
@@ -196,23 +212,43 @@ static int server(const struct options *options)
         length = done->CS.Length;
         control = done->CS.Status & VIP_STATUS_IMMEDIATE ? VIP_CONTROL_IMMEDIATE : 0;
         memcpy(buffer(&side, SEND), buffer(&side, index), length);
-        post_recv(&side, index);
         send_bytes(&side, control, length);
+        post_recv(&side, index);
     } while (!control);
     vi_await_end(side.vi, LIMIT_MS); /* the client closes first; disconnecting here could overtake the last answer */
     close_side(&side);
     return 0;
 }
 
-static int either(int index, const void *options)
+/* The CPUs that this process may use, one for each side. */
+static void pin(int index)
 {
+    cpu_set_t allowed, one;
+    int       cpu;
+
+    NEED(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    if (CPU_COUNT(&allowed) < 2)
+        die("one CPU only: nothing to pin to");
+    for (cpu = 0; !CPU_ISSET(cpu, &allowed) || index-- > 0; cpu++)
+        continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    NEED(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+static int either(int index, const void *context)
+{
+    const struct options *options = context;
+
+    if (options->pin)
+        pin(index);
     return index == 0 ? server(options) : client(options);
 }
 
 int main(int argc, char **argv)
 {
     static const char words[] = "server|client|--self [options]";
-    struct options    options = {"shm", NULL, "pingpong", "0,4,64,256,1024,4096,16384,32768", 1000, 0, 0};
+    struct options    options = {"shm", NULL, "pingpong", "0,4,64,256,1024,4096,16384,32768", 1000, 10, 0, 0, 0};
     int               self = 0;
     const struct option known[] = {
         {"device", &options.device, NULL, NULL, "device name (shm)"},
@@ -220,6 +256,8 @@ int main(int argc, char **argv)
         {"name", &options.name, NULL, NULL, "discriminator, at most 16 letters (pingpong)"},
         {"sizes", &options.sizes, NULL, NULL, "client: bytes, with commas (0,4,64,256,1024,4096,16384,32768)"},
         {"count", NULL, &options.count, NULL, "client: round trips for each size (1000)"},
+        {"block", NULL, &options.block, NULL, "client: round trips between two looks at the clock (10)"},
+        {"pin", NULL, NULL, &options.pin, "with --self: each side on a CPU of its own"},
         {"poll", NULL, NULL, &options.poll, "with the Done calls only"},
         {"wait", NULL, NULL, &options.wait, "with the Wait calls only"},
         {"self", NULL, NULL, &self, "start both sides"},
@@ -227,7 +265,7 @@ int main(int argc, char **argv)
     };
     const char *side = arguments(argc, argv, words, known);
 
-    if (options.count == 0)
+    if (options.count == 0 || options.block == 0)
         usage(argv[0], words, known);
     if (!options.poll && !options.wait)
         options.poll = options.wait = 1;
