@@ -116,6 +116,16 @@ pub enum Take {
     Peek,
     /// Takes this many without copying (`MSG_TRUNC`).
     Skip(usize),
+    /// Says how many there are, this many at most, and leaves them there (`MSG_PEEK` with `MSG_TRUNC`).
+    Count(usize),
+}
+
+impl Take {
+    /// Whether the bytes stay where they are.
+    #[inline]
+    pub(crate) fn leaves(self) -> bool {
+        matches!(self, Self::Peek | Self::Count(_))
+    }
 }
 
 impl Flow {
@@ -254,7 +264,7 @@ impl Flow {
         loop {
             let head = rx.head();
             let mut at = head;
-            if let Take::Skip(most) = take {
+            if let Take::Skip(most) | Take::Count(most) = take {
                 at = at.wrapping_add(rx.available()?.min(most) as u64);
             } else {
                 for buffer in into.iter_mut() {
@@ -270,7 +280,7 @@ impl Flow {
                 return Ok(None);
             }
             // Who only peeks takes nothing, but must also find out whether a handler took what it was copying.
-            let at = if take == Take::Peek { head } else { at };
+            let at = if take.leaves() { head } else { at };
             let (taken, wake) = rx.take(head, at);
             if wake {
                 self.owes_bell.store(1, Ordering::Relaxed);
@@ -295,7 +305,7 @@ impl Flow {
             if rx.available()? != 0 {
                 return match take {
                     // Else a peer who writes while we look could have us look for ever.
-                    Take::Skip(0) => Ok(0),
+                    Take::Skip(0) | Take::Count(0) => Ok(0),
                     _ => self.receive(kernel, into, take),
                 };
             }

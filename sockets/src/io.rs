@@ -33,7 +33,7 @@ pub struct Receive {
     pub peek: bool,
     /// `MSG_WAITALL`.
     pub wait_all: bool,
-    /// `MSG_TRUNC`: so many bytes are taken and not copied.
+    /// `MSG_TRUNC`: so many bytes are taken and not copied; with `peek` counted.
     pub skip: Option<usize>,
 }
 
@@ -118,6 +118,11 @@ fn receive_mapped(
     };
     let enough = if how.wait_all { wanted } else { low };
     let take = match how {
+        Receive {
+            skip: Some(most),
+            peek: true,
+            ..
+        } => Take::Count(most),
         Receive { peek: true, .. } => Take::Peek,
         Receive {
             skip: Some(most), ..
@@ -157,7 +162,7 @@ fn receive_mapped(
                     pay_bell(conn, fd);
                 }
                 got += n;
-                if got >= enough || take == Take::Peek || !patient {
+                if got >= enough || take.leaves() || !patient {
                     spin.hit();
                     return Ok(got);
                 }
@@ -218,7 +223,7 @@ fn receive_mapped(
             look_at_peer(conn, fd);
             match nap(fd) {
                 // Also for a signal: what was seen so far is told.
-                Err(_) if take == Take::Peek => low_passed = true,
+                Err(_) if take.leaves() => low_passed = true,
                 napped => napped?,
             }
             continue;

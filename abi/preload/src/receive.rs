@@ -37,7 +37,7 @@ fn receive(
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
         peek: flags & libc::MSG_PEEK != 0,
         wait_all: flags & libc::MSG_WAITALL != 0,
-        skip: (flags & libc::MSG_TRUNC != 0 && flags & libc::MSG_PEEK == 0).then_some(asked.len),
+        skip: (flags & libc::MSG_TRUNC != 0).then_some(asked.len),
     };
     if (asked.len == 0 || asked.fault) && how.skip.is_none_or(|len| len == 0) && conn.is_mapped() {
         let nothing = into.iter().all(|room| room.is_empty());

@@ -249,12 +249,11 @@ fn receive_on(
         return Outcome::Failed(Errno::INVAL);
     }
     cancel::point();
-    let peek = flags & libc::MSG_PEEK != 0;
     let how = How {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
-        peek,
+        peek: flags & libc::MSG_PEEK != 0,
         wait_all: flags & libc::MSG_WAITALL != 0,
-        skip: (flags & libc::MSG_TRUNC != 0 && !peek).then_some(asked.len),
+        skip: (flags & libc::MSG_TRUNC != 0).then_some(asked.len),
         begun: false,
     };
     let nowhere = how.skip.is_none() && rooms.iter().all(|room| room.is_empty());

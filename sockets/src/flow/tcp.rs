@@ -127,9 +127,17 @@ impl Flow {
                 let peek = |room: &mut [u8]| self.hear(kernel.peek(room));
                 fill(first.unwrap_or_default(), limit, peek)
             }
+            Take::Count(most) => match self.hear(kernel.peek(&mut [0])) {
+                Ok(0) => Ok(0),
+                Ok(_) => {
+                    let queued = kernel.queued().map_or(1, |queued| queued.max(1));
+                    Ok(queued.min(most).min(limit))
+                }
+                Err(errno) => Err(errno.into()),
+            },
         }
         .map_err(|stop| self.told(stop))?;
-        if before && take != Take::Peek {
+        if before && !take.leaves() {
             self.count(n);
         }
         if before
@@ -137,7 +145,7 @@ impl Flow {
             && let Some(end) = rx.to_ring()
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
-            let peeked = if take == Take::Peek { n as u64 } else { 0 };
+            let peeked = if take.leaves() { n as u64 } else { 0 };
             let taken = match self.taken(kernel) {
                 Ok(taken) => taken + peeked,
                 // Ended on both sides, the kernel counts no more: we did. Else it brought no doorbell with the last bytes, or they came late.
@@ -159,7 +167,11 @@ impl Flow {
                 Ok(n - beyond)
             };
         }
-        if n == 0 && !into.iter().all(|buffer| buffer.is_empty()) {
+        let wanted = match take {
+            Take::Skip(most) | Take::Count(most) => most > 0,
+            Take::Read | Take::Peek => !into.iter().all(|buffer| buffer.is_empty()),
+        };
+        if n == 0 && wanted {
             self.learn_error();
             return Err(self.take_error().map_or(Stop::End, Stop::Failed));
         }
@@ -191,7 +203,9 @@ impl Flow {
     /// What to tell the program of an orderly end of TCP. An end that left with bytes unread and without a word in memory, for its process ended without
     /// a `close`, is one that the kernel would have reset: it does not know of the bytes on the ring.
     pub(super) fn end_means(&self) -> u32 {
-        let said = self.stream.rx().finished() != 0 || self.stream.peer_deaf();
+        // An end of our own making says nothing of the other.
+        let said =
+            self.stream.rx().finished() != 0 || self.stream.peer_deaf() || self.read_is_shut();
         if !said && self.sends_on_ring() && self.stream.tx().drained() == Ok(false) {
             Errno::CONNRESET.raw_os_error().cast_unsigned()
         } else {

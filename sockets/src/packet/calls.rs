@@ -21,7 +21,7 @@ pub struct How {
     pub peek: bool,
     /// MSG_WAITALL.
     pub wait_all: bool,
-    /// MSG_TRUNC: so many bytes go nowhere.
+    /// MSG_TRUNC: so many bytes go nowhere; with `peek` they are counted.
     pub skip: Option<usize>,
     /// The call has taken bytes already: without `wait_all` it waits for no more, and leaves an error to the next.
     pub begun: bool,
@@ -119,7 +119,7 @@ pub fn receive(
     Ok(received)
 }
 
-/// Takes up to `len` bytes out of the stream.
+/// Takes up to `len` bytes out of the stream, or counts what is there of them.
 fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usize, Errno> {
     let mut scratch = vec![0; len.min(GATHER_MAX)];
     let mut skipped = 0;
@@ -135,7 +135,7 @@ fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usi
             Err(_) if skipped > 0 => break,
             Err(errno) => return Err(errno),
         }
-        if skipped == len {
+        if skipped == len || how.peek {
             break;
         }
     }
