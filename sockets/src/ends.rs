@@ -147,6 +147,9 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
         sys::socket::shut(fd, reading)?;
         return Ok(true);
     }
+    drop(send);
+    // Who waits for room waits no more, and the kernel does not know.
+    epoll::moved(fd.as_raw_fd(), conn);
     Ok(!reading)
 }
 

@@ -33,6 +33,9 @@ pub trait Host: Sync {
     /// Whether calls that a signal interrupts are restarted, as far as that can be told: by all handlers that there are.
     fn restarts(&self) -> bool;
 
+    /// Whether there may be other threads of the program.
+    fn has_threads(&self) -> bool;
+
     /// The VI NIC over which connections of this host can go.
     fn windows(&self) -> Option<&'static dyn Windows>;
 

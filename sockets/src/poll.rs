@@ -11,8 +11,11 @@ use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
+use crate::host::host;
 use crate::leftover;
-use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, NVAL, Naps, RDHUP, READ, Rest};
+use crate::ready::{
+    self, ALWAYS, Bed, Deadline, ERR, HUP, IN, LOOK, NVAL, Naps, RDHUP, READ, Rest,
+};
 use crate::table;
 
 pub mod select;
@@ -139,15 +142,15 @@ fn mixed(
             continue;
         }
         ready::poller_rests();
-        let Some(nap) = lie_down(fds, scratch) else {
+        let Some(rest) = lie_down(fds, scratch) else {
             ready::poller_is_up();
             continue;
         };
         let left = leftover::within(end.left());
-        let limit = if nap {
-            Some(naps.next_within(left))
-        } else {
-            left
+        let limit = match rest {
+            Night::Nap => Some(naps.next_within(left)),
+            Night::Look => Some(left.map_or(LOOK, |left| left.min(LOOK))),
+            Night::Sleep => left,
         };
         let slept = kernel.poll(scratch, limit);
         ready::poller_is_up();
@@ -324,9 +327,20 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
     ready
 }
 
-/// Arms all, and sets `scratch` to what the kernel is to sleep on; whether it must only be a nap. `None` if something is ready.
-fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<bool> {
-    let mut nap = false;
+/// For how long to sleep, the shortest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Night {
+    /// As long as the program would.
+    Sleep,
+    /// For [`LOOK`] at most.
+    Look,
+    /// For a nap.
+    Nap,
+}
+
+/// Arms all, and sets `scratch` to what the kernel is to sleep on; for how long. `None` if something is ready.
+fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> {
+    let mut night = Night::Sleep;
     for (index, (entry, bed)) in fds.iter().zip(scratch).enumerate() {
         *bed = PollFd {
             revents: 0,
@@ -346,7 +360,11 @@ fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<bool> {
                 if how.over && how.wake == 0 {
                     bed.fd = -1;
                 }
-                nap |= how.nap;
+                night = night.max(match how {
+                    Bed { nap: true, .. } => Night::Nap,
+                    Bed { full: true, .. } if has_threads() => Night::Look,
+                    _ => Night::Sleep,
+                });
             }
             Some(Rest::Awake) => {
                 // Sets before this one have been told that somebody sleeps.
@@ -355,7 +373,12 @@ fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<bool> {
             }
         }
     }
-    Some(nap)
+    Some(night)
+}
+
+/// Whether another thread may change what is slept on.
+fn has_threads() -> bool {
+    host().is_some_and(|host| host.has_threads())
 }
 
 /// Tells sets that nobody sleeps any more.

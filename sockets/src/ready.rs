@@ -5,7 +5,6 @@
 //! sleeps on the descriptor with [`IN`].
 
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::{Duration, Instant};
 
 use sys::stream::Watch;
 use sys::sync::Ordering;
@@ -15,6 +14,10 @@ use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, RECEIVE, SEND};
 use crate::{io, leftover};
+
+pub(crate) use time::{Deadline, LOOK, NAP, Naps, nap_within, worth_polling};
+
+mod time;
 
 /// What a connection shows. The bits are those of `poll` and `epoll`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +57,8 @@ pub(crate) struct Bed {
     pub(crate) wake: u32,
     /// Not longer than [`NAP`], for nobody rings.
     pub(crate) nap: bool,
+    /// There is no room, and nobody rings if another thread ends that direction.
+    pub(crate) full: bool,
     /// Whether the kernel's events are the program's, and not doorbells only.
     pub(crate) carried: bool,
     /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
@@ -183,6 +188,7 @@ pub(crate) fn lie_down(
         return Bed {
             wake: interest,
             nap: false,
+            full: false,
             carried: true,
             rang: false,
             drained: false,
@@ -237,6 +243,7 @@ pub(crate) fn lie_down(
     let bed = Bed {
         wake,
         nap: !quiet || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
+        full,
         carried,
         rang: turn.took_bell(),
         drained,
@@ -415,48 +422,6 @@ fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least) || has_ended(fd)
 }
 
-/// When a wait ends. Reads the clock only for waits that end at some time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<Instant>);
-
-impl Deadline {
-    #[inline]
-    pub(crate) fn after(timeout: Option<Duration>) -> Self {
-        Self(timeout.and_then(|timeout| sys::time::now().checked_add(timeout)))
-    }
-
-    /// What is left: `None` for ever.
-    pub(crate) fn left(self) -> Option<Duration> {
-        self.0
-            .map(|end| end.saturating_duration_since(sys::time::now()))
-    }
-}
-
-/// Whether a wait of this length polls first: one that is shorter than the poll would overrun.
-#[inline]
-pub(crate) fn worth_polling(timeout: Option<Duration>) -> bool {
-    timeout.is_none_or(|timeout| timeout >= SHORT)
-}
-
-/// The shorter of a wait and a nap.
-pub(crate) fn nap_within(left: Option<Duration>) -> Option<Duration> {
-    Some(left.map_or(NAP, |left| left.min(NAP)))
-}
-
-/// Naps in a row. A receiver that is at work has emptied the ring within the first, and is kept waiting by a longer one; of
-/// one that is not, nobody knows when it comes back.
-#[derive(Debug, Default)]
-pub(crate) struct Naps(u32);
-
-impl Naps {
-    /// The next, or the rest of a wait if that is shorter.
-    pub(crate) fn next_within(&mut self, left: Option<Duration>) -> Duration {
-        let nap = NAP_FIRST.saturating_mul(1 << self.0).min(NAP);
-        self.0 = (self.0 + 1).min(NAPS_GROW);
-        left.map_or(nap, |left| left.min(nap))
-    }
-}
-
 /// There is something to receive.
 pub const IN: u32 = 0x1;
 /// There is out-of-band data.
@@ -485,13 +450,5 @@ pub(crate) const WRITE: u32 = OUT | WRNORM;
 /// Told without being asked for.
 pub(crate) const ALWAYS: u32 = ERR | HUP;
 
-/// How long one sleeps where nobody rings.
-pub(crate) const NAP: Duration = Duration::from_millis(1);
-/// A ring lasts for 100 µs at 5 GB/s.
-const NAP_FIRST: Duration = Duration::from_micros(60);
-/// After so many they are no longer.
-const NAPS_GROW: u32 = 5;
-/// Twice the longest spin.
-const SHORT: Duration = Duration::from_micros(50);
 /// More than this never lies in a ring that a sender waits to fill.
 const LOW_WATER_MAX: usize = sys::stream::RING / 4;

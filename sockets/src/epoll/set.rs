@@ -140,6 +140,7 @@ impl Set {
                 Rest::Asleep(Bed {
                     wake: IN,
                     nap,
+                    full: false,
                     carried: false,
                     rang: false,
                     drained: false,

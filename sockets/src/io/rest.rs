@@ -12,8 +12,8 @@ use super::duty::look_at_peer;
 use super::errno_of;
 use crate::conn::{Asleep, Conn, Way};
 use crate::flow::{RECEIVE, SEND};
-use crate::host::host;
-use crate::ready::{NAP, Naps, is_silent};
+use crate::host::{Host, host};
+use crate::ready::{LOOK, NAP, Naps, is_silent};
 use crate::{epoll, table};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
@@ -72,6 +72,9 @@ pub(super) fn wait_for_room(
     let Some(host) = host() else {
         return nap(fd);
     };
+    if host.has_threads() {
+        return wait_and_look(host, fd, timeout_ms, begun);
+    }
     if !begun && timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
         return heard(conn, fd, host.wait_to_receive(fd));
     }
@@ -86,6 +89,21 @@ fn wait_with(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32, begun: bool) -> R
         Some(Ok(_)) => Ok(()),
         Some(Err(errno)) if begun => Err(errno),
         Some(Err(errno)) => goes_on(errno, timeout_ms),
+    }
+}
+
+/// Sleeps for a while, or until the receiver rings: another thread may end the direction, which nothing on TCP tells.
+fn wait_and_look(
+    host: &dyn Host,
+    fd: BorrowedFd<'_>,
+    timeout_ms: i32,
+    begun: bool,
+) -> Result<(), Errno> {
+    match host.poll(fd, POLL_IN, LOOK.as_millis() as i32) {
+        // Whether the program's time is over the sender knows.
+        Ok(_) => Ok(()),
+        Err(errno) if begun => Err(errno),
+        Err(errno) => goes_on(errno, timeout_ms),
     }
 }
 
