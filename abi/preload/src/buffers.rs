@@ -159,6 +159,8 @@ impl Array {
 }
 
 /// Calls `act` with a copy of an array that leaves out what is empty, and ends where the kernel would.
+///
+/// The copy is not on the heap, for a signal handler may be sending; and a long one not on the stack, of which a thread may have no more than 16 KiB.
 #[cold]
 #[inline(never)]
 unsafe fn mended<R>(
@@ -166,8 +168,36 @@ unsafe fn mended<R>(
     count: usize,
     act: impl FnOnce(&mut [iovec], Asked) -> R,
 ) -> Option<R> {
-    // Not on the heap: a signal handler may be sending.
-    let mut copy = [EMPTY; ELEMENTS_MAX];
+    // SAFETY: by the contract of the callers, here and below.
+    unsafe {
+        if count <= FEW {
+            return mend(buffers, count, &mut [EMPTY; FEW], act);
+        }
+        match Pages::new() {
+            Some(mut pages) => mend(buffers, count, pages.elements(), act),
+            None => mended_on_the_stack(buffers, count, act),
+        }
+    }
+}
+
+/// Where there is no memory to be had.
+#[inline(never)]
+unsafe fn mended_on_the_stack<R>(
+    buffers: *const iovec,
+    count: usize,
+    act: impl FnOnce(&mut [iovec], Asked) -> R,
+) -> Option<R> {
+    // SAFETY: by the contract of the callers.
+    unsafe { mend(buffers, count, &mut [EMPTY; ELEMENTS_MAX], act) }
+}
+
+#[inline]
+unsafe fn mend<R>(
+    buffers: *const iovec,
+    count: usize,
+    copy: &mut [iovec],
+    act: impl FnOnce(&mut [iovec], Asked) -> R,
+) -> Option<R> {
     let mut asked = NOTHING;
     let mut used = 0;
     for index in 0..count {
@@ -187,6 +217,33 @@ unsafe fn mended<R>(
     copy.get_mut(..used).map(|copy| act(copy, asked))
 }
 
+/// Room for an array of any length, of the kernel's.
+struct Pages(*mut iovec);
+
+impl Pages {
+    fn new() -> Option<Self> {
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: new memory, wherever there is some.
+        let start = unsafe { libc::mmap(ptr::null_mut(), PAGES_LEN, access, kind, -1, 0) };
+        (start != libc::MAP_FAILED).then_some(Self(start.cast()))
+    }
+
+    fn elements(&mut self) -> &mut [iovec] {
+        // SAFETY: so much was mapped, for `self` alone, and zeros are null pointers and lengths.
+        unsafe { std::slice::from_raw_parts_mut(self.0, ELEMENTS_MAX) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and borrowed by nobody any more.
+        unsafe { libc::munmap(self.0.cast(), PAGES_LEN) };
+    }
+}
+
 const NOTHING: Asked = Asked {
     len: 0,
     fault: false,
@@ -195,6 +252,9 @@ const EMPTY: iovec = iovec {
     iov_base: ptr::null_mut(),
     iov_len: 0,
 };
+/// So many are copied to the stack: 1 KiB.
+const FEW: usize = 64;
+const PAGES_LEN: usize = ELEMENTS_MAX * size_of::<iovec>();
 /// `UIO_MAXIOV`.
 const ELEMENTS_MAX: usize = libc::UIO_MAXIOV as usize;
 /// What one call moves at most (`MAX_RW_COUNT`).

@@ -148,6 +148,10 @@ unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -
     // SAFETY: as above.
     unsafe {
         buffers::with_pieces(buffers, count, |pieces, asked| {
+            if asked.len == 0 {
+                // The kernel does not look at the socket, which may have ended.
+                return Outcome::NotOurs;
+            }
             send_pieces(fd, pieces, asked, flags, |flags| {
                 let mut message: msghdr = std::mem::zeroed();
                 message.msg_iov = buffers.cast_mut();
