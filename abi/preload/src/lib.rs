@@ -34,6 +34,7 @@ mod filter;
 mod host;
 mod limit;
 mod messages;
+mod names;
 mod option;
 mod outcome;
 mod pass;

@@ -12,6 +12,17 @@ use dualrun::table;
 
 /// What a plain program calls.
 const PLAIN: &[&str] = &[
+    "__clone",
+    "__close",
+    "__connect",
+    "__dup2",
+    "__fcntl",
+    "__fork",
+    "__poll",
+    "__read",
+    "__select",
+    "__send",
+    "__write",
     "accept",
     "accept4",
     "bind",

@@ -49,6 +49,7 @@ pub const GROUPS: &[Group] = &[
     Group {
         reason: "a connection is its process's: a child of fork can only close it",
         programs: &[
+            "calls/other_names",
             "fork/both_use",
             "fork/child_killed",
             "fork/child_reads_rest",
