@@ -6,7 +6,6 @@ use std::{
     mem::align_of,
     os::fd::{AsFd, OwnedFd},
     ptr,
-    sync::{Mutex, PoisonError},
 };
 
 use rustix::{
@@ -26,9 +25,12 @@ pub(crate) use copy::{copy, prefetch, prefetch_to_write};
 pub(crate) use lease::Lease;
 pub(crate) use mapping::Mapping;
 
+use lent::{Lent, Memfd};
+
 mod choice;
 mod copy;
 mod lease;
+mod lent;
 mod mapping;
 pub(crate) mod memfd;
 #[cfg(all(test, not(loom)))]
@@ -151,12 +153,21 @@ impl Memory {
     /// `Unsupported` if the memory is not shared, else the kernel's.
     pub fn try_clone_fd(&self) -> io::Result<OwnedFd> {
         match &self.backing {
-            Backing::Shared { fd, .. } => fd
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .try_clone(),
+            Backing::Shared { memfd, .. } => memfd.lock().fd.try_clone(),
             Backing::Borrowed | Backing::Private { .. } => Err(ErrorKind::Unsupported.into()),
         }
+    }
+
+    /// As [`Memory::try_clone_fd`], by somebody who takes it back by [`Memory::unshare`], after everybody who got it from him has been told: until then
+    /// nobody else lends it, whose borrowers would not be.
+    ///
+    /// # Errors
+    /// As [`Memory::try_clone_fd`]; `ResourceBusy` while another lends it.
+    pub fn lend(&self, lender: u64) -> io::Result<OwnedFd> {
+        let Backing::Shared { memfd, .. } = &self.backing else {
+            return Err(ErrorKind::Unsupported.into());
+        };
+        memfd.lock().lend(lender)
     }
 
     /// Copies `into.len()` bytes out.
@@ -337,20 +348,20 @@ impl Memory {
     }
 
     /// Replaces the pages, at the same address, by fresh ones with the same contents, so that those who mapped the old memfd
-    /// no longer reach this memory. [`Memory::try_clone_fd`] gives the new memfd from then on.
+    /// no longer reach this memory. [`Memory::try_clone_fd`] gives the new memfd from then on, which nobody [lends](Memory::lend) yet.
     ///
     /// What another thread writes while this runs may be lost, and a process that shares the mapping after `fork` keeps the old pages.
     ///
     /// # Errors
     /// `Unsupported` if the memory is not shared, else the kernel's; nothing has changed then.
     pub fn unshare(&self) -> io::Result<()> {
-        let Backing::Shared { mapping, fd } = &self.backing else {
+        let Backing::Shared { mapping, memfd } = &self.backing else {
             return Err(ErrorKind::Unsupported.into());
         };
-        let mut fd = fd.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memfd = memfd.lock();
         let fresh = memfd::create(mapping.len())?;
         let copied = Mapping::shared(fresh.as_fd(), mapping.len())?;
-        for (start, end) in memfd::extents(fd.as_fd(), mapping.len()) {
+        for (start, end) in memfd::extents(memfd.fd.as_fd(), mapping.len()) {
             // SAFETY: `extents` yields ranges below the length of both mappings, which do not overlap.
             unsafe {
                 copy(
@@ -362,7 +373,7 @@ impl Memory {
             };
         }
         mapping.replace(fresh.as_fd())?;
-        *fd = fresh;
+        *memfd = Memfd::new(fresh);
         Ok(())
     }
 
@@ -387,7 +398,7 @@ impl Memory {
             writable: true,
             backing: Backing::Shared {
                 mapping,
-                fd: Mutex::new(fd),
+                memfd: Lent::new(fd),
             },
         })
     }
@@ -438,7 +449,7 @@ impl fmt::Debug for Memory {
 
 // SAFETY: the pointer is to a mapping that lives as long as the value (its own, or by the contract of `borrowed`), and is not tied to a thread.
 unsafe impl Send for Memory {}
-// SAFETY: concurrent access through `&self` is by raw copies and atomics, for which racing is the documented use; `fd` is behind a lock.
+// SAFETY: concurrent access through `&self` is by raw copies and atomics, for which racing is the documented use; `memfd` is behind a lock.
 unsafe impl Sync for Memory {}
 
 /// The access is not wholly within the memory, is misaligned, or would write to read-only memory. Nothing was copied.
@@ -455,13 +466,8 @@ impl error::Error for OutOfRange {}
 
 enum Backing {
     Borrowed,
-    Private {
-        _mapping: Mapping,
-    },
-    Shared {
-        mapping: Mapping,
-        fd: Mutex<OwnedFd>,
-    },
+    Private { _mapping: Mapping },
+    Shared { mapping: Mapping, memfd: Lent },
 }
 
 /// `len` in whole pages.

@@ -5,12 +5,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sys::mem::Memory;
 use sys::poll::{Interest, Poller};
-use via::MemHandle;
 use via::provider::ViId;
 use via::soft::{Agent, Duties, Goodbye, Member, Service};
 
+use crate::lending::Lending;
 use crate::peer::{Heard, Peer};
 use crate::peering::Offers;
 
@@ -18,6 +17,7 @@ use crate::peering::Offers;
 #[derive(Default)]
 pub(crate) struct ShmDuties {
     pub(crate) offers: Offers,
+    pub(crate) lending: Lending,
     processes: Mutex<HashMap<u32, Process>>,
 }
 
@@ -54,6 +54,7 @@ impl Duties for ShmDuties {
     }
 
     fn leave(&self, agent: &Agent<Self>, vi: ViId, connection: &Connection, set: &Poller) {
+        self.lending.part(&connection.peer);
         self.forget_process(agent, connection.peer.pid, vi);
         let removed = set.remove(&connection.peer.conn);
         debug_assert!(removed.is_ok(), "joined before");
@@ -61,7 +62,8 @@ impl Duties for ShmDuties {
 
     fn hear(&self, vi: ViId, connection: &Connection, service: &dyn Service) {
         let peer = &connection.peer;
-        let heard = peer.hear(vi, service);
+        let heard = peer.hear(|handle| self.lending.ask(vi, peer, handle));
+        self.lending.answer(service);
         service.serve(vi);
         if heard == Heard::Closed {
             let last = crate::peer::goodbye(peer.control.peer_state(), 0);
@@ -136,16 +138,6 @@ fn bury(
     let removed = agent.set().remove(&process.pidfd);
     debug_assert!(removed.is_ok(), "added before");
     process.vis
-}
-
-/// Takes back what peers were granted of a region.
-pub(crate) fn revoke(agent: &Agent<ShmDuties>, handle: MemHandle, memory: &Memory) {
-    let connections = agent.connections().into_iter();
-    crate::peer::revoke(
-        connections.map(|connection| connection.peer),
-        handle,
-        memory,
-    );
 }
 
 /// The agent's own members: processes, by their number, and what belongs to offers.

@@ -89,6 +89,7 @@ impl Device for ShmDevice {
     fn stop(&self) {
         self.agent.stop();
         self.agent.duties().offers.clear();
+        self.agent.duties().lending.end();
     }
 
     fn stirred(&self, vi: ViId) {
@@ -154,7 +155,11 @@ impl Device for ShmDevice {
     }
 
     fn revoke(&self, handle: MemHandle, memory: &Memory) {
-        crate::agent::revoke(&self.agent, handle, memory);
+        let connections = || self.agent.connections().into_iter();
+        let peers = || connections().map(|connection| connection.peer).collect();
+        let service = self.agent.service();
+        let lending = &self.agent.duties().lending;
+        lending.revoke(peers, handle, memory, service.as_deref());
     }
 }
 

@@ -63,6 +63,8 @@ mod agent;
 mod connect;
 mod device;
 mod export;
+mod grants;
+mod lending;
 mod link;
 mod listen;
 mod name;

@@ -1,19 +1,18 @@
-//! What an end of a connection shares with the agent: the socket, the control words, the grants.
+//! What an end of a connection shares with the agent: the socket, the control words, what each end may write of the other.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::bell::{FUTEX, SOCKET};
 use sys::mem::Memory;
-use sys::net::{Conn, Drained, Received};
+use sys::net::{Conn, Drained, Received, Sent};
 use sys::segment::{Control, GRANTS, Wait};
 use sys::sync::{AtomicU32, Ordering};
-use via::provider::ViId;
-use via::soft::{Goodbye, Service};
+use via::soft::Goodbye;
 use via::{MemHandle, RemoteSegment};
+
+use crate::grants::Grants;
 
 /// The parts of a connection that more than one thread uses.
 #[derive(Debug)]
@@ -25,10 +24,8 @@ pub(crate) struct Peer {
     /// Counts changes of `windows`.
     pub(crate) changes: AtomicU32,
     windows: Mutex<Vec<Arc<Window>>>,
-    /// What the peer was granted, by slot.
-    granted: Mutex<[Option<MemHandle>; GRANTS]>,
-    /// The value of the next grant: none is used twice.
-    last_grant: AtomicU32,
+    /// What the peer was granted.
+    pub(crate) grants: Arc<Grants>,
 }
 
 /// A region of the peer that this end may write on its own, for as long as its grant holds.
@@ -68,12 +65,11 @@ impl Peer {
         let pid = conn.peer().map_or(0, |peer| peer.pid);
         Self {
             conn,
+            grants: Arc::new(Grants::new(control.clone())),
             control,
             pid: if pid == me { 0 } else { pid },
             changes: AtomicU32::new(0),
             windows: Mutex::default(),
-            granted: Mutex::default(),
-            last_grant: AtomicU32::new(1),
         }
     }
 
@@ -89,15 +85,16 @@ impl Peer {
         }
     }
 
-    /// Tells the other end that the connection ends.
+    /// Tells the other end that the connection ends. It writes nothing on its own any more.
     pub(crate) fn close(&self, why: Goodbye) {
+        self.grants.close();
         self.control.set_state(goodbye_code(why));
         self.control.peer_bell(Wait::Frames).wake();
         self.conn.shutdown();
     }
 
-    /// Reads what the socket says, and answers the peer's questions.
-    pub(crate) fn hear(&self, vi: ViId, service: &dyn Service) -> Heard {
+    /// Reads what the socket says. `asked` is told of the regions that the peer wants to write on its own.
+    pub(crate) fn hear(&self, mut asked: impl FnMut(MemHandle)) -> Heard {
         let mut bytes = [0; MESSAGE_MAX];
         for _ in 0..PACKETS_A_TIME {
             let Ok(Drained { then, .. }) = self.conn.drain(&mut bytes) else {
@@ -112,8 +109,12 @@ impl Peer {
                     truncated,
                 } => {
                     // What cannot be read is not answered: the peer only deprives itself.
-                    if let (false, Ok(message)) = (truncated, Message::decode(&bytes[..len])) {
-                        self.answer(vi, service, message, fds);
+                    match Message::decode(&bytes[..len]) {
+                        Ok(Message::MapRequest { handle }) if !truncated => {
+                            asked(MemHandle(handle));
+                        }
+                        Ok(message) if !truncated => self.learn(message, fds),
+                        _ => {}
                     }
                 }
             }
@@ -121,74 +122,45 @@ impl Peer {
         Heard::Something
     }
 
-    /// Asks the peer to let us write a region of its on our own.
-    pub(crate) fn ask_for(&self, handle: MemHandle) -> io::Result<()> {
+    /// Asks the peer to let us write a region of its on our own; whether it hears that.
+    pub(crate) fn ask_for(&self, handle: MemHandle) -> bool {
         let mut bytes = [0; MESSAGE_MAX];
         let message = Message::MapRequest { handle: handle.0 };
-        self.conn.send(message.encode(&mut bytes), &[])?;
-        Ok(())
+        let sent = self.conn.send(message.encode(&mut bytes), &[]);
+        matches!(sent, Ok(Sent::Whole))
     }
 
     pub(crate) fn windows(&self) -> Vec<Arc<Window>> {
         lock(&self.windows).clone()
     }
 
-    /// Takes back what was granted of a region; returns whether anything was.
-    fn revoke(&self, handle: MemHandle) -> bool {
-        let mut granted = lock(&self.granted);
-        let mut any = false;
-        for (slot, place) in granted.iter_mut().enumerate() {
-            if *place != Some(handle) {
-                continue;
-            }
-            any = true;
-            *place = None;
-            let Some(grant) = self.control.grant(slot) else {
-                continue;
-            };
-            grant.revoke();
-            let patience = Instant::now() + BUSY_MAX;
-            while grant.is_busy() {
-                if Instant::now() > patience {
-                    // It hangs in the middle of a write, or pretends to: its connection ends here.
-                    self.close(Goodbye::Broken);
-                    break;
-                }
-                std::thread::yield_now();
-            }
-        }
-        any
-    }
-
-    fn answer(&self, vi: ViId, service: &dyn Service, message: Message, fds: Vec<OwnedFd>) {
-        match message {
-            Message::MapRequest { handle } => self.grant(vi, service, MemHandle(handle)),
-            Message::MapReply {
-                handle,
-                slot,
+    /// The peer lets us write a region of its on our own.
+    fn learn(&self, message: Message, fds: Vec<OwnedFd>) {
+        let Message::MapReply {
+            handle,
+            slot,
+            value,
+            addr,
+            len,
+            write: true,
+            read: _,
+        } = message
+        else {
+            return;
+        };
+        let memory = fds
+            .into_iter()
+            .next()
+            .and_then(|fd| Memory::import(fd, usize::try_from(len).ok()?).ok());
+        if value != 0 && (memory.is_some() || self.pid != 0) {
+            self.add(Window {
+                handle: MemHandle(handle),
+                slot: slot as usize,
                 value,
                 addr,
                 len,
-                write: true,
-                read: _,
-            } => {
-                let slot = slot as usize;
-                let memory = fds
-                    .into_iter()
-                    .next()
-                    .and_then(|fd| Memory::import(fd, usize::try_from(len).ok()?).ok());
-                if value != 0 && (memory.is_some() || self.pid != 0) {
-                    self.add(Window {
-                        handle: MemHandle(handle),
-                        slot,
-                        value,
-                        addr,
-                        len,
-                        memory,
-                    });
-                }
-            }
-            _ => {}
+                memory,
+            });
         }
     }
 
@@ -199,57 +171,6 @@ impl Peer {
             windows.push(Arc::new(window));
             self.changes.fetch_add(1, Ordering::Release);
         }
-    }
-
-    /// Lets the peer write a region on its own, if it may write all of it anyway.
-    fn grant(&self, vi: ViId, service: &dyn Service, handle: MemHandle) {
-        let _still = lock(&MOVES);
-        let Some((memory, read)) = service.exposed(vi, handle) else {
-            return;
-        };
-        let mut granted = lock(&self.granted);
-        if granted.contains(&Some(handle)) {
-            return;
-        }
-        let Some(slot) = granted.iter().position(Option::is_none) else {
-            return;
-        };
-        let Some(grant) = self.control.grant(slot) else {
-            return;
-        };
-        granted[slot] = Some(handle);
-        drop(granted);
-        let fd = memory.try_clone_fd().ok();
-        let value = self.last_grant.fetch_add(1, Ordering::Relaxed).max(1);
-        grant.offer(value);
-        let message = Message::MapReply {
-            handle: handle.0,
-            slot: slot as u32,
-            value,
-            addr: memory.addr(),
-            len: memory.len() as u64,
-            write: true,
-            read,
-        };
-        let mut bytes = [0; MESSAGE_MAX];
-        let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
-        if self.conn.send(message.encode(&mut bytes), &fds).is_err() {
-            self.revoke(handle);
-        }
-    }
-}
-
-/// Takes back what `peers` were granted of a region, and what a hostile one may have kept.
-pub(crate) fn revoke(peers: impl Iterator<Item = Arc<Peer>>, handle: MemHandle, memory: &Memory) {
-    let _still = lock(&MOVES);
-    let mut granted = false;
-    for peer in peers {
-        granted |= peer.revoke(handle);
-    }
-    if granted && memory.try_clone_fd().is_ok() {
-        // It keeps its mapping: from here on of other pages than ours.
-        let moved = memory.unshare();
-        debug_assert!(moved.is_ok(), "there is memory for a copy");
     }
 }
 
@@ -286,11 +207,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const REFUSED: u32 = 0x10;
 const PACKETS_A_TIME: u32 = 32;
-/// How long a peer may be busy in a region that it has been told to leave.
-const BUSY_MAX: Duration = Duration::from_millis(100);
-
-/// Whoever grants regions, or takes them back and moves their memory, has this: what is granted is where the region is, and allowed when it is offered.
-static MOVES: Mutex<()> = Mutex::new(());
 
 #[cfg(test)]
 mod tests {

@@ -44,10 +44,9 @@ impl Windows {
             }
             None => {
                 let asked = self.asked.map(|asked| asked.handle);
-                if asked != Some(remote.handle) {
-                    self.asked = Some(remote);
+                if asked != Some(remote.handle) && peer.ask_for(remote.handle) {
                     // Without an answer the frames' way is taken for good.
-                    let _unanswered = peer.ask_for(remote.handle);
+                    self.asked = Some(remote);
                 }
                 None
             }

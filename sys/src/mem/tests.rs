@@ -195,6 +195,20 @@ fn the_unshared_keep_their_bytes_and_their_address() {
     );
 }
 
+#[test]
+fn one_lends_a_memory_until_it_is_unshared() {
+    let memory = Memory::shared(4096).expect("memory");
+    memory.lend(1).expect("nobody's");
+    memory.lend(1).expect("its own");
+    let refused = memory.lend(2).expect_err("another's");
+    assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
+    memory.unshare().expect("shared");
+    memory.lend(2).expect("nobody's again");
+    let private = Memory::private(1).expect("memory");
+    let refused = private.lend(1).expect_err("private");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+}
+
 proptest! {
     #[test]
     fn a_copy_is_a_memmove(to in 0..5000_usize, from in 0..5000_usize, len in 0..5000_usize, streaming: bool) {

@@ -184,7 +184,8 @@ impl<D: Duties> Agent<D> {
         }
     }
 
-    fn service(&self) -> Option<Arc<dyn Service>> {
+    /// The engine, unless it has gone.
+    pub fn service(&self) -> Option<Arc<dyn Service>> {
         lock(&self.service).as_ref()?.upgrade()
     }
 

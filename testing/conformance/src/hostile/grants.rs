@@ -42,18 +42,26 @@ pub fn keep_a_mapping(lab: &dyn Lab) {
     ];
     for level in Reliability::ALL {
         for (nth, end) in ends.iter().enumerate() {
-            for stays in [false, true] {
-                println!(
-                    "{level}, end {nth}, {}",
-                    if stays { "stays in" } else { "outside" }
-                );
-                keep_one(lab, level, *end, stays);
+            for then in [Then::Outside, Then::StaysIn, Then::Left] {
+                println!("{level}, end {nth}, {then:?}");
+                keep_one(lab, level, *end, then);
             }
         }
     }
 }
 
-fn keep_one(lab: &dyn Lab, level: Reliability, end: fn(&Site<'_>, &via::Region), stays: bool) {
+/// Where the peer is when its right ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Not writing.
+    Outside,
+    /// Writing, as it says, and goes on.
+    StaysIn,
+    /// Not connected any more.
+    Left,
+}
+
+fn keep_one(lab: &dyn Lab, level: Reliability, end: fn(&Site<'_>, &via::Region), then: Then) {
     let site = Site::open(lab, Host::B);
     let config = site.config(level).accept_rdma_write();
     let vi = site.nic.create_vi(&config).must();
@@ -74,26 +82,34 @@ fn keep_one(lab: &dyn Lab, level: Reliability, end: fn(&Site<'_>, &via::Region),
     wanted[7..14].copy_from_slice(b"granted");
     assert!(all_of(&memory) == wanted, "it is not the region");
 
-    if stays {
-        forger
-            .control()
-            .peer_grant(slot as usize)
-            .must()
-            .enter()
-            .must();
+    let grant = forger.control().peer_grant(slot as usize);
+    match then {
+        Then::Outside => {}
+        Then::StaysIn => {
+            grant.must().enter().must();
+        }
+        Then::Left => {
+            vi.disconnect().must();
+            assert_eq!(grant.must().enter(), None, "the grant outlives it");
+        }
     }
     end(&site, &region);
     mapping.write(0, &pattern(2, LEN)).must();
     assert!(all_of(&memory) == wanted, "the mapping still reaches it");
-    if stays {
-        // Whoever does not leave is thrown out.
-        await_state(lab, &vi, ViState::Error);
-    } else {
-        // It is not let in again: the next answer is to another question.
-        ask(&forger, region.handle().0);
-        ask_for(&forger, other.handle().0);
+    match then {
+        Then::Outside => {
+            // It is not let in again: the next answer is to another question.
+            ask(&forger, region.handle().0);
+            ask_for(&forger, other.handle().0);
+            vi.disconnect().must();
+        }
+        Then::StaysIn => {
+            // Whoever does not leave is thrown out.
+            await_state(lab, &vi, ViState::Error);
+            vi.disconnect().must();
+        }
+        Then::Left => {}
     }
-    vi.disconnect().must();
     // What the region ends with it ends once.
     if site
         .ops()
