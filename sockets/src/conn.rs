@@ -82,6 +82,8 @@ pub struct Conn {
     pub(crate) idle_tail: AtomicU64,
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
     pub(crate) low_water: AtomicU32,
+    /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
+    left: AtomicU32,
     meeting: Lock<Option<Meeting>>,
     next_step_ns: AtomicU64,
     step_interval_ns: AtomicU64,
@@ -282,6 +284,28 @@ impl Conn {
             .then(|| self.low_water.load(Ordering::Relaxed))
     }
 
+    /// Whether each message is to say how much is left (`TCP_INQ`).
+    #[inline]
+    pub fn says_what_is_left(&self, fd: BorrowedFd<'_>) -> bool {
+        match self.left.load(Ordering::Relaxed) {
+            SAYS_NOT => false,
+            known => self.says(fd, known),
+        }
+    }
+
+    #[cold]
+    fn says(&self, fd: BorrowedFd<'_>, known: u32) -> bool {
+        let says = known == SAYS || sys::socket::says_what_is_left(fd);
+        self.left
+            .store(if says { SAYS } else { SAYS_NOT }, Ordering::Relaxed);
+        says
+    }
+
+    /// The program has set `TCP_INQ`, or may have.
+    pub fn forget_what_it_says(&self) {
+        self.left.store(0, Ordering::Relaxed);
+    }
+
     /// Tells the kernel, which has all bytes again.
     pub(crate) fn restore_low_water(&self, fd: BorrowedFd<'_>) {
         let bytes = self.low_water.load(Ordering::Relaxed);
@@ -428,6 +452,9 @@ impl Drop for Native<'_> {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+const SAYS_NOT: u32 = 1;
+const SAYS: u32 = 2;
 
 const YOUNG: u32 = 0;
 const MEETING: u32 = 1;

@@ -10,7 +10,7 @@ use crate::conn::{Conn, Way};
 use crate::flow::{RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::handover::go_back;
 use crate::reason::Reason;
-use crate::{epoll, share, table};
+use crate::{epoll, ready, share, table};
 
 /// The program is about to close `fd`. [`closed`] is to follow.
 pub fn before_close(fd: RawFd) {
@@ -168,6 +168,20 @@ pub fn readable_bytes(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> Option<i
     };
     let there = turn.available().ok()? as u64 + on_tcp;
     Some(i32::try_from(there).unwrap_or(i32::MAX))
+}
+
+/// What a message of a connection with rings says is left (`TCP_INQ`): the end counts as a byte, as in the kernel.
+pub fn left(conn: &Conn, fd: BorrowedFd<'_>) -> i32 {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return 0;
+    };
+    let (bytes, ended) = if turn.receives_on_ring() && turn.stream().rx().to_tcp().is_none() {
+        (turn.available().ok(), turn.peer_finished())
+    } else {
+        let ended = turn.peer_finished() || ready::has_ended(fd);
+        (turn.waiting(&conn.tcp(fd)).ok(), ended)
+    };
+    i32::try_from(bytes.unwrap_or(0) + usize::from(ended)).unwrap_or(i32::MAX)
 }
 
 /// What `SIOCATMARK` says; `None` if the kernel's answer is right.

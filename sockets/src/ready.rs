@@ -401,7 +401,7 @@ pub(crate) fn is_silent(fd: BorrowedFd<'_>) -> bool {
 
 /// Whether the peer has ended, as TCP has it.
 #[cold]
-fn has_ended(fd: BorrowedFd<'_>) -> bool {
+pub(crate) fn has_ended(fd: BorrowedFd<'_>) -> bool {
     sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
 }
 

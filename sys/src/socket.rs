@@ -104,6 +104,11 @@ pub fn zero_copies(fd: BorrowedFd<'_>) -> bool {
     crate::tcp::get::<u32>(fd, libc::SOL_SOCKET, libc::SO_ZEROCOPY).is_ok_and(|on| on != 0)
 }
 
+/// Whether each message says how much is left (`TCP_INQ`).
+pub fn says_what_is_left(fd: BorrowedFd<'_>) -> bool {
+    crate::tcp::get::<u32>(fd, libc::IPPROTO_TCP, libc::TCP_INQ).is_ok_and(|on| on != 0)
+}
+
 /// Resets a connection at once, whoever has it.
 pub fn reset_now(fd: BorrowedFd<'_>) {
     if rustix::net::connect_unspec(fd).is_err() {

@@ -163,6 +163,12 @@ pub unsafe extern "C" fn setsockopt(
     {
         keeping_errno(|| conn.note_low_water(borrowed));
     }
+    if result == 0
+        && (level, name) == (libc::IPPROTO_TCP, libc::TCP_INQ)
+        && let Some(conn) = table::known(fd)
+    {
+        conn.forget_what_it_says();
+    }
     result
 }
 

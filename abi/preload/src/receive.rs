@@ -1,10 +1,11 @@
 //! recv, read, and their kin.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
 
-use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{cmsghdr, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::conn::Conn;
 use sockets::ends;
 use sockets::io::{self, Receive};
@@ -208,7 +209,9 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
     // SAFETY: as above.
     unsafe {
         let header = message;
+        let by_kernel = Cell::new(false);
         let native = |flags| {
+            by_kernel.set(true);
             let received = real::recvmsg(fd, message, flags);
             if received >= 0 {
                 pass::received(message);
@@ -219,24 +222,56 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             return native(flags);
         }
         let header = &mut *header;
-        let mapped = match connection(fd) {
-            Some((conn, _)) => conn.is_mapped(),
-            None if extended::is(fd) || via_socket::is(fd) => true,
-            None => return native(flags),
-        };
+        let known = connection(fd);
+        if known.is_none() && !extended::is(fd) && !via_socket::is(fd) {
+            return native(flags);
+        }
         let outcome = buffers::with_rooms(header.msg_iov, header.msg_iovlen, |rooms, asked| {
             receive(fd, rooms, asked, flags, native)
         });
         let Some(outcome) = outcome else {
             return native(flags);
         };
-        if let (Outcome::Done(_), true) = (outcome, mapped) {
+        if let (Outcome::Done(_), false) = (outcome, by_kernel.get()) {
             header.msg_namelen = 0;
-            header.msg_controllen = 0;
             header.msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+            match known {
+                Some((conn, fd)) if conn.says_what_is_left(fd) => {
+                    say_left(header, ends::left(conn, fd));
+                }
+                _ => header.msg_controllen = 0,
+            }
         }
         outcome.or(|| native(flags))
     }
+}
+
+/// `TCP_INQ`, as the kernel puts it into a message's control data: as much of it as there is room for.
+#[cold]
+unsafe fn say_left(header: &mut msghdr, left: c_int) {
+    let head = size_of::<cmsghdr>();
+    let (whole, aligned) = (head + size_of::<c_int>(), head + size_of::<usize>());
+    let room = header.msg_controllen;
+    if room < head || !is_memory(header.msg_control) {
+        header.msg_flags |= libc::MSG_CTRUNC;
+        header.msg_controllen = 0;
+        return;
+    }
+    if room < whole {
+        header.msg_flags |= libc::MSG_CTRUNC;
+    }
+    // SAFETY: plain data, for which zeros are valid.
+    let mut said: cmsghdr = unsafe { std::mem::zeroed() };
+    said.cmsg_len = whole.min(room);
+    said.cmsg_level = libc::IPPROTO_TCP;
+    said.cmsg_type = libc::TCP_CM_INQ;
+    // SAFETY: the program promises `room` bytes, and the head fits; of the number goes what fits behind it.
+    unsafe {
+        header.msg_control.cast::<cmsghdr>().write_unaligned(said);
+        let to = header.msg_control.byte_add(head);
+        std::ptr::copy_nonoverlapping((&raw const left).cast(), to, whole.min(room) - head);
+    }
+    header.msg_controllen = aligned.min(room);
 }
 
 /// glibc, for `_FORTIFY_SOURCE`.

@@ -53,6 +53,7 @@ impl Conn {
             idle_since: AtomicU32::new(0),
             idle_tail: AtomicU64::new(0),
             low_water: AtomicU32::new(1),
+            left: AtomicU32::new(0),
             meeting: Lock::new(None),
             next_step_ns: AtomicU64::new(0),
             step_interval_ns: AtomicU64::new(0),
@@ -113,6 +114,7 @@ impl Conn {
         self.idle_since.store(0, Ordering::Relaxed);
         self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
+        self.forget_what_it_says();
         self.set_path(YOUNG);
         // What was there before may have rings.
         if origin != Origin::Inherited

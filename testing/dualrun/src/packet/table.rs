@@ -121,6 +121,7 @@ pub const GROUPS: &[Group] = &[
             "options/rcvlowat",
             "options/siocoutq",
             "options/tcp_info",
+            "options/tcp_inq",
             "options/zerocopy",
         ],
     },
