@@ -63,8 +63,10 @@ impl Step {
         for block in 0..=self.blocks {
             let start = Instant::now();
             for _ in 0..self.count {
-                pipe.send(there)?;
-                if self.what != What::Bandwidth {
+                if self.what == What::Bandwidth {
+                    pipe.post(there)?;
+                } else {
+                    pipe.send(there)?;
                     pipe.recv(back)?;
                 }
             }

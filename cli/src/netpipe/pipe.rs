@@ -7,6 +7,11 @@ pub(crate) trait Pipe {
     /// Sends `len` bytes; returns when the buffer may be used again.
     fn send(&mut self, len: usize) -> Result<()>;
 
+    /// Sends `len` bytes of a stream, whose buffer stays as it is: where the transport can have several messages under way, it has.
+    fn post(&mut self, len: usize) -> Result<()> {
+        self.send(len)
+    }
+
     /// Waits for a message of `len` bytes.
     fn recv(&mut self, len: usize) -> Result<()>;
 

@@ -91,6 +91,14 @@ impl PostedPipe {
 
 impl Pipe for PostedPipe {
     fn send(&mut self, len: usize) -> Result<()> {
+        self.post(len)?;
+        while self.unsent > 0 {
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    fn post(&mut self, len: usize) -> Result<()> {
         let mut offset = 0;
         while offset < len {
             let end = len.min(offset + SLOT);
@@ -101,9 +109,6 @@ impl Pipe for PostedPipe {
                 self.take()?;
             }
             offset = end;
-        }
-        while self.unsent > 0 {
-            self.take()?;
         }
         Ok(())
     }

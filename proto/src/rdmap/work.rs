@@ -95,7 +95,9 @@ impl Operation {
         }
     }
 
-    pub(super) fn payload_len(&self) -> u64 {
+    /// Octets of payload, here or in the answer.
+    #[must_use]
+    pub fn payload_len(&self) -> u64 {
         match self {
             Self::Send { len, .. } | Self::Write { len, .. } | Self::Read { len, .. } => *len,
             Self::Immediate { .. } | Self::Atomic { .. } => 8,

@@ -80,6 +80,7 @@ mod door;
 mod driver;
 mod link;
 mod over;
+mod pace;
 mod peering;
 mod private;
 mod wire;

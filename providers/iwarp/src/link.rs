@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto::ddp::Stag;
 use proto::mpa::{Piece, Place, Role, Terms, ULPDU_LEN_MAX, mulpdu};
@@ -17,6 +17,7 @@ use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
 use via::{Error, Reliability, ViAttributes};
 
 use crate::departures::Departures;
+use crate::pace::Pace;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
 /// One end of an RDMA stream.
@@ -29,10 +30,9 @@ pub(crate) struct IwarpLink {
     is_ended: bool,
     /// The last read emptied the socket: the next would only be told so.
     is_drained: bool,
-    /// Something has come since something long was sent: the peer answers, or is answered.
-    is_dialogue: bool,
-    /// Payload is copied between markers.
-    is_copied: bool,
+    pace: Pace,
+    /// Whoever looks at this next sleeps until it rings. Else the owner looks again, or the agent does with its next tick.
+    is_watched: bool,
     /// Nothing has come yet, since then, from a stranger whom we asked.
     unheard_since: Option<Duration>,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
@@ -83,6 +83,7 @@ impl IwarpLink {
                 NoBuffer::Terminate
             },
             inline_max: INLINE_MAX,
+            send_window: WINDOW,
             even_segments: stream.is_ours,
             alone_min: u32::MAX,
             place_ahead: PlaceAhead::Unseen,
@@ -97,8 +98,8 @@ impl IwarpLink {
             is_ours: stream.is_ours,
             is_ended: false,
             is_drained: false,
-            is_dialogue: true,
-            is_copied: stream.terms.send_markers,
+            pace: Pace::new(stream.terms.send_markers),
+            is_watched: false,
             is_torn: false,
             agent: Arc::clone(agent),
         }
@@ -244,6 +245,19 @@ impl IwarpLink {
         vectored::send(self.wire.tcp(), pieces)
     }
 
+    /// Writes all that there is, as far as the socket takes it.
+    fn write_out(&mut self, ground: &mut Ground<'_>) {
+        loop {
+            self.engine.set_alone_min(self.pace.alone_min());
+            self.engine.fill(ground, now());
+            if self.engine.waiting() == 0 || !self.write(ground) {
+                break;
+            }
+        }
+        self.pace.handle_gathered();
+        self.wire.set_wants_room(self.engine.waiting() > 0);
+    }
+
     /// Writes once; whether the socket may take more.
     fn write(&mut self, ground: &Ground<'_>) -> bool {
         let waiting = self.engine.waiting();
@@ -257,7 +271,7 @@ impl IwarpLink {
             }
             Ok(n) => {
                 self.engine.handle_written(n as u64, now());
-                self.is_dialogue &= n < ALONE_MIN as usize;
+                self.pace.handle_written(n);
                 // A socket that took less is full, unless there were more pieces than one call takes.
                 n as u64 >= waiting || n >= SHORT_WRITE
             }
@@ -276,7 +290,10 @@ impl Link for IwarpLink {
     const MESSAGES: bool = true;
 
     fn post(&mut self, work: Work) -> Result<(), PostError> {
-        self.engine.post(work)
+        let octets = work.operation.payload_len();
+        self.engine.post(work)?;
+        self.pace.handle_posted(octets, Instant::now);
+        Ok(())
     }
 
     fn post_receive(&mut self, receive: Receive) -> Result<(), PostError> {
@@ -284,34 +301,31 @@ impl Link for IwarpLink {
     }
 
     fn push(&mut self, ground: &mut Ground<'_>) {
-        loop {
-            // Who waits for the whole of a message gets it sooner if it takes the first part while the rest is on its way; a stream does
-            // better with fewer calls, unless it is copied between markers: then each segment is to be in the cache yet.
-            let alone = if self.is_dialogue || self.is_copied {
-                ALONE_MIN
-            } else {
-                u32::MAX
-            };
-            self.engine.set_alone_min(alone);
-            self.engine.fill(ground, now());
-            if self.engine.waiting() == 0 || !self.write(ground) {
-                break;
-            }
+        if self.is_watched || !self.pace.gathers() {
+            self.write_out(ground);
         }
-        self.wire.set_wants_room(self.engine.waiting() > 0);
+    }
+
+    fn hurry(&mut self, ground: &mut Ground<'_>) {
+        if self.pace.has_posted() {
+            self.write_out(ground);
+        }
     }
 
     fn turn(&mut self, ground: &mut Ground<'_>) -> bool {
         let was_blocked = self.engine.is_blocked();
         let came = self.read(ground);
-        self.is_dialogue |= came > 0;
+        if came > 0 {
+            self.pace.handle_arrival();
+        }
         let nudged = self.nudge(came);
         if came > 0 || was_blocked {
             self.engine.handle_arrivals(ground, now());
         }
         let arrived = came > 0 || (was_blocked && !self.engine.is_blocked());
-        if (arrived || nudged || self.engine.waiting() > 0) && !ground.has_refused() {
-            self.push(ground);
+        let waits = self.engine.waiting() > 0 || self.pace.has_posted();
+        if (arrived || nudged || waits) && !ground.has_refused() {
+            self.write_out(ground);
         }
         arrived
     }
@@ -341,6 +355,7 @@ impl Link for IwarpLink {
     }
 
     fn arm(&mut self, who: Sleeper) -> u32 {
+        self.is_watched = true;
         match who {
             Sleeper::Caller => self.wire.arm_sleeper(),
             Sleeper::Agent => {
@@ -351,6 +366,7 @@ impl Link for IwarpLink {
     }
 
     fn disarm(&mut self) {
+        self.is_watched = false;
         // It rings once more for nothing, which costs less than a system call now.
     }
 
@@ -459,8 +475,8 @@ pub(crate) fn now() -> Duration {
 
 /// Segments of so few octets are copied among their headers.
 const INLINE_MAX: u32 = 512;
-/// The first segment of a message in a dialogue that is so long is a system call of its own.
-const ALONE_MIN: u32 = 24 << 10;
+/// Octets that are handed to the socket at once.
+const WINDOW: u64 = 1 << 20;
 /// Octets that are read at once where they belong nowhere.
 const ASIDE: usize = 4 << 10;
 /// A write of so many octets may have been cut short by its number of pieces.

@@ -240,6 +240,49 @@ fn blocking_waits_sleep_and_wake() {
     }
 }
 
+/// Three long messages one behind the other: from the second on, each waits for company. What has happened when the peer has them all.
+fn a_stream_of_three(and_then: impl FnOnce(&Vi)) {
+    const LEN: u32 = 48 << 10;
+    let driver = driver(true, false);
+    let (near, far) = (Site::open(&driver), Site::open(&driver));
+    let (a, b) = (
+        near.vi(Reliability::ReliableDelivery),
+        far.vi(Reliability::ReliableDelivery),
+    );
+    let inbox = far.region(3 * LEN as usize);
+    for n in 0..3 {
+        let place = Descriptor::recv().segment(&inbox, n * LEN..(n + 1) * LEN);
+        b.post_recv(&place, 0).expect("posts");
+    }
+    connect((&near, &a), (&far, &b));
+    let outbox = near.region(LEN as usize);
+    let sent = pattern(LEN as usize, 7);
+    fill(&outbox, &sent);
+    for _ in 0..3 {
+        let message = Descriptor::send().segment(&outbox, 0..LEN);
+        a.post_send(&message, 0).expect("posts");
+    }
+    and_then(&a);
+    for n in 0..3 {
+        let received = b.recv_wait(SOON).expect("comes");
+        assert_eq!(received.ok().expect("whole").length, LEN);
+        let mut come = vec![0; LEN as usize];
+        let from = n * LEN as usize;
+        inbox.memory().read(from, &mut come).expect("in range");
+        assert!(come == sent, "message {n}");
+    }
+}
+
+#[test]
+fn what_waits_for_company_leaves_with_its_owner() {
+    a_stream_of_three(|a| a.disconnect().expect("disconnects"));
+}
+
+#[test]
+fn what_waits_for_company_does_not_wait_for_its_owner() {
+    a_stream_of_three(|_| {});
+}
+
 #[test]
 fn a_connection_in_place() {
     let driver = driver(true, false);

@@ -316,6 +316,7 @@ impl<D: Device> SoftVi<D> {
 
     /// This end breaks the connection because our own descriptor was bad.
     pub(super) fn break_off(&self, core: &mut Core<D>) {
+        self.hurry(core);
         if let Some(link) = &mut core.link {
             link.close(Goodbye::Broken);
         }

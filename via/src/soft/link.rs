@@ -247,8 +247,13 @@ pub trait Link: Send + 'static {
         let _ = receive;
         Err(PostError::NotConnected)
     }
-    /// Sends what is queued, as far as the medium takes it.
+    /// Sends what is queued, as far as the medium takes it. What had better go together with what is posted next may wait for the next
+    /// [`turn`](Self::turn), or for [`hurry`](Self::hurry).
     fn push(&mut self, ground: &mut Ground<'_>) {
+        let _ = ground;
+    }
+    /// The owner is about to end the connection: what waits for company leaves now.
+    fn hurry(&mut self, ground: &mut Ground<'_>) {
         let _ = ground;
     }
     /// Moves what there is to move in both directions, within a bound; whether anything arrived.

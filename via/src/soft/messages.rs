@@ -69,6 +69,17 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
+    /// The connection is about to end at its owner's wish: what was put off is sent, as far as the link takes it.
+    pub(super) fn hurry(&self, core: &mut Core<D>) {
+        if D::Link::MESSAGES {
+            // Whatever it has come to, it ends.
+            let _turn = self.with_ground(core, |link, ground| {
+                link.hurry(ground);
+                false
+            });
+        }
+    }
+
     /// Moves what there is to move in both directions. Returns whether anything arrived.
     pub(super) fn progress_messages(&self, core: &mut Core<D>) -> bool {
         let mut arrived = false;

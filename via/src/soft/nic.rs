@@ -329,6 +329,7 @@ impl<D: Device> NicOps for SoftNic<D> {
                 pending.cancel();
             }
             core.attempt = Attempt::None;
+            vi.hurry(&mut core);
             if let Some(link) = &mut core.link {
                 link.close(Goodbye::Disconnected);
             }

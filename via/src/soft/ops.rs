@@ -91,6 +91,7 @@ impl<D: Device> ViOps for SoftVi<D> {
             | Attempt::Peer { pending, .. } => pending.cancel(),
             Attempt::Client { pending: None, .. } | Attempt::None => {}
         }
+        self.hurry(&mut core);
         if let Some(link) = &mut core.link {
             link.close(Goodbye::Disconnected);
         }

@@ -211,6 +211,12 @@ impl ViPipe {
 impl Pipe for ViPipe {
     #[inline]
     fn send(&mut self, len: usize) -> Result<()> {
+        self.post(len)?;
+        self.reap(0)
+    }
+
+    #[inline]
+    fn post(&mut self, len: usize) -> Result<()> {
         let mut offset = 0;
         while offset < len {
             while self.credits == 0 {
@@ -219,7 +225,7 @@ impl Pipe for ViPipe {
             offset = self.post_fragment(offset, len)?;
             self.reap(UNSENT_MAX)?;
         }
-        self.reap(0)
+        Ok(())
     }
 
     #[inline]
