@@ -224,7 +224,7 @@ static int server(const struct options *options)
 static void pin(int index)
 {
     cpu_set_t allowed, one;
-    int       cpu;
+    size_t    cpu;
 
     NEED(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
     if (CPU_COUNT(&allowed) < 2)
