@@ -112,7 +112,7 @@ impl AsFd for Poller {
     }
 }
 
-/// What a member is waited for. Hang-up is always included.
+/// What a member is waited for. Hang-up is always included; that of one direction, the other side's, but for [`Interest::Room`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Only the end: hang-up or error.
@@ -123,6 +123,8 @@ pub enum Interest {
     ReadWrite,
     /// Room for output.
     Write,
+    /// Room for output, from a side whose end has been read: as it stays so, it would tell of that for ever.
+    Room,
     /// Input, once: then nothing, until it is modified.
     Once,
     /// Input and room for output, once.
@@ -136,6 +138,7 @@ impl Interest {
             Self::Read => epoll::EventFlags::IN,
             Self::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
             Self::Write => epoll::EventFlags::OUT,
+            Self::Room => return epoll::EventFlags::OUT,
             Self::Once => epoll::EventFlags::IN | epoll::EventFlags::ONESHOT,
             Self::OnceReadWrite => {
                 epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ONESHOT

@@ -15,6 +15,7 @@ pub(crate) struct Departure {
     wire: Arc<Wire>,
     last: Vec<u8>,
     has_said_fin: bool,
+    has_read_fin: bool,
     until: Instant,
 }
 
@@ -24,6 +25,7 @@ impl Departure {
             wire,
             last,
             has_said_fin: false,
+            has_read_fin: false,
             until: Instant::now() + PATIENCE,
         }
     }
@@ -37,10 +39,10 @@ impl Departure {
     }
 
     pub(crate) fn interest(&self) -> Interest {
-        if self.last.is_empty() {
-            Interest::Read
-        } else {
-            Interest::ReadWrite
+        match (self.last.is_empty(), self.has_read_fin) {
+            (true, _) => Interest::Read,
+            (false, false) => Interest::ReadWrite,
+            (false, true) => Interest::Room,
         }
     }
 
@@ -58,11 +60,17 @@ impl Departure {
             self.has_said_fin = true;
             self.wire.end_output();
         }
+        if self.has_read_fin {
+            return self.has_said_fin;
+        }
         let mut waste = [0; 4096];
         // A peer that floods us does not hold up the others.
         for _ in 0..READS_AT_A_TIME {
             match rustix::io::read(self.wire.tcp(), &mut waste) {
-                Ok(0) => return self.has_said_fin,
+                Ok(0) => {
+                    self.has_read_fin = true;
+                    return self.has_said_fin;
+                }
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return false,
                 Err(_) => return true,
@@ -75,3 +83,57 @@ impl Departure {
 /// How long the peer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 const READS_AT_A_TIME: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use sys::poll::Poller;
+
+    use super::*;
+
+    /// A departure that the peer does not read all of, and the peer.
+    fn stuck() -> (Departure, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let (ours, _) = listener.accept().expect("the peer");
+        let wire = Arc::new(Wire::new(ours.into()).expect("TCP"));
+        let mut departure = Departure::new(wire, vec![1; LONG]);
+        assert!(!departure.go_on() && !departure.last.is_empty());
+        (departure, peer)
+    }
+
+    #[test]
+    fn one_whose_peer_has_ended_waits_for_room_only() {
+        let (mut departure, mut peer) = stuck();
+        let set = Poller::new().expect("a set");
+        let mut events = Vec::new();
+        set.add(departure.wire().tcp(), 1, departure.interest())
+            .expect("added");
+        peer.shutdown(Shutdown::Write).expect("connected");
+        set.wait(&mut events, None).expect("FIN");
+        assert!(!departure.go_on());
+        set.modify(departure.wire().tcp(), 1, departure.interest())
+            .expect("added");
+        let now = Some(Duration::ZERO);
+        set.wait(&mut events, now).expect("a set");
+        assert_eq!(events, []);
+
+        let (mut read, mut told) = (0, false);
+        let mut octets = vec![0; 1 << 20];
+        while read < LONG {
+            read += peer.read(&mut octets).expect("more");
+            if !departure.last.is_empty() {
+                set.wait(&mut events, now).expect("a set");
+                told |= !events.is_empty();
+                assert_eq!(departure.go_on(), departure.last.is_empty());
+            }
+        }
+        assert!(told);
+        assert_eq!(peer.read(&mut octets).expect("FIN"), 0);
+    }
+
+    /// More than the kernel takes.
+    const LONG: usize = 32 << 20;
+}

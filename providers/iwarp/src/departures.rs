@@ -90,9 +90,10 @@ impl Duties for Departures {
 
 impl Departures {
     /// Writes `last`, says FIN, and waits a while for the peer's.
-    pub(crate) fn see_off(&self, agent: &Agent<Self>, wire: &Arc<Wire>, last: Vec<u8>) {
+    pub(crate) fn see_off(&self, agent: &Arc<Agent<Self>>, wire: &Arc<Wire>, last: Vec<u8>) {
         let mut departure = Departure::new(Arc::clone(wire), last);
-        if departure.go_on() || agent.is_stopping() {
+        // One that no VI ever had may be the first that the agent hears of. Without an agent the connection ends as it is.
+        if departure.go_on() || agent.is_stopping() || agent.start().is_err() {
             return;
         }
         let id = agent.next_id();
@@ -137,3 +138,55 @@ fn token(id: u32) -> u64 {
 
 /// How long a NIC that closes waits for the ends of its connections.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::thread;
+
+    use sys::mem::Memory;
+    use sys::sync::AtomicUsize;
+    use via::MemHandle;
+    use via::soft::{Attention, Goodbye};
+
+    use super::*;
+
+    /// An engine without VIs.
+    struct Bare;
+
+    impl Service for Bare {
+        fn serve(&self, _vi: ViId) -> Attention {
+            Attention::Gone
+        }
+
+        fn tend(&self, _vi: ViId) -> Attention {
+            Attention::Gone
+        }
+
+        fn ended(&self, _vi: ViId, _connection: u32, _why: Goodbye) {}
+
+        fn exposed(&self, _vi: ViId, _handle: MemHandle) -> Option<(Arc<Memory>, bool)> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_connection_that_no_vi_had_is_seen_off() {
+        static OPEN: AtomicUsize = AtomicUsize::new(0);
+        let agent = Agent::<Departures>::new(&OPEN).expect("an agent");
+        let service: Arc<dyn Service> = Arc::new(Bare);
+        agent.set_service(Arc::downgrade(&service));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let (ours, _) = listener.accept().expect("the peer");
+        let wire = Arc::new(Wire::new(ours.into()).expect("TCP"));
+        agent.duties().see_off(&agent, &wire, Vec::new());
+        peer.shutdown(Shutdown::Write).expect("connected");
+        let started = Instant::now();
+        while !agent.duties().departures().is_empty() {
+            assert!(started.elapsed().as_secs() < 10, "nobody sees it off");
+            thread::yield_now();
+        }
+        agent.stop();
+    }
+}

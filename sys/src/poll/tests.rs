@@ -1,3 +1,4 @@
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 use super::*;
@@ -44,6 +45,20 @@ fn reports_the_members_that_are_ready() {
     assert_eq!(tokens(&poller), [1, 2]);
     a.drain(&mut [0; 2]).expect("drain");
     assert_eq!(tokens(&poller), [2]);
+}
+
+#[test]
+fn room_alone_says_nothing_of_the_other_sides_end() {
+    let poller = Poller::new().expect("poller");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let far = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+    let (near, _) = listener.accept().expect("the other end");
+    poller.add(&near, 1, Interest::Hangup).expect("add");
+    far.shutdown(Shutdown::Write).expect("connected");
+    assert!(wait(&poller, None).0[0].hangup);
+    poller.modify(&near, 1, Interest::Room).expect("modify");
+    let (events, _) = wait(&poller, None);
+    assert!(events[0].writable && !events[0].hangup && !events[0].readable);
 }
 
 #[test]
