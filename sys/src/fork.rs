@@ -5,6 +5,10 @@ use std::sync::OnceLock;
 
 use crate::sync::{Ordering, mapped::AtomicU32};
 
+pub use own::{OWN_FDS, Own, OwnFd};
+
+mod own;
+
 /// How many forks lie between the process that first called [`watch`] and this one.
 ///
 /// An object that must not work in a forked child remembers the value it was created under and compares: one relaxed load. The child's
@@ -25,7 +29,7 @@ pub fn watch() -> io::Result<()> {
     static REGISTERED: OnceLock<i32> = OnceLock::new();
     let errno = *REGISTERED.get_or_init(|| {
         // SAFETY: the handler is a plain function that lives as long as the program (the C library forgets it when the object that holds
-        // it is unloaded), takes nothing, and does a single atomic add, which is async-signal-safe as a fork handler must be.
+        // it is unloaded), takes nothing, and does atomic operations and system calls, which are async-signal-safe as a fork handler must be.
         unsafe { libc::pthread_atfork(None, None, Some(count)) }
     });
     match errno {
@@ -93,6 +97,7 @@ static WIPED: OnceLock<Option<Page>> = OnceLock::new();
 
 extern "C" fn count() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    own::close_inherited();
 }
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);

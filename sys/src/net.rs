@@ -16,12 +16,13 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::fork::OwnFd;
 use crate::poll;
 
-/// A name at which other processes of the network namespace can connect.
+/// A name at which other processes of the network namespace can connect. A forked child does not have it.
 #[derive(Debug)]
 pub struct Listener {
-    fd: OwnedFd,
+    fd: OwnFd,
 }
 
 impl Listener {
@@ -30,7 +31,7 @@ impl Listener {
     /// # Errors
     /// `AddrInUse` if another socket holds the name; `ENAMETOOLONG`.
     pub fn bind(name: &[u8], backlog: i32) -> io::Result<Self> {
-        let fd = socket()?;
+        let fd = OwnFd::new(socket()?);
         rustix::net::bind(&fd, &SocketAddrUnix::new_abstract_name(name)?)?;
         rustix::net::listen(&fd, backlog)?;
         Ok(Self { fd })

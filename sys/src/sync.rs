@@ -8,6 +8,8 @@ use crate::futex::{self, Wake};
 
 use mapped::{AtomicU32 as MappedU32, AtomicU64 as MappedU64};
 
+/// For statics, which loom's cannot be.
+pub use core::sync::atomic::AtomicPtr;
 /// Orders what this thread does as its own signal handlers see it.
 pub use core::sync::atomic::compiler_fence;
 #[cfg(not(loom))]

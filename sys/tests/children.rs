@@ -4,7 +4,8 @@
 //! other tests expect to see closed.
 #![allow(unsafe_code, reason = "fork itself")]
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Mutex;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use sys::mem::Memory;
@@ -23,6 +24,55 @@ fn a_forked_child_is_another_generation() {
     });
     assert_eq!(child.wait(), Some(1));
     assert_eq!(fork::generation(), ours);
+}
+
+#[test]
+fn a_child_has_statics_of_its_own_and_nobody_in_them() {
+    static ROOM: fork::Own<Mutex<u8>> = fork::Own::new();
+    fork::watch().expect("atfork");
+    let mut locked = ROOM.get().lock().expect("no panic");
+    *locked = 7;
+    let mut child = Child::fork(|| match ROOM.get().try_lock() {
+        Ok(fresh) => 1 + *fresh,
+        Err(_) => 0,
+    });
+    assert_eq!(child.wait(), Some(1));
+    drop(locked);
+    assert_eq!(*ROOM.get().lock().expect("no panic"), 7);
+}
+
+#[test]
+fn a_name_is_free_when_its_listener_goes_though_a_child_lives() {
+    let name = format!("sovia-sys-listener-{}", std::process::id()).into_bytes();
+    let listener = Listener::bind(&name, 1).expect("bind");
+    let (ours, theirs) = Conn::pair().expect("sockets");
+    let _child = Child::fork(|| {
+        theirs.knock();
+        sleep_forever()
+    });
+    ours.wait_readable(None).expect("poll");
+    assert!(Conn::connect(&name).is_ok());
+    drop(listener);
+    assert!(Conn::connect(&name).is_err());
+    Listener::bind(&name, 1).expect("free again");
+}
+
+#[test]
+fn a_child_closes_what_is_its_parents_once() {
+    let name = format!("sovia-sys-inherited-{}", std::process::id()).into_bytes();
+    let mut listener = Some(Listener::bind(&name, 1).expect("bind"));
+    let number = listener.as_ref().map(|held| held.as_fd().as_raw_fd());
+    let mut child = Child::fork(|| {
+        // What takes the number next is not closed with what had it before.
+        let Ok(end) = Conn::pair().map(|(end, _)| end) else {
+            return 0;
+        };
+        let is_taken = Some(end.as_fd().as_raw_fd()) == number;
+        drop(listener.take());
+        u8::from(is_taken) + u8::from(end.peer().is_ok())
+    });
+    assert_eq!(child.wait(), Some(2));
+    assert!(Conn::connect(&name).is_ok());
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddrV4;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sys::fork::Own;
 use sys::poll::Poller;
 use sys::time::expired;
 use via::soft::{Agent, Incoming};
@@ -40,15 +41,14 @@ pub(crate) fn wait(
     })
 }
 
+#[derive(Default)]
 struct Doors {
     doors: Mutex<HashMap<SocketAddrV4, Door>>,
     changed: Condvar,
 }
 
-static DOORS: LazyLock<Doors> = LazyLock::new(|| Doors {
-    doors: Mutex::default(),
-    changed: Condvar::new(),
-});
+/// A child that was forked while somebody waited begins without waiters.
+static DOORS: Own<Doors> = Own::new();
 
 /// A port that some threads wait at.
 struct Door {
@@ -70,6 +70,7 @@ struct Waiter {
 
 /// A waiter's place at a door.
 pub(crate) struct WaitingPlace {
+    all: &'static Doors,
     at: SocketAddrV4,
     number: u64,
 }
@@ -82,7 +83,8 @@ impl WaitingPlace {
         config: &Config,
     ) -> Result<Self, Error> {
         let at = address::socket_address(address.host);
-        let mut doors = DOORS.lock();
+        let all = DOORS.get();
+        let mut doors = all.lock();
         let door = match doors.entry(at) {
             Entry::Occupied(door) => door.into_mut(),
             Entry::Vacant(place) => {
@@ -103,6 +105,7 @@ impl WaitingPlace {
             caller: None,
         });
         Ok(Self {
+            all,
             at,
             number: door.last,
         })
@@ -114,7 +117,7 @@ impl WaitingPlace {
         deadline: Option<Instant>,
         is_over: impl Fn() -> bool,
     ) -> Result<Caller, Error> {
-        let mut doors = DOORS.lock();
+        let mut doors = self.all.lock();
         loop {
             let door = doors.get_mut(&self.at).ok_or(Error::Resource)?;
             let mine = door.waiting.iter_mut().find(|w| w.number == self.number);
@@ -131,7 +134,8 @@ impl WaitingPlace {
                 let left = deadline.map_or(LONG, |deadline| {
                     deadline.saturating_duration_since(Instant::now())
                 });
-                doors = DOORS
+                doors = self
+                    .all
                     .changed
                     .wait_timeout(doors, left)
                     .unwrap_or_else(PoisonError::into_inner)
@@ -144,27 +148,28 @@ impl WaitingPlace {
                 greeter.sleep(deadline);
                 callers = greeter.callers();
             }
-            doors = DOORS.lock();
+            doors = self.all.lock();
             if let Some(door) = doors.get_mut(&self.at) {
                 callers.into_iter().for_each(|caller| door.lead(caller));
                 door.greeter = Some(greeter);
             }
-            DOORS.changed.notify_all();
+            self.all.changed.notify_all();
         }
     }
 
     /// Has everyone at this door look again.
     pub(crate) fn poke(at: SocketAddrV4) {
-        if let Some(door) = DOORS.lock().get(&at) {
+        let all = DOORS.get();
+        if let Some(door) = all.lock().get(&at) {
             door.poller.wake();
         }
-        DOORS.changed.notify_all();
+        all.changed.notify_all();
     }
 }
 
 impl Drop for WaitingPlace {
     fn drop(&mut self) {
-        let mut doors = DOORS.lock();
+        let mut doors = self.all.lock();
         let Some(door) = doors.get_mut(&self.at) else {
             return;
         };
@@ -180,7 +185,7 @@ impl Drop for WaitingPlace {
         if door.waiting.is_empty() {
             doors.remove(&self.at);
         }
-        DOORS.changed.notify_all();
+        self.all.changed.notify_all();
     }
 }
 
@@ -313,7 +318,7 @@ mod tests {
             let mut tcp = TcpStream::connect(at).expect("the door is open");
             tcp.write_all(handshake.output()).expect("sent");
             // Whoever looks after the door leads him to who has waited longest.
-            while DOORS.lock()[&at].waiting[0].caller.is_none() {
+            while DOORS.get().lock()[&at].waiting[0].caller.is_none() {
                 thread::yield_now();
             }
             drop(goes);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use proto::setup::{MESSAGE_MAX, Message};
+use sys::fork::Own;
 use sys::net::{Conn, Listener, Received};
 use sys::poll::{Interest, Poller};
 use sys::time::expired;
@@ -27,15 +28,14 @@ pub(crate) fn wait(local: &NetAddress, deadline: Option<Instant>) -> Result<ShmI
     turn.receive(deadline)
 }
 
+#[derive(Default)]
 struct Shared {
     points: Mutex<HashMap<NetAddress, Point>>,
     moved_up: Condvar,
 }
 
-static SHARED: LazyLock<Shared> = LazyLock::new(|| Shared {
-    points: Mutex::default(),
-    moved_up: Condvar::new(),
-});
+/// A child that was forked while somebody waited begins without waiters.
+static SHARED: Own<Shared> = Own::new();
 
 /// An address that some threads wait at.
 struct Point {
@@ -58,6 +58,7 @@ struct Silent {
 
 /// A waiter's place in the row.
 struct Turn {
+    shared: &'static Shared,
     address: NetAddress,
     number: u64,
     greeter: Arc<Mutex<Greeter>>,
@@ -65,7 +66,8 @@ struct Turn {
 
 impl Turn {
     fn take(address: &NetAddress) -> Result<Self, Error> {
-        let mut points = SHARED.points();
+        let shared = SHARED.get();
+        let mut points = shared.points();
         if !points.contains_key(address) {
             let point = Point {
                 greeter: Arc::new(Mutex::new(Greeter::new(address)?)),
@@ -78,6 +80,7 @@ impl Turn {
         point.last += 1;
         point.waiting.push_back(point.last);
         Ok(Self {
+            shared,
             address: *address,
             number: point.last,
             greeter: Arc::clone(&point.greeter),
@@ -86,7 +89,7 @@ impl Turn {
 
     /// Waits until this is the oldest waiter; `false` at the deadline.
     fn come(&mut self, deadline: Option<Instant>) -> bool {
-        let mut points = SHARED.points();
+        let mut points = self.shared.points();
         loop {
             let first = points
                 .get(&self.address)
@@ -100,7 +103,8 @@ impl Turn {
             if left.is_zero() {
                 return false;
             }
-            points = SHARED
+            points = self
+                .shared
                 .moved_up
                 .wait_timeout(points, left)
                 .unwrap_or_else(PoisonError::into_inner)
@@ -128,14 +132,14 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut points = SHARED.points();
+        let mut points = self.shared.points();
         if let Some(point) = points.get_mut(&self.address) {
             point.waiting.retain(|&number| number != self.number);
             if point.waiting.is_empty() {
                 points.remove(&self.address);
             }
         }
-        SHARED.moved_up.notify_all();
+        self.shared.moved_up.notify_all();
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use proto::mpa::{Handshake, Options};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, bind, getpeername, listen, sockopt};
+use sys::fork::OwnFd;
 use sys::poll::{Interest, Poller};
 
 use super::caller::Caller;
@@ -21,7 +22,7 @@ use crate::private::{self, Asked};
 /// The listening socket, and who has come but not yet said what it wants.
 pub(super) struct Greeter {
     config: Config,
-    listener: OwnedFd,
+    listener: OwnFd,
     pub(super) poller: Arc<Poller>,
     silent: VecDeque<Silent>,
     /// The listening socket is not in the set until then.
@@ -70,7 +71,7 @@ impl Silent {
 
 impl Greeter {
     pub(super) fn new(at: SocketAddrV4, config: &Config) -> io::Result<Self> {
-        let listener = tcp_socket_of(config)?;
+        let listener = OwnFd::new(tcp_socket_of(config)?);
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &at)?;
         listen(&listener, BACKLOG)?;
