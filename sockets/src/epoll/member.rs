@@ -8,8 +8,10 @@ use sys::{epoll, tcp};
 
 use super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, Set, token};
 use crate::conn::Conn;
-use crate::ready::{self, ALWAYS, Bells, ERR, IN, Look, Marks, OUT, RDHUP, READ, Rest, WRITE};
+use crate::ready::{self, ALWAYS, Bells, ERR, IN, Look, Marks, OUT, RDHUP, READ, WRITE};
 use crate::table;
+
+mod nested;
 
 /// A member, as the program registered it, and what it was told of it.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub(super) struct Member {
     settled: bool,
     /// What the program knows of an edge-triggered member.
     told: Marks,
+    /// What was there when somebody who watches the set last asked.
+    seen: Marks,
 }
 
 /// What there is to tell of a member.
@@ -125,11 +129,13 @@ impl Member {
             told_in: None,
             settled: false,
             told: UNTOLD,
+            seen: UNTOLD,
         }
     }
 
     /// As the program now has it.
     pub(super) fn modify(&mut self, event: Event) {
+        self.note_change();
         self.events = event.events;
         self.data = event.data;
         self.fired = false;
@@ -231,10 +237,9 @@ impl Member {
             What::Connection { conn, generation } if conn.generation() == generation => {
                 self.news_of(conn)
             }
-            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => News {
-                events: READ & self.events,
-                ..News::default()
-            },
+            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => {
+                self.news_of_set(set)
+            }
             _ => News::default(),
         }
     }
@@ -426,14 +431,6 @@ impl Member {
     /// Whether its connection has other descriptors, which may be in sets too.
     pub(super) fn has_duplicates(&self) -> bool {
         matches!(self.what, What::Connection { conn, .. } if !conn.has_one_descriptor())
-    }
-
-    /// As [`Member::arm`] for another set, which somebody who sleeps on this one then sleeps on too.
-    pub(super) fn arm_set(&self, set: &Set) -> Armed {
-        match set.lie_down(self.fd) {
-            Rest::Awake => Armed::Awake,
-            Rest::Asleep(bed) => Armed::Quiet { nap: bed.nap },
-        }
     }
 
     /// After a change: sees to it that the kernel reports what only it knows.

@@ -13,6 +13,7 @@ use hot::Hot;
 use rouse::Muster;
 
 mod hot;
+mod nested;
 mod rouse;
 mod sleep;
 
@@ -33,6 +34,8 @@ pub(super) struct Members {
     muster: Muster,
     /// Other sets.
     sets: Vec<u32>,
+    /// How often something came to a member, for those who watch this set.
+    came: u64,
     /// Where the next look begins, so that who fills the program's buffer does not fill it each time.
     next: usize,
     /// After how many waits the kernel is looked at again, and how many are left.

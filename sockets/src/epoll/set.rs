@@ -128,6 +128,11 @@ impl Set {
         }
     }
 
+    /// See [`Members::what_came`]; `None` in a signal handler that came while its own thread was looking.
+    pub(super) fn what_came(&self, heard: bool) -> Option<(u64, bool)> {
+        Some(self.enter()?.what_came(heard))
+    }
+
     /// Somebody is about to sleep on the set's descriptor.
     pub(crate) fn lie_down(&self, _fd: RawFd) -> Rest {
         let Some(mut members) = self.enter() else {
