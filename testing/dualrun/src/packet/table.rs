@@ -197,6 +197,10 @@ pub const UNSTEADY: &[Group] = &[
         programs: &["kill/full_sender_waits"],
     },
     Group {
+        reason: "a shutdown of both sides of a full connection shows room a moment before the end",
+        programs: &["shutdown/wakes_sender"],
+    },
+    Group {
         reason: "the NIC has descriptors of its own among the program's, and they come and go",
         programs: &[
             "connect/number_of_a_file",
