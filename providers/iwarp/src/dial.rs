@@ -17,7 +17,8 @@ use via::{Error, ViAttributes};
 
 use crate::departures::Departures;
 use crate::driver::{Config, tcp_socket_of};
-use crate::link::{IwarpLink, Stream, now};
+use crate::link::{IwarpLink, now};
+use crate::stream::Stream;
 use crate::wire::{Wire, wait_for};
 use crate::{address, private};
 

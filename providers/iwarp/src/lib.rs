@@ -83,6 +83,8 @@ mod over;
 mod pace;
 mod peering;
 mod private;
+mod runs;
+mod stream;
 mod wire;
 
 pub use self::address::{host, socket_address};

@@ -1,23 +1,22 @@
 //! A connection as the engine of VIs sees it: an RDMA stream over a socket.
 
 use std::io::{self, ErrorKind, IoSliceMut};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::ddp::Stag;
-use proto::mpa::{Piece, Place, Role, Terms, ULPDU_LEN_MAX, mulpdu};
+use proto::mpa::{Piece, Place, Role};
 use proto::rdmap::{
-    Action, Ahead, Code, Config, Engine, NoBuffer, Operation, PlaceAhead, PostError, Receive,
-    Remote, Work, WorkId,
+    Action, Ahead, Code, Engine, Operation, PostError, Receive, Remote, Work, WorkId,
 };
 use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
 use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
-use via::{Error, Reliability, ViAttributes};
 
 use crate::departures::Departures;
 use crate::pace::Pace;
+use crate::runs::{Scatter, Vectors};
+use crate::stream::Stream;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
 /// One end of an RDMA stream.
@@ -40,60 +39,13 @@ pub(crate) struct IwarpLink {
     agent: Arc<Agent<Departures>>,
 }
 
-/// What a link is made of, beside the socket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stream {
-    pub(crate) terms: Terms,
-    /// The peer is sovia.
-    pub(crate) is_ours: bool,
-    /// Of the VI here.
-    pub(crate) reliability: Reliability,
-}
-
-impl Stream {
-    /// # Errors
-    /// `InvalidReliabilityLevel`: whether a message has been received is asked by RDMA Reads, which this peer does not answer.
-    pub(crate) fn new(
-        terms: Terms,
-        is_ours: bool,
-        attributes: &ViAttributes,
-    ) -> Result<Self, Error> {
-        let reliability = attributes.reliability;
-        if reliability == Reliability::ReliableReception && terms.depths.ord == 0 {
-            return Err(Error::InvalidReliabilityLevel);
-        }
-        Ok(Self {
-            terms,
-            is_ours,
-            reliability,
-        })
-    }
-}
-
 impl IwarpLink {
     pub(crate) fn new(wire: Arc<Wire>, stream: &Stream, agent: &Arc<Agent<Departures>>) -> Self {
-        let lossy = stream.reliability == Reliability::Unreliable;
-        let config = Config {
-            mulpdu: longest_ulpdu(&wire, stream),
-            extensions: stream.is_ours,
-            // Of a stranger's the engine knows best what to say; between ourselves the VI asks more.
-            no_buffer: if lossy || stream.is_ours {
-                NoBuffer::Wait
-            } else {
-                NoBuffer::Terminate
-            },
-            inline_max: INLINE_MAX,
-            send_window: WINDOW,
-            even_segments: stream.is_ours,
-            alone_min: u32::MAX,
-            place_ahead: PlaceAhead::Unseen,
-            ..Config::default()
-        };
         let unheard = !stream.is_ours && stream.terms.role == Role::Initiator;
         wire.set_unheard(unheard);
         Self {
+            engine: Engine::new(&stream.terms, stream.config(&wire)),
             wire,
-            engine: Engine::new(&stream.terms, config),
             unheard_since: unheard.then(now),
             is_ours: stream.is_ours,
             is_ended: false,
@@ -164,14 +116,10 @@ impl IwarpLink {
 
     fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
         let (read, room) = {
-            let mut scatter = Scatter {
-                ground,
-                ahead,
-                space: self.engine.space().into_iter(),
-                room: 0,
-            };
+            let space = self.engine.space().into_iter();
+            let mut scatter = Scatter::new(ahead, space, ground);
             let read = vectored::receive(self.wire.tcp(), &mut scatter);
-            (read, scatter.room)
+            (read, scatter.room())
         };
         let read = match read {
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
@@ -237,11 +185,7 @@ impl IwarpLink {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             return Ok(rustix::net::send(self.wire.tcp(), octets, flags)?);
         }
-        let pieces = Vectors {
-            pieces: self.engine.pieces(),
-            ground,
-            rest: None,
-        };
+        let pieces = Vectors::new(self.engine.pieces(), ground);
         vectored::send(self.wire.tcp(), pieces)
     }
 
@@ -393,95 +337,14 @@ impl Drop for IwarpLink {
     }
 }
 
-/// Pieces of the stream as a send gathers them.
-struct Vectors<'g, 'a, P> {
-    pieces: P,
-    ground: &'g Ground<'a>,
-    /// What is left of a payload that lies in several places.
-    rest: Option<(Place, u32)>,
-}
-
-impl<'p, P: Iterator<Item = Piece<'p>>> Iterator for Vectors<'_, '_, P> {
-    type Item = vectored::Piece<'p>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (place, len) = match self.rest.take() {
-            Some(rest) => rest,
-            None => match self.pieces.next()? {
-                Piece::Own(octets) => return Some(vectored::Piece::Bytes(octets)),
-                Piece::Payload { place, len } => (place, len),
-            },
-        };
-        let run = self.ground.source(place, len)?;
-        if run.len < len {
-            self.rest = Some((place.advanced(run.len.into()), len - run.len));
-        }
-        Some(vectored::Piece::Range {
-            memory: run.memory,
-            offset: run.offset,
-            len: run.len as usize,
-        })
-    }
-}
-
-/// Places of payload, and the space behind it, as a receive scatters to them.
-struct Scatter<'g, 'a, S> {
-    ground: &'g Ground<'a>,
-    /// What is left of it.
-    ahead: Ahead,
-    space: S,
-    /// Octets that there is room for so far.
-    room: usize,
-}
-
-impl<'s, S: Iterator<Item = &'s mut [u8]>> Iterator for Scatter<'_, '_, S> {
-    type Item = vectored::Room<'s>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let Ahead { place, len } = self.ahead;
-        if len == 0 {
-            let octets = self.space.next()?;
-            self.room += octets.len();
-            return Some(vectored::Room::Bytes(octets));
-        }
-        let run = self.ground.target(place, len)?;
-        self.ahead = Ahead {
-            place: place.advanced(run.len.into()),
-            len: len - run.len,
-        };
-        self.room += run.len as usize;
-        Some(vectored::Room::Range {
-            memory: run.memory,
-            offset: run.offset,
-            len: run.len as usize,
-        })
-    }
-}
-
-/// Sovia takes whatever the format allows. An adapter wants one segment of TCP's for each record,
-/// and who a stranger is we do not know.
-fn longest_ulpdu(wire: &Wire, stream: &Stream) -> u16 {
-    if stream.is_ours {
-        return ULPDU_LEN_MAX;
-    }
-    let mss = sys::tcp::segment_len(wire.tcp().as_fd()).unwrap_or(SEGMENT_MIN);
-    mulpdu(mss, stream.terms.send_markers)
-}
-
 /// Time as the engines measure it: they count in seconds, so a tick more or less is nothing.
 pub(crate) fn now() -> Duration {
     sys::time::coarse()
 }
 
-/// Segments of so few octets are copied among their headers.
-const INLINE_MAX: u32 = 512;
-/// Octets that are handed to the socket at once.
-const WINDOW: u64 = 1 << 20;
 /// Octets that are read at once where they belong nowhere.
 const ASIDE: usize = 4 << 10;
 /// A write of so many octets may have been cut short by its number of pieces.
 const SHORT_WRITE: usize = 32 << 10;
 /// Of a work that no descriptor stands for: what is even ends none.
 const NOBODYS: WorkId = WorkId(0);
-/// What every path carries (RFC 9293 section 3.7.1).
-const SEGMENT_MIN: u32 = 536;

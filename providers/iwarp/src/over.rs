@@ -17,8 +17,9 @@ use via::{Error, Vi, ViAttributes};
 use crate::departures::Departures;
 use crate::dial::{Answer, options, step};
 use crate::driver::{Config, tcp_socket};
-use crate::link::{IwarpLink, Stream, now};
+use crate::link::{IwarpLink, now};
 use crate::private;
+use crate::stream::Stream;
 use crate::wire::{Wire, wait_for};
 
 /// Connects `vi` in place: turns a connected TCP socket into an RDMA stream, by an MPA startup in

@@ -12,8 +12,9 @@ use via::{Error, Reliability, ViAttributes};
 
 use crate::departures::Departures;
 use crate::dial::{Answer, step, write_out};
-use crate::link::{IwarpLink, Stream};
+use crate::link::IwarpLink;
 use crate::private;
+use crate::stream::Stream;
 use crate::wire::Wire;
 
 /// Somebody who asks.
