@@ -359,6 +359,20 @@ fn the_timer_sends_what_nobody_else_does() {
 }
 
 #[test]
+fn what_is_held_goes_with_the_connection() {
+    let Pair { a, b, _sockets } = shm_pair(Variant {
+        combine: Some(Duration::from_secs(600)),
+        ..Variant::combine()
+    });
+    a.send(b"held", forever).unwrap();
+    assert_eq!(a.held(), 4);
+    b.abort();
+    until("it is known here", || a.readable() == 0 && a.held() == 0);
+    assert_eq!(a.recv(&mut [0], forever), Err(Errno::CONNRESET));
+    assert_eq!(a.send(b"more", forever), Err(Errno::PIPE));
+}
+
+#[test]
 fn a_full_window_holds_back_and_says_so() {
     let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
     let mut sent = 0;

@@ -64,7 +64,8 @@ impl Stream {
         self.moved.notify_all();
     }
 
-    /// Whether that ended a wait in the NIC, and no signal did. With the lock held.
+    /// Whether that ended a wait in the NIC, and no signal did. With the lock held. A wait that ended by itself leaves it for the next, as
+    /// the NIC does with the interruption: neither is without the other, so no signal is taken for it.
     pub(super) fn was_rung(&self, queue: Queue) -> bool {
         self.rung[queue as usize].swap(false, Ordering::Relaxed)
     }
@@ -110,8 +111,8 @@ impl Stream {
             return;
         }
         keeper::abort_later(self);
-        if !self.adapter.variant.handler && !noticed {
-            self.linger();
+        if !self.adapter.variant.handler && !noticed && !self.linger() {
+            self.abort();
         }
     }
 
@@ -162,8 +163,10 @@ impl Stream {
         self.transmit(inner);
     }
 
-    /// Has the NIC call for each packet from now on, until the end.
-    pub(super) fn linger(self: &Arc<Self>) {
+    /// Has the NIC call for each packet from now on, until the end. `false` if it does not: then the connection is to be broken, which is left to
+    /// the caller, for he may have the lock.
+    #[must_use]
+    pub(super) fn linger(self: &Arc<Self>) -> bool {
         let stream = Arc::clone(self);
         let handler = Box::new(move |completion| {
             let Some(mut inner) = stream.lock_unless_losing().filter(|inner| !inner.lost) else {
@@ -173,13 +176,11 @@ impl Stream {
             let over = stream.advance_end(&mut inner);
             stream.show(&inner, true);
             stream.wake_waiters(inner);
-            if !over {
-                stream.linger();
+            if !over && !stream.linger() {
+                stream.abort();
             }
         });
-        if self.vi.ops().notify(Queue::Recv, handler).is_err() {
-            self.abort();
-        }
+        self.vi.ops().notify(Queue::Recv, handler).is_ok()
     }
 
     /// One packet, for the handler thread, which waits for it as the version says. Whether there may be more.

@@ -420,6 +420,10 @@ impl Stream {
         inner.note_break();
         inner.lost = true;
         inner.talk.lose();
+        // What is held goes nowhere.
+        inner.combiner.flushed();
+        let slot = inner.held_in.take();
+        inner.free.extend(slot);
         self.losing.store(true, Ordering::Release);
         // It may have ended already; and a NIC that is closed has ended it.
         let _ = self.vi.ops().disconnect();

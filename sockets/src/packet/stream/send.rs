@@ -86,6 +86,11 @@ impl Stream {
     /// The timer of the combined messages; when it is to ask again.
     pub(in crate::packet) fn expire(&self) -> Option<Instant> {
         let mut inner = self.lock();
+        if inner.lost || inner.is_refused {
+            // The window stays closed, whoever asks.
+            inner.is_timed = false;
+            return None;
+        }
         match inner.combiner.due() {
             Some(due) if due <= self.now() || inner.is_ending => {
                 if inner.talk.window() == 0 {

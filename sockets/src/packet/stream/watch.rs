@@ -53,7 +53,9 @@ impl Stream {
         let idle = inner.shown.is_some() && !inner.is_awaited && !inner.is_noticed;
         if idle && !inner.lost && !self.adapter.variant.handler {
             inner.is_noticed = true;
-            self.linger();
+            if !self.linger() {
+                self.lose(inner);
+            }
         }
     }
 
