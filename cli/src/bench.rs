@@ -127,10 +127,13 @@ fn measure(lines: Vec<Line>, output: &Output, shown: Shown) -> Result<()> {
     let report = Session::new(output.extent())?.measure(lines)?;
     let command: Vec<_> = std::env::args().skip(1).collect();
     let page = report.page(&format!("sovia {}", command.join(" ")));
-    output.write(&report, &page, shown)?;
+    let written = output.write(&report, &page, shown);
     match report.failures.len() {
-        0 => Ok(()),
-        failures => Err(Error::Unmeasured(failures)),
+        0 => written,
+        failures => match written {
+            Err(error) if !error.is_enough() => Err(error),
+            _ => Err(Error::Unmeasured(failures)),
+        },
     }
 }
 

@@ -67,6 +67,11 @@ impl Error {
         }
     }
 
+    /// Whoever reads our output has seen enough, which is no failure.
+    pub(crate) fn is_enough(&self) -> bool {
+        matches!(self, Self::System { what: "standard output", source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// A side that lost its connection has little to say about why.
     pub(crate) fn is_consequence(&self) -> bool {
         matches!(self, Self::Side { message, .. } if *message == Self::Closed.to_string())

@@ -101,8 +101,9 @@ fn main() -> ExitCode {
 fn ended(result: error::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(status) => status,
+        Err(error) if error.is_enough() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sovia: {error}");
+            output::complain(&error);
             error.exit_code()
         }
     }

@@ -12,6 +12,7 @@ use via::{ErrorCode, NetAddress, Nic, Vi};
 
 use crate::error::{Context, Error, Result};
 use crate::netpipe::CONGESTION;
+use crate::output::complain;
 
 /// The NIC of commands that are told no other.
 pub(crate) const DEFAULT: &str = "shm";
@@ -108,7 +109,7 @@ fn start_with(driver: &dyn Driver, sleeps_at_once: bool) -> Result<Nic> {
     // That a peer went away shows in what was posted; of the rest nothing else would tell.
     nic.on_error(|error| {
         if error.code != ErrorCode::ConnLost {
-            eprintln!("sovia: {error:?}");
+            complain(format_args!("{error:?}"));
         }
     })
     .vi("VipErrorCallback")?;

@@ -1,10 +1,31 @@
+use std::fmt;
 use std::fs::OpenOptions;
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Says now, and not after minutes of measuring, that a file cannot be written.
+/// Says now, and not after minutes of measuring, that files cannot be written, or that two are one.
+pub(crate) fn check_all_writable<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    let mut files = Vec::new();
+    for path in paths {
+        check_writable(path)?;
+        // What is no file, /dev/null for instance, takes everything.
+        let Some(file) = path.canonicalize().ok().filter(|file| file.is_file()) else {
+            continue;
+        };
+        if files.contains(&file) {
+            return Err(Error::Misuse(format!(
+                "{}: named twice, for different things",
+                path.display()
+            )));
+        }
+        files.push(file);
+    }
+    Ok(())
+}
+
+/// The same of one.
 pub(crate) fn check_writable(path: &Path) -> Result<()> {
     if path.as_os_str() == STDOUT {
         return Ok(());
@@ -22,6 +43,11 @@ pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
         path: path.display().to_string(),
         source,
     }
+}
+
+/// Says what is wrong on standard error, where somebody may read it or not.
+pub(crate) fn complain(what: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "sovia: {what}");
 }
 
 /// In place of a file.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use crate::error::{Context, Result};
+use crate::output::complain;
 
 /// Another process; killed when dropped, because it may be spinning or asleep for ever.
 pub(crate) struct Process(Child);
@@ -85,7 +86,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Killing one that has been waited for does nothing.
         if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
-            eprintln!("sovia: process {}: {error}", self.0.id());
+            complain(format_args!("process {}: {error}", self.0.id()));
         }
     }
 }
@@ -126,7 +127,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(crate) fn until_our_end(program: &Path, signal: Signal) -> Command {
     let mut command = myself();
     let signal = signal.as_raw().to_string();
-    command.args([crate::plain::COMMAND, "until", &signal, "--"]);
+    let parent = getpid().as_raw_pid().to_string();
+    command.args([crate::plain::COMMAND, "until", &signal, &parent, "--"]);
     command.arg(program);
     command
 }

@@ -1,8 +1,11 @@
 //! Other projects' own test programs, beside ours: what shared memory gives to those who need not be sockets. They poll.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::process::Signal;
 
 use super::pair::SILENCE_MAX;
 use super::place::{Cpus, Place};
@@ -12,7 +15,7 @@ use super::session::{Budget, Contestant};
 use super::unit::Unit;
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
-use crate::process::Said;
+use crate::process::{Said, until_our_end};
 
 /// What one of the programs is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +58,7 @@ impl Peer {
         let port = port.to_string();
         let mut command = match self {
             Self::Ucx { test, size } => {
-                let mut command = Command::new("ucx_perftest");
+                let mut command = until_our_end(Path::new("ucx_perftest"), Signal::TERM);
                 command.env("UCX_TLS", "shm,self").args(["-p", &port]);
                 if let Some(rounds) = rounds {
                     command.args(["127.0.0.1", "-t", test, "-s", &size.to_string()]);
@@ -64,7 +67,7 @@ impl Peer {
                 command
             }
             Self::Libfabric { size } => {
-                let mut command = Command::new("fi_pingpong");
+                let mut command = until_our_end(Path::new("fi_pingpong"), Signal::TERM);
                 command.args(["-p", "shm", "-e", "rdm", "-S", &size.to_string()]);
                 command.args(["-I", &rounds.unwrap_or(ROUNDS_FIRST).to_string()]);
                 match rounds {

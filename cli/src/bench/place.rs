@@ -7,13 +7,15 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::pair::SILENCE_MAX;
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
 use crate::netpipe::plan::Placement;
+use crate::output::complain;
 use crate::process::Process;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
@@ -162,7 +164,7 @@ impl Drop for Place {
         for folder in [&self.folder, &self.memory] {
             match fs::remove_dir_all(folder) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    eprintln!("sovia: {}: {error}", folder.display());
+                    complain(format_args!("{}: {error}", folder.display()));
                 }
                 _ => {}
             }
@@ -188,16 +190,15 @@ impl Trace {
     }
 }
 
-/// Removes the folders when somebody ends us, too. Programs that we have started end by themselves then.
+/// Removes the folders when somebody ends us, too. Programs that we have started are asked to end by the kernel then
+/// (`until_our_end`).
 fn clear_when_told_to_end(folders: [PathBuf; 2]) -> Result<()> {
-    let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
-    let signals: SigSet = signals.into_iter().collect();
-    // Threads that begin later inherit it; processes do not.
-    signals.thread_block().context("pthread_sigmask")?;
+    // A handler is gone in a program that we start. Signals that are blocked, to be waited for, would stay blocked there for ever.
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("sigaction")?;
     thread::Builder::new()
         .name("end".to_owned())
         .spawn(move || {
-            if let Ok(signal) = signals.wait() {
+            if let Some(signal) = signals.forever().next() {
                 let start = Instant::now();
                 // Others may be at it still; what is there no more need not be removed.
                 while folders.iter().any(|folder| folder.exists()) && start.elapsed() < CLEARING_MAX
@@ -207,7 +208,7 @@ fn clear_when_told_to_end(folders: [PathBuf; 2]) -> Result<()> {
                     }
                 }
                 // As a shell says it.
-                std::process::exit(128 + signal as i32);
+                std::process::exit(128 + signal);
             }
         })
         .context("starting a thread")

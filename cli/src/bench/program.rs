@@ -8,7 +8,8 @@ use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -21,10 +22,13 @@ use crate::error::{Context, Error, Result};
 use crate::process::{Process, Said, until_our_end};
 
 mod ftp;
+mod log;
 mod memcached;
 mod nginx;
 mod pgbench;
 mod rpc;
+
+use log::Log;
 
 /// A server that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +120,19 @@ impl Stage {
         command
     }
 
+    /// Who listens need not be ready yet: PostgreSQL turns clients away until it has looked through its logs.
+    fn fill(&self, by: fn(&Self) -> Option<Command>, server: &mut Process) -> Result<()> {
+        let start = Instant::now();
+        while let Some(command) = by(self) {
+            let filled = Self::run(command);
+            if filled.is_ok() || start.elapsed() > SILENCE_MAX || server.ended()? {
+                return filled;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
     /// Runs a command to its end.
     fn run(mut command: Command) -> Result<()> {
         let output = command.output().context("starting a process")?;
@@ -164,14 +181,12 @@ impl<'a> Real<'a> {
             chown(trace.path(), Some(uid), Some(gid)).context("chown")?;
         }
         (recipe.prepare)(&stage)?;
+        let said = Log::new(trace.beside("said"))?;
         let mut command = (recipe.server)(&stage);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut server = place.start(&mut command, End::Server, way, Cpus::Own, &trace)?;
-        place.wait_for_port(&mut server, stage.port)?;
-        if let Some(command) = (recipe.fill)(&stage) {
-            Stage::run(command)?;
-        }
-        Ok(Self {
+        command.stdout(said.end()?).stderr(said.end()?);
+        let server = place.start(&mut command, End::Server, way, Cpus::Own, &trace)?;
+        // From here on it is ended in order.
+        let mut real = Self {
             place,
             way,
             recipe,
@@ -179,7 +194,15 @@ impl<'a> Real<'a> {
             server,
             trace,
             seconds: 1,
-        })
+        };
+        real.get_ready().map_err(|error| said.blame(error))?;
+        Ok(real)
+    }
+
+    fn get_ready(&mut self) -> Result<()> {
+        let Self { stage, server, .. } = self;
+        self.place.wait_for_port(server, stage.port)?;
+        stage.fill(self.recipe.fill, server)
     }
 
     /// How many a second.
@@ -293,6 +316,7 @@ pub(super) fn free_port() -> Result<u16> {
 /// Runs below that are of one who is in a hurry, and the first of them warms up for the others.
 const LONG: Duration = Duration::from_secs(1);
 const STOP_MAX: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {

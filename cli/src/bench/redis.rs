@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -62,7 +62,7 @@ impl<'a> Redis<'a> {
 
     /// Requests per second.
     fn measure(&self) -> Result<f64> {
-        let mut command = Command::new("redis-benchmark");
+        let mut command = until_our_end(Path::new("redis-benchmark"), Signal::TERM);
         command
             .args(["-h", "127.0.0.1", "-t", "get", "--csv"])
             .args(["-p", &self.port.to_string()])

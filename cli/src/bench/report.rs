@@ -14,7 +14,7 @@ use super::{Output, chart};
 use crate::error::{Context, Result};
 use crate::machine::{Conditions, near_or_far};
 use crate::netpipe::table::{new_table, right, significant};
-use crate::output::{STDOUT, check_writable, unwritable};
+use crate::output::{STDOUT, check_all_writable, unwritable};
 use crate::report::Page;
 
 /// Everything that one invocation measured.
@@ -211,10 +211,7 @@ impl Output {
     /// Whether the files can be written, before anything is measured.
     pub(super) fn check(&self) -> Result<()> {
         let files = [&self.json, &self.svg, &self.html];
-        for path in files.into_iter().flatten() {
-            check_writable(path)?;
-        }
-        Ok(())
+        check_all_writable(files.into_iter().flatten())
     }
 
     /// The files that were asked for, and what `shown` says on standard output.

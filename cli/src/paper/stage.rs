@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use super::way::Way;
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
+use crate::output::complain;
 use crate::process::{Process, until_our_end};
 use crate::run::PRELOAD;
 use crate::run::library::Library;
@@ -81,7 +82,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
-            eprintln!("sovia: {}: {error}", self.folder.display());
+            complain(format_args!("{}: {error}", self.folder.display()));
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Page;
 use crate::error::{Context, Result};
-use crate::output::{STDOUT, check_writable, unwritable};
+use crate::output::{STDOUT, check_all_writable, unwritable};
 
 /// The files that a paper's figures go to, beside standard output.
 #[derive(Debug, clap::Args)]
@@ -21,8 +21,7 @@ pub(crate) struct Files {
 impl Files {
     /// Whether they can be written, before anything is measured.
     pub(crate) fn check(&self) -> Result<()> {
-        let mut files = [&self.html, &self.json].into_iter().flatten();
-        files.try_for_each(|path| check_writable(path))
+        check_all_writable([&self.html, &self.json].into_iter().flatten())
     }
 
     /// The figures as JSON, the page as HTML, and its text to standard output.

@@ -8,6 +8,7 @@ use via::Nic;
 
 use crate::error::{Context, Error, Result};
 use crate::nic::{self, ViContext};
+use crate::output::complain;
 use end::{Buffers, End};
 
 mod client;
@@ -120,7 +121,7 @@ fn serve_all(nic: &Nic, verbose: bool) -> Result<()> {
         let end = accept(nic)?;
         let served = thread::Builder::new().spawn(move || {
             if let Err(error) = serve(&end, verbose) {
-                eprintln!("sovia: {error}");
+                complain(error);
             }
         });
         served.context("a thread")?;

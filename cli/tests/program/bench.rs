@@ -1,6 +1,12 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::folder::Folder;
 use crate::{command, sovia, stdout_of, text};
 
 /// What a client answers to these orders.
@@ -125,6 +131,16 @@ fn misuse_is_refused_with_status_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments}");
         assert!(output.stdout.is_empty(), "{arguments}");
     }
+    let folder = Folder::new("twice");
+    let file = folder.0.join("a");
+    let output = command("bench --quick --only connects --json")
+        .arg(&file)
+        .arg("--html")
+        .arg(folder.0.join(".").join("a"))
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("named twice"));
     let output = sovia("demo --json /nowhere/at.json");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nowhere/at.json"));
@@ -188,3 +204,83 @@ fn programs_of_the_paper_that_are_not_installed_are_named() {
         assert!(said.contains(what), "{what}: {said}");
     }
 }
+
+/// The processes of a group, by name.
+fn members(group: u32) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").expect("it is there");
+    let stats =
+        processes.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok());
+    stats
+        .filter_map(|stat| {
+            let (before, after) = stat.rsplit_once(") ")?;
+            let of: u32 = after.split(' ').nth(2)?.parse().ok()?;
+            (of == group).then(|| before.split_once('(').map(|(_, name)| name.to_owned()))?
+        })
+        .collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}
+
+#[test]
+fn who_is_told_to_end_leaves_no_server_behind() {
+    if !is_installed("redis-server") {
+        println!("not tested here: redis-server is not installed");
+        return;
+    }
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let folder = Folder::new("told-to-end");
+        let mut bench = command("bench --quick --only redis")
+            .env("TMPDIR", &folder.0)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stderr = bench.stderr.take().expect("it was asked for");
+        let group = bench.id();
+        while !members(group).iter().any(|name| name == "redis-server") {
+            assert!(bench.try_wait().expect("it is ours").is_none());
+            std::thread::yield_now();
+        }
+        let pid = Pid::from_child(&bench);
+        kill_process(pid, signal).expect("it is still there");
+        bench.wait().expect("it is ours");
+        // All that it has started have this end of the pipe.
+        let (all_ended, heard) = mpsc::channel();
+        std::thread::spawn(move || {
+            let _ = stderr.read_to_end(&mut Vec::new());
+            let _ = all_ended.send(());
+        });
+        let ended = heard.recv_timeout(PATIENCE);
+        let left = members(group);
+        let _ = kill_process_group(pid, Signal::KILL);
+        assert!(ended.is_ok(), "{signal:?}: {left:?}");
+        let files = std::fs::read_dir(&folder.0).expect("it is ours").count();
+        assert!(files == 0 || signal == Signal::KILL, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_folder_may_be_called_anything() {
+    if !is_installed("wrk")
+        || !["/usr/sbin/nginx", "/usr/bin/nginx"]
+            .iter()
+            .any(|path| std::path::Path::new(path).exists())
+    {
+        println!("not tested here: nginx and wrk are not installed");
+        return;
+    }
+    let folder = Folder::new("a space; and {more}");
+    let output = command("bench --quick --only nginx")
+        .env("TMPDIR", &folder.0)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
+
+/// Ends a test that would wait for ever.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -47,20 +47,20 @@ pub(super) const RECIPE: Recipe = Recipe {
 };
 
 fn prepare(stage: &Stage) -> Result<()> {
-    let folder = stage.folder.display();
     // Workers of root's nginx are somebody else otherwise, who may not even read the folder.
     let user = if rustix::process::geteuid().is_root() {
         "user root;\n"
     } else {
         ""
     };
+    // Paths are relative to the folder that `-p` names, whose own name may hold what means something here.
     let configuration = format!(
-        "{user}daemon off;\nworker_processes 1;\npid {folder}/nginx.pid;\nerror_log {folder}/error.log;\n\
+        "{user}daemon off;\nworker_processes 1;\npid nginx.pid;\nerror_log error.log;\n\
          events {{ worker_connections 1024; }}\n\
          http {{\n  access_log off;\n  sendfile on;\n  keepalive_requests 1000000000;\n\
-         client_body_temp_path {folder}/body;\n  proxy_temp_path {folder}/proxy;\n  fastcgi_temp_path {folder}/fastcgi;\n\
-         uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n\
-         server {{ listen 127.0.0.1:{}; root {folder}; }}\n}}\n",
+         client_body_temp_path body;\n  proxy_temp_path proxy;\n  fastcgi_temp_path fastcgi;\n\
+         uwsgi_temp_path uwsgi;\n  scgi_temp_path scgi;\n\
+         server {{ listen 127.0.0.1:{}; root .; }}\n}}\n",
         stage.port
     );
     fs::write(stage.folder.join("nginx.conf"), configuration).context("nginx's configuration")?;
