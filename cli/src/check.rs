@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use sockets::reason::Reason;
 
 use crate::error::{Context, Result};
 use crate::run::program::{Error, Obstacle, Program};
+use crate::run::starter::followed;
 use finding::{Finding, Verdict};
 use image::Image;
 use libraries::Loaded;
@@ -30,14 +30,14 @@ pub(crate) struct Options {
     /// JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// The program, and its arguments: `env`, `nohup` and the like are followed to the program that they start
+    /// The program, and its arguments: `env`, `nice`, `nohup`, `setsid` and `timeout` are followed to the program that they start
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 const HELP: &str = "\
 Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run
-(127 if there is no such program, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
+(127 if there is no such program or interpreter, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
 
 Examples:
   sovia check redis-server
@@ -46,11 +46,12 @@ Examples:
 
 /// `sovia check`.
 pub(crate) fn main(options: &Options) -> Result<ExitCode> {
-    let name = followed(&options.command);
+    let name = followed(options.command.iter().cloned());
     let shown = name.display().to_string();
-    let (findings, absent) = match Program::find(name) {
-        Ok(program) => (examine(&program), false),
-        Err(error) => (vec![unfound(&error)], error.is_absent()),
+    let program = Program::find(&name);
+    let findings = match &program {
+        Ok(program) => examine(program),
+        Err(error) => vec![unfound(error)],
     };
     let text = if options.json {
         report::json(&shown, &findings)
@@ -59,9 +60,19 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
     } else {
         report::table(&shown, &findings)
     };
-    io::stdout()
+    let written = io::stdout()
         .write_all(text.as_bytes())
-        .context("standard output")?;
+        .context("standard output");
+    if let Err(error) = written
+        && !error.is_enough()
+    {
+        return Err(error);
+    }
+    // As `sovia run` would end.
+    let absent = match program.and_then(|program| program.check_interpreter()) {
+        Ok(()) => false,
+        Err(error) => error.is_absent(),
+    };
     Ok(ExitCode::from(match report::verdict(&findings) {
         Verdict::Accelerated => 0,
         Verdict::Partly => 3,
@@ -71,32 +82,11 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
     }))
 }
 
-/// The program that programs which only start another one will start.
-fn followed(command: &[OsString]) -> &OsString {
-    let mut rest = command;
-    while let [first, more @ ..] = rest
-        && Path::new(first)
-            .file_name()
-            .is_some_and(|name| STARTERS.iter().any(|starter| name == *starter))
-        && let Some(next) = more.iter().position(|word| {
-            let word = word.as_encoded_bytes();
-            !word.starts_with(b"-") && !word.contains(&b'=')
-        })
-    {
-        rest = more.get(next..).unwrap_or_default();
-    }
-    match rest {
-        [program, ..] => program,
-        // Clap asks for one.
-        [] => &EMPTY,
-    }
-}
-
 fn unfound(error: &Error) -> Finding {
-    let key = if error.is_absent() {
-        "absent"
-    } else {
-        "forbidden"
+    let key = match error {
+        Error::Interpreter { .. } => "interpreter",
+        Error::Absent(_) => "absent",
+        Error::Forbidden(_) => "forbidden",
     };
     Finding::new(Verdict::CannotRun, key, error.to_string())
 }
@@ -116,6 +106,10 @@ fn examine(program: &Program) -> Vec<Finding> {
             ),
         ));
     }
+    if let Err(error) = program.check_interpreter() {
+        found.push(unfound(&error));
+        return found;
+    }
     match program.obstacle() {
         Some(obstacle) => found.push(hindered(&obstacle)),
         None => match Image::read(&file) {
@@ -123,7 +117,7 @@ fn examine(program: &Program) -> Vec<Finding> {
             Err(error) => found.push(Finding::new(
                 Verdict::Partly,
                 "unreadable",
-                format!("{}: {error}: nothing can be said of it", file.display()),
+                format!("{}: {error}: what it calls is not known", file.display()),
             )),
         },
     }
@@ -133,6 +127,7 @@ fn examine(program: &Program) -> Vec<Finding> {
 fn hindered(obstacle: &Obstacle) -> Finding {
     let (verdict, key) = match obstacle {
         Obstacle::Capabilities => (Verdict::Tcp, "capabilities"),
+        Obstacle::Damaged => (Verdict::CannotRun, "damaged"),
         Obstacle::Foreign => (Verdict::CannotRun, "other-processor"),
         Obstacle::Go => (Verdict::Tcp, "go"),
         Obstacle::Narrow => (Verdict::Tcp, "32-bit"),
@@ -205,30 +200,6 @@ fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
                 "raw-calls",
                 format!("{name} makes system calls of its own; which ones does not stand beside the instruction"),
             ));
-        }
-    }
-}
-
-/// Programs that become the one that they name.
-const STARTERS: [&str; 3] = ["env", "nohup", "setsid"];
-
-static EMPTY: OsString = OsString::new();
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn starters_are_followed() {
-        for (line, program) in [
-            ("redis-server --port 1", "redis-server"),
-            ("env A=1 B=2 server x", "server"),
-            ("/usr/bin/env -i nohup setsid -w server", "server"),
-            ("env", "env"),
-            ("env A=1", "env"),
-        ] {
-            let words: Vec<_> = line.split(' ').map(OsString::from).collect();
-            assert_eq!(followed(&words), program, "{line}");
         }
     }
 }

@@ -8,11 +8,13 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::config::{self, Config};
+use crate::output::complain;
 use library::Library;
-use program::Program;
+use program::{Obstacle, Program};
 
 pub(crate) mod library;
 pub(crate) mod program;
+pub(crate) mod starter;
 
 /// Run a program with its TCP connections within this host over Virtual Interfaces
 #[derive(Debug, clap::Args)]
@@ -48,6 +50,8 @@ pub(crate) enum Error {
     Program(#[from] program::Error),
     #[error(transparent)]
     Config(#[from] config::Error),
+    #[error("{}: its file is damaged", .0.display())]
+    Damaged(OsString),
     #[error("{}: {source}", program.display())]
     Exec {
         program: OsString,
@@ -61,6 +65,7 @@ impl Error {
         let absent = match self {
             Self::Library(_) | Self::Config(_) => return ExitCode::from(125),
             Self::Program(error) => error.is_absent(),
+            Self::Damaged(_) => false,
             Self::Exec { source, .. } => source.kind() == io::ErrorKind::NotFound,
         };
         ExitCode::from(if absent { 127 } else { 126 })
@@ -76,11 +81,15 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let library = Library::find()?;
     let program = Program::find(name)?;
     let obstacle = program.obstacle();
+    if obstacle == Some(Obstacle::Damaged) {
+        // The shell would be given it, and complain of its first bytes.
+        return Err(Error::Damaged(name.clone()));
+    }
     if let (false, Some(obstacle)) = (options.quiet, &obstacle) {
-        eprintln!(
-            "sovia: {} will run, but not over Virtual Interfaces: {obstacle}",
+        complain(format_args!(
+            "{} will run, but not over Virtual Interfaces: {obstacle}",
             name.display()
-        );
+        ));
     }
     let mut command = Command::new(program.path());
     command.arg0(name).args(arguments);
@@ -93,6 +102,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
     }
     let source = command.exec();
+    program.check_interpreter()?;
     Err(Error::Exec {
         program: name.clone(),
         source,

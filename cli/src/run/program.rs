@@ -8,9 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, ReadCache, elf};
+use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use rustix::fs::{Access, access};
 use rustix::process::{getegid, geteuid};
+
+use super::starter::followed;
 
 /// A program file, found as `execvp` finds it.
 #[derive(Debug)]
@@ -23,11 +25,17 @@ pub(crate) enum Error {
     Absent(OsString),
     #[error("{}: may not be executed", .0.display())]
     Forbidden(OsString),
+    /// Of a script, or the dynamic linker of a program.
+    #[error("{}: its interpreter {inner}", program.display())]
+    Interpreter { program: PathBuf, inner: Box<Self> },
 }
 
 impl Error {
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Self::Absent(_))
+        match self {
+            Self::Interpreter { inner, .. } => inner.is_absent(),
+            error => matches!(error, Self::Absent(_)),
+        }
     }
 }
 
@@ -36,6 +44,8 @@ impl Error {
 pub(crate) enum Obstacle {
     /// It gains capabilities from its file.
     Capabilities,
+    /// No kernel can make sense of its headers.
+    Damaged,
     /// It is for another processor.
     Foreign,
     /// Its calls go to the kernel without a C library between: the Go runtime's do.
@@ -66,6 +76,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Capabilities => f.write_str("its file has capabilities, so nothing is preloaded"),
+            Self::Damaged => f.write_str("its file is damaged"),
             Self::Foreign => f.write_str("it is for another processor than libsovia.so"),
             Self::Go => f.write_str("it is a Go program, which calls the kernel directly"),
             Self::Narrow => f.write_str("it has 32 bits, and libsovia.so 64"),
@@ -111,19 +122,47 @@ impl Program {
         &self.0
     }
 
-    /// What runs it, if it is a script.
+    /// What runs it, if it is a script: the shell if the script does not say, as execvp(3) has it.
     pub(crate) fn interpreter(&self) -> Option<PathBuf> {
-        shebang(&self.0).ok()?
+        let mut found = None;
+        // A script's interpreter may be a script.
+        for _ in 0..SCRIPTS_MAX {
+            let next = shebang(found.as_deref().unwrap_or(&self.0));
+            let Ok(Some(next)) = next else {
+                break;
+            };
+            found = Some(next);
+        }
+        found
     }
 
-    /// What keeps it from being accelerated. A file that cannot be read or understood has no obstacle that we know of.
+    /// # Errors
+    /// The kernel would not find the interpreter, or may not execute it.
+    pub(crate) fn check_interpreter(&self) -> Result<(), Error> {
+        let interpreter = self.interpreter();
+        let file = interpreter.as_deref().unwrap_or(&self.0);
+        // Another processor's file may have an emulator, which knows its own places.
+        let linker = match File::open(file).and_then(inside) {
+            Ok(Some(Obstacle::Damaged | Obstacle::Foreign)) => None,
+            _ => linker_of(file),
+        };
+        for path in interpreter.iter().cloned().chain(linker) {
+            Self::find(path.as_os_str()).map_err(|inner| Error::Interpreter {
+                program: self.0.clone(),
+                inner: inner.into(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What keeps it from being accelerated. A file that cannot be read has no obstacle that we know of.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
-        match shebang(&self.0) {
-            Ok(Some(interpreter)) => {
+        match self.interpreter() {
+            Some(interpreter) => {
                 let obstacle = Self(interpreter.clone()).own_obstacle().ok()??;
                 Some(Obstacle::Interpreter(interpreter, Box::new(obstacle)))
             }
-            _ => self.own_obstacle().ok()?,
+            None => self.own_obstacle().ok()?,
         }
     }
 
@@ -152,31 +191,58 @@ impl Candidate {
     }
 }
 
-/// The interpreter of a script, with `env` followed to the program that it looks up.
+/// The interpreter of a script, with `env` followed to the program that it looks up. What is neither a script nor ELF is run by the shell.
 fn shebang(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut start = Vec::new();
     File::open(path)?
         .take(SHEBANG_MAX)
         .read_to_end(&mut start)?;
-    let Some(line) = start.strip_prefix(b"#!") else {
+    if start.starts_with(&elf::ELFMAG) {
         return Ok(None);
-    };
+    }
+    let line = start.strip_prefix(b"#!").unwrap_or_default();
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
-    let mut words = line
-        .split(|byte| byte.is_ascii_whitespace())
-        .filter(|word| !word.is_empty())
-        .map(OsStr::from_bytes);
-    let Some(interpreter) = words.next().map(PathBuf::from) else {
-        return Ok(None);
-    };
-    let is_env = interpreter.file_name() == Some(OsStr::new("env"));
-    let plain =
-        |word: &&OsStr| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
-    let named = words
-        .find(plain)
-        .filter(|_| is_env)
-        .and_then(|name| Program::find(name).ok());
-    Ok(Some(named.map_or(interpreter, |program| program.0)))
+    let line = line.trim_ascii();
+    // The kernel gives all the rest as one word.
+    let mut words = line.splitn(2, u8::is_ascii_whitespace);
+    let interpreter = words.next().filter(|word| !word.is_empty());
+    let interpreter = OsStr::from_bytes(interpreter.unwrap_or(SHELL)).to_owned();
+    let rest = words.next().map(<[u8]>::trim_ascii);
+    let command = [interpreter.clone()]
+        .into_iter()
+        .chain(rest.map(|word| OsStr::from_bytes(word).to_owned()));
+    let program = followed(command);
+    if program == interpreter {
+        return Ok(Some(interpreter.into()));
+    }
+    // One that is not there is told by its name.
+    Ok(Some(match Program::find(&program) {
+        Ok(found) => found.0,
+        Err(_) => program.into(),
+    }))
+}
+
+/// The dynamic linker that an ELF file asks for.
+fn linker_of(path: &Path) -> Option<PathBuf> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    match FileKind::parse(&cache) {
+        Ok(FileKind::Elf64) => linker::<elf::FileHeader64<Endianness>>(&cache).ok()?,
+        Ok(FileKind::Elf32) => linker::<elf::FileHeader32<Endianness>>(&cache).ok()?,
+        _ => None,
+    }
+}
+
+fn linker<H: FileHeader<Endian = Endianness>>(
+    data: &ReadCache<File>,
+) -> object::Result<Option<PathBuf>> {
+    let header = H::parse(data)?;
+    let endian = header.endian()?;
+    for segment in header.program_headers(endian, data)? {
+        if let Some(path) = segment.interpreter(endian, data)? {
+            return Ok(Some(PathBuf::from(OsStr::from_bytes(path))));
+        }
+    }
+    Ok(None)
 }
 
 /// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).
@@ -195,11 +261,15 @@ fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
 fn inside(file: File) -> io::Result<Option<Obstacle>> {
     let cache = ReadCache::new(file);
     Ok(match FileKind::parse(&cache) {
-        Ok(FileKind::Elf64) => elf64(&cache).unwrap_or(None),
-        Ok(FileKind::Elf32) => Some(elf32(&cache).unwrap_or(Obstacle::Foreign)),
-        // The shell runs what the kernel does not know.
-        _ => None,
+        Ok(FileKind::Elf64) => elf64(&cache).unwrap_or(Some(Obstacle::Damaged)),
+        Ok(FileKind::Elf32) => Some(elf32(&cache).unwrap_or(Obstacle::Damaged)),
+        _ => starts_as_elf(&cache).then_some(Obstacle::Damaged),
     })
+}
+
+fn starts_as_elf(data: &ReadCache<File>) -> bool {
+    let start = ReadRef::read_bytes_at(data, 0, elf::ELFMAG.len() as u64);
+    start.is_ok_and(|start| start == elf::ELFMAG)
 }
 
 fn elf32(data: &ReadCache<File>) -> object::Result<Obstacle> {
@@ -218,12 +288,7 @@ fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
     if header.e_machine(endian) != MACHINE {
         return Ok(Some(Obstacle::Foreign));
     }
-    let mut linker = None;
-    for segment in header.program_headers(endian, data)? {
-        if let Some(path) = segment.interpreter(endian, data)? {
-            linker = Some(PathBuf::from(OsStr::from_bytes(path)));
-        }
-    }
+    let linker = linker::<elf::FileHeader64<Endianness>>(data)?;
     let Some(linker) = linker else {
         return Ok(Some(Obstacle::Static));
     };
@@ -233,7 +298,10 @@ fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
     {
         return Ok(Some(Obstacle::OtherLibrary(linker)));
     }
-    let sections = header.sections(endian, data)?;
+    // No kernel looks at the sections.
+    let Ok(sections) = header.sections(endian, data) else {
+        return Ok(None);
+    };
     let go = sections.section_by_name(endian, b".go.buildinfo").is_some()
         || sections
             .section_by_name(endian, b".note.go.buildid")
@@ -243,6 +311,9 @@ fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
 
 /// The kernel reads no more of a script to find its interpreter.
 const SHEBANG_MAX: u64 = 256;
+/// Interpreters of interpreters; the kernel allows five in all.
+const SCRIPTS_MAX: usize = 5;
+const SHELL: &[u8] = b"/bin/sh";
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 

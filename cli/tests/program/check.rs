@@ -176,6 +176,29 @@ fn what_cannot_be_run_has_the_status_of_a_shell() {
     sparc[18] = 3;
     #[cfg(target_arch = "x86_64")]
     expect(&folder.file("narrow", &sparc), 4, &["\"32-bit\""]);
+    for (program, status, said) in [
+        (
+            folder.file("lost", "#!/no/such\n"),
+            127,
+            "its interpreter /no/such",
+        ),
+        (folder.file("cut", &sparc[..40]), 126, "damaged"),
+    ] {
+        expect(&program, status, &["cannot run", said]);
+        let output = command("run").arg(&program).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(status));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    // The shell runs what the kernel does not know.
+    expect(
+        &folder.file("bare", "exit 3\n"),
+        0,
+        &["\"script\"", "/bin/sh"],
+    );
 }
 
 const SOCKETS: &str = "

@@ -113,3 +113,24 @@ fn a_program_that_cannot_be_accelerated_runs_with_a_warning() {
     assert!(warned(""));
     assert!(!warned("--quiet"));
 }
+
+#[test]
+fn who_has_read_enough_is_no_failure() {
+    for (arguments, status) in [
+        ("stat --reasons", 0),
+        ("vi list", 0),
+        ("check /bin/sh", 0),
+        ("check /no/such", 127),
+        ("stat --prometheus --listen 0", 0),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        // Nobody reads complaints, either.
+        let status_of = command(arguments)
+            .stdout(writer.try_clone().expect("a descriptor"))
+            .stderr(writer)
+            .status()
+            .expect("the program starts");
+        assert_eq!(status_of.code(), Some(status), "{arguments}");
+    }
+}

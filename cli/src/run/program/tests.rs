@@ -68,12 +68,16 @@ fn what_the_header_tells() {
     );
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
-fn a_cut_or_scrambled_header_is_no_obstacle_and_no_harm() {
+fn a_cut_header_is_told_and_a_scrambled_one_no_harm() {
     let folder = Folder::new("cut");
     let whole = elf(X86_64, Some("/lib64/ld-linux-x86-64.so.2"));
     for length in 0..whole.len() {
-        obstacle(folder.file("cut", &whole[..length], 0o755));
+        let found = obstacle(folder.file("cut", &whole[..length], 0o755));
+        // Less than the magic is a script for the shell.
+        let expected = (length >= 4).then_some(Obstacle::Damaged);
+        assert_eq!(found, expected, "{length}");
     }
     for at in 4..whole.len() {
         let mut scrambled = whole.clone();
@@ -119,5 +123,40 @@ fn programs_are_found_as_a_shell_does() {
             matches!(found(OsStr::new(absent)), Err(Error::Absent(_))),
             "{absent:?}"
         );
+    }
+}
+
+#[test]
+fn an_interpreter_that_is_not_there_is_told() {
+    let folder = Folder::new("absent");
+    let shell = |text: &str| {
+        let program = Program(folder.file("script", text.as_bytes(), 0o755));
+        let checked = program
+            .check_interpreter()
+            .map_err(|error| error.to_string());
+        (program.interpreter(), checked.err())
+    };
+    for text in ["", "echo\n", "#!\n", "#! /bin/sh -x\n"] {
+        assert_eq!(shell(text), (Some("/bin/sh".into()), None), "{text:?}");
+    }
+    for (text, name) in [
+        ("#!/no/such\n", "/no/such"),
+        ("#!/usr/bin/env no-such-program -x\n", "no-such-program -x"),
+        ("#!/usr/bin/env -S no-such-program -x\n", "no-such-program"),
+    ] {
+        let (found, said) = shell(text);
+        assert_eq!(found, Some(name.into()));
+        let said = said.expect(text);
+        let end = format!("script: its interpreter {name}: no such program");
+        assert!(said.ends_with(&end), "{said}");
+    }
+    let inner = folder.file("inner", b"#!/bin/sh\n", 0o755);
+    let (found, said) = shell(&format!("#!{}\n", inner.display()));
+    assert_eq!((found, said), (Some("/bin/sh".into()), None));
+    #[cfg(target_arch = "x86_64")]
+    {
+        let linker = folder.file("program", &elf(X86_64, Some("/no/ld-linux.so")), 0o755);
+        let error = Program(linker).check_interpreter().expect_err("not there");
+        assert!(error.is_absent() && error.to_string().contains("/no/ld-linux.so"));
     }
 }
