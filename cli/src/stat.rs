@@ -4,8 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
+use sockets::stat::Closed;
 
 use crate::error::{Context, Error, Result};
+use crate::output::complain;
 use filter::Filter;
 use row::{Host, Look, Reason};
 
@@ -32,16 +34,16 @@ pub(crate) struct Options {
     /// Of this process only
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Sums of each process, with its connections that are no more
+    /// Sums of each process, with its connections that are no more, unless a filter is of more than pid and program
     #[arg(long, conflicts_with_all = ["history", "prometheus"])]
     processes: bool,
     /// The last ways that each connection took, and why
     #[arg(long, conflicts_with_all = ["prometheus", "watch"])]
     history: bool,
-    /// The text format of Prometheus, for its textfile collector
+    /// The text format of Prometheus, for its textfile collector; filters by pid and program only
     #[arg(long, conflicts_with_all = ["json", "watch"])]
     prometheus: bool,
-    /// With --prometheus, answer scrapes at this port or address of the loopback, until ended
+    /// With --prometheus, answer scrapes at this port or address of the loopback, until ended. Every user of this host may ask
     #[arg(long, value_name = "[ADDRESS:]PORT", requires = "prometheus")]
     listen: Option<String>,
     /// What flows, again and again: live on a terminal (q quit, s sort, p processes, space hold), table after table elsewhere
@@ -87,13 +89,23 @@ impl Source {
             "/proc"
         };
         let mut look = self.host.look(self.pid).context(what)?;
-        look.rows.retain(|row| self.filter.fits(row));
-        if self.filter != Filter::All {
-            let rows = &look.rows;
-            look.processes
-                .retain(|process| rows.iter().any(|row| row.pid == process.pid));
-        }
+        narrow(&mut look, &self.filter);
         Ok(look)
+    }
+}
+
+/// Leaves what fits.
+fn narrow(look: &mut Look, filter: &Filter) {
+    let Look { rows, processes } = look;
+    rows.retain(|row| filter.fits(row));
+    if filter.is_of_processes() {
+        processes.retain(|process| filter.fits_process(process));
+        return;
+    }
+    processes.retain(|process| rows.iter().any(|row| row.pid == process.pid));
+    for process in processes {
+        // Of connections that are no more nobody knows whether they fitted.
+        process.closed = Closed::default();
     }
 }
 
@@ -105,6 +117,12 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         pid: options.pid,
         filter: filter.map_err(|mistake| Error::Misuse(mistake.to_string()))?,
     };
+    // Prometheus takes a counter that goes down for one that has begun anew.
+    if options.prometheus && !source.filter.is_of_processes() {
+        return Err(Error::Misuse(
+            "--prometheus counts by process: filters by pid and program only".to_owned(),
+        ));
+    }
     if let Some(seconds) = options.watch {
         let every = Duration::try_from_secs_f64(seconds)
             .ok()
@@ -120,11 +138,16 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     io::stdout()
         .write_all(text.as_bytes())
         .context("standard output")?;
+    if let Some(pid) = source.pid.filter(|&pid| !source.host.knows(pid)) {
+        complain(format_args!(
+            "process {pid} is not under sovia, or has had no connection"
+        ));
+    }
     if !source.host.strange.is_empty() {
-        eprintln!(
-            "sovia: not shown, for they run under another version of sovia: {:?}",
+        complain(format_args!(
+            "not shown, for they run under another version of sovia: {:?}",
             source.host.strange
-        );
+        ));
     }
     Ok(())
 }
@@ -164,4 +187,28 @@ fn json(value: &impl Serialize) -> Result<String> {
         .map_err(io::Error::from)
         .context("JSON")?;
     Ok(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_of_what_fits() {
+        let sums = |filter: &str| -> Vec<_> {
+            let filter = Filter::parse(filter).unwrap_or_else(|mistake| panic!("{mistake}"));
+            let mut look = sample::look();
+            narrow(&mut look, &filter);
+            let totals = table::totals(&look).into_iter();
+            totals
+                .map(|total| (total.pid, total.open, total.closed, total.sent))
+                .collect()
+        };
+        let redis = (100, 2, 0, 1000 + (2 << 20));
+        let nginx = (200, 1, 7, 1100);
+        assert_eq!(sums(""), [redis, nginx]);
+        assert_eq!(sums("program = nginx"), [nginx]);
+        assert_eq!(sums("path = shm"), [(100, 1, 0, 1 << 20)]);
+        assert_eq!(sums("sport = 80"), [(200, 1, 0, 100)]);
+    }
 }

@@ -14,7 +14,7 @@ use sockets::reason::Reason;
 use sockets::rules::glob;
 use sockets::rules::text::Network;
 
-use super::row::Row;
+use super::row::{Process, Row};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,21 +115,60 @@ impl Filter {
             Self::Or(left, right) => left.fits(row) || right.fits(row),
         }
     }
+
+    /// Whether it tells processes apart and no more, so that it says of all connections of one the same at any time.
+    pub(super) fn is_of_processes(&self) -> bool {
+        match self {
+            Self::All => true,
+            Self::Test(test) => matches!(test.field, Field::Pid | Field::Program),
+            Self::Not(inner) => inner.is_of_processes(),
+            Self::And(left, right) | Self::Or(left, right) => {
+                left.is_of_processes() && right.is_of_processes()
+            }
+        }
+    }
+
+    /// The same for a process, which may have no connection now. Nothing that is of a connection fits.
+    pub(super) fn fits_process(&self, process: &Process) -> bool {
+        match self {
+            Self::All => true,
+            Self::Test(test) => test.fits_process(process),
+            Self::Not(inner) => !inner.fits_process(process),
+            Self::And(left, right) => left.fits_process(process) && right.fits_process(process),
+            Self::Or(left, right) => left.fits_process(process) || right.fits_process(process),
+        }
+    }
 }
 
 impl Test {
-    fn fits(&self, row: &Row) -> bool {
-        let number = |n: u64| match self.value {
+    fn fits_number(&self, n: u64) -> bool {
+        match self.value {
             Value::Number(value) => self.operator.holds(n.cmp(&value)),
             _ => false,
-        };
-        let word = |text: &str| match &self.value {
+        }
+    }
+
+    fn fits_word(&self, text: &str) -> bool {
+        match &self.value {
             Value::Word(pattern) => {
                 glob::fits(pattern.as_bytes(), text.as_bytes())
                     == (self.operator == Operator::Equal)
             }
             _ => false,
-        };
+        }
+    }
+
+    fn fits_process(&self, process: &Process) -> bool {
+        match self.field {
+            Field::Pid => self.fits_number(process.pid.into()),
+            Field::Program => self.fits_word(&process.program),
+            _ => false,
+        }
+    }
+
+    fn fits(&self, row: &Row) -> bool {
+        let number = |n: u64| self.fits_number(n);
+        let word = |text: &str| self.fits_word(text);
         let address = |address: IpAddr| match self.value {
             Value::Network(network) => network.holds(address) == (self.operator == Operator::Equal),
             _ => false,
@@ -144,7 +183,12 @@ impl Test {
             Field::Program => word(&row.program),
             Field::Reason => match (&self.value, &row.reason) {
                 (Value::Word(_), reason) => word(reason.as_ref().map_or("", |reason| reason.name)),
-                (_, reason) => number(reason.as_ref().map_or(0, |reason| reason.number.into())),
+                (_, reason) => number(
+                    reason
+                        .as_ref()
+                        .map_or(NO_REASON, |reason| reason.number)
+                        .into(),
+                ),
             },
             Field::Received => number(row.bytes_received),
             Field::Rule => word(row.rule.as_ref().map_or("none", |rule| rule.upgrade)),
@@ -173,9 +217,13 @@ impl Field {
                 .parse::<u16>()
                 .map(|port| Value::Number(port.into()))
                 .map_err(|_| format!("{text} is no port")),
-            Self::Destination | Self::Source => Network::parse(text)
-                .map(Value::Network)
-                .ok_or_else(|| format!("{text} is no address, nor a network as 10.0.0.0/8")),
+            Self::Destination | Self::Source => match Network::parse(text) {
+                None => Err(format!("{text} is no address, nor a network as 10.0.0.0/8")),
+                Some(network) if network.is_too_exact() => {
+                    Err(format!("{text}: the address has bits beyond the prefix"))
+                }
+                Some(network) => Ok(Value::Network(network)),
+            },
             Self::Descriptor | Self::Pid => text
                 .parse::<u32>()
                 .map(|n| Value::Number(n.into()))
@@ -183,11 +231,13 @@ impl Field {
             Self::Received | Self::Sent => bytes(text)
                 .ok_or_else(|| format!("{text} is no number of bytes, as 512 or 64K or 2M")),
             Self::Reason => match text.parse::<u16>() {
-                Ok(number) => Ok(Value::Number(number.into())),
+                Ok(number) if number == NO_REASON || Reason::find(number).is_some() => {
+                    Ok(Value::Number(number.into()))
+                }
                 Err(_) if is_known(text, Reason::ALL.iter().map(|reason| reason.name())) => {
                     Ok(Value::Word(text.to_owned()))
                 }
-                Err(_) => Err(format!(
+                _ => Err(format!(
                     "{text} is no reason: sovia stat --reasons lists them"
                 )),
             },
@@ -401,6 +451,8 @@ const FIELDS: [(&str, Field); 14] = [
     ("received", Field::Received),
 ];
 
+/// What is on shared memory has this.
+const NO_REASON: u16 = 0;
 /// Of parentheses and negations.
 const DEPTH_MAX: usize = 100;
 

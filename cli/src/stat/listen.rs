@@ -2,23 +2,38 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{Source, prometheus};
 use crate::error::{Context, Error, Result};
+use crate::output::complain;
 
 /// Listens at `address` (`9464`, `127.0.0.1:9464`, `[::1]:9464`) and answers one request after the other, until it is ended.
 pub(super) fn serve(address: &str, source: &mut Source) -> Result<()> {
     let listener = TcpListener::bind(parse(address)?).context("listening")?;
     let at = listener.local_addr().context("listening")?;
-    println!("http://{at}/metrics");
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "http://{at}/metrics")
+        .and_then(|()| stdout.flush())
+        .context("standard output")?;
+    drop(stdout);
     loop {
-        let (stream, _) = listener.accept().context("accepting")?;
-        let text = prometheus::text(&source.look()?);
-        if let Err(error) = answer(stream, &text) {
-            eprintln!("sovia: a scrape: {error}");
+        // What goes wrong once need not the next time, and whoever scrapes comes again.
+        if let Err(error) = serve_one(&listener, source) {
+            complain(format_args!("a scrape: {error}"));
         }
     }
+}
+
+fn serve_one(listener: &TcpListener, source: &mut Source) -> Result<()> {
+    let accepted = listener.accept();
+    // No descriptor is free, for instance: another try at once would find none either.
+    let (stream, _) = accepted
+        .inspect_err(|_| thread::sleep(PAUSE))
+        .context("accepting")?;
+    let text = prometheus::text(&source.look()?);
+    answer(&stream, &text).context("answering")
 }
 
 fn parse(address: &str) -> Result<SocketAddr> {
@@ -39,10 +54,12 @@ fn parse(address: &str) -> Result<SocketAddr> {
     Ok(parsed)
 }
 
-/// Whatever is asked for, this is the answer. Nobody is waited for longer than a second at a time.
-fn answer(mut stream: TcpStream, text: &str) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Whatever is asked for, this is the answer. Nobody is waited for longer than a second in all, for others wait meanwhile.
+fn answer(stream: &TcpStream, text: &str) -> io::Result<()> {
+    let mut stream = Hurried {
+        stream,
+        until: Instant::now() + PATIENCE,
+    };
     let mut request = [0; REQUEST_MAX];
     let mut len = 0;
     while !request.get(..len).is_some_and(is_whole) {
@@ -59,12 +76,47 @@ fn answer(mut stream: TcpStream, text: &str) -> io::Result<()> {
     )
 }
 
+/// A connection on which all that is waited for together has an end.
+struct Hurried<'a> {
+    stream: &'a TcpStream,
+    until: Instant,
+}
+
+impl Hurried<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(Some(left)),
+        }
+    }
+}
+
+impl Read for Hurried<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Hurried<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 /// Its head, that is: scrapes have no body.
 fn is_whole(request: &[u8]) -> bool {
     request.windows(4).any(|window| window == b"\r\n\r\n")
 }
 
 const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(100);
 const REQUEST_MAX: usize = 8 << 10;
 
 #[cfg(test)]

@@ -168,6 +168,11 @@ pub(super) struct Look {
 }
 
 impl Host {
+    /// Whether the last look found this process with connections, or with some that are no more.
+    pub(super) fn knows(&self, pid: u32) -> bool {
+        self.ledgers.contains_key(&pid)
+    }
+
     /// Looks at all processes, or at one.
     ///
     /// # Errors
@@ -211,7 +216,7 @@ impl Host {
         let Some(ledger) = self.ledgers.get(&pid) else {
             return Ok(());
         };
-        let program = printable(&fs::read_to_string(format!("/proc/{pid}/comm"))?);
+        let program = printable(&fs::read(format!("/proc/{pid}/comm"))?);
         let rows = ledger.lines();
         look.rows
             .extend(rows.iter().map(|line| Row::new(pid, &program, line)));
@@ -224,8 +229,10 @@ impl Host {
     }
 }
 
-/// A process may call itself anything, and what is shown may be a terminal.
-fn printable(name: &str) -> String {
+/// A process may call itself anything, and what is shown may be a terminal. The kernel keeps 15 bytes of a name, whatever letter they
+/// end in.
+fn printable(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
     let name = name.trim_end_matches('\n');
     name.replace(|byte: char| byte.is_control(), "?")
 }
@@ -236,7 +243,13 @@ mod tests {
 
     #[test]
     fn names_do_nothing_to_a_terminal() {
-        assert_eq!(printable("a\x1b[2J\u{9b}b\n"), "a?[2J?b");
+        assert_eq!(printable("a\x1b[2J\u{9b}b\n".as_bytes()), "a?[2J?b");
+    }
+
+    #[test]
+    fn a_name_that_is_cut_is_a_name() {
+        let name = "ééééééééé";
+        assert_eq!(printable(&name.as_bytes()[..15]), "ééééééé\u{fffd}");
     }
 
     #[test]

@@ -39,11 +39,9 @@ fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> 
         sort(&mut lines, Sort::default());
         let mut out = io::stdout().lock();
         let written = out.write_all(table::rates(&lines).as_bytes());
-        match written.and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            result => result.context("standard output")?,
-        }
+        written
+            .and_then(|()| out.flush())
+            .context("standard output")?;
     }
     Ok(())
 }

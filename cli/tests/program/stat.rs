@@ -41,6 +41,27 @@ fn filters_choose() {
 }
 
 #[test]
+fn a_name_that_the_kernel_cuts_hides_nobody() {
+    let mut talk = Talk::new("names");
+    let name = talk.folder.0.join("ééééééééé");
+    std::fs::rename(&talk.program, &name).expect("it is ours");
+    talk.program = name;
+    let [server, client] = talk.both(Path::new(""), ENOUGH);
+    let output = sovia(&format!("stat --json --pid {}", client.pid()));
+    assert!(text(&output.stdout).contains("\"program\": \"ééééééé\u{fffd}\""));
+    assert_eq!(rows(&format!("pid = {} and program = é*", server.pid())), 1);
+    drop((server, client));
+}
+
+#[test]
+fn who_is_not_under_sovia_is_told_so() {
+    let output = sovia(&format!("stat --json --pid {}", std::process::id()));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), "[]\n");
+    assert!(text(&output.stderr).contains("is not under sovia"));
+}
+
+#[test]
 fn a_connection_tells_where_it_was() {
     let talk = Talk::new("history");
     let [server, client] = talk.both(Path::new(""), ENOUGH);
@@ -77,6 +98,10 @@ fn a_process_counts_what_is_closed() {
         prometheus.contains("path=\"shm/ring\",reason=\"0\",name=\"\"} 1\n"),
         "{prometheus}"
     );
+    let pid = format!("pid = {}", client.pid());
+    let refused = sovia(&format!("stat --prometheus {pid} path = shm"));
+    assert_eq!(refused.status.code(), Some(2));
+    stdout_of(&format!("stat --prometheus {pid}"));
     drop((server, client));
 }
 
@@ -95,6 +120,14 @@ fn scrapes_are_answered() {
         .trim_end_matches("/metrics");
     // One that goes at once harms nobody.
     drop(TcpStream::connect(address).expect("it listens"));
+    // One that takes its time does not get all of it.
+    let mut slow = TcpStream::connect(address).expect("it listens");
+    let slow = std::thread::spawn(move || {
+        while slow.write_all(b"x").is_ok() {
+            // tidy: sleep because a client that takes its time is the thing
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    });
     let mut scrape = TcpStream::connect(address).expect("it listens");
     scrape
         .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -105,6 +138,7 @@ fn scrapes_are_answered() {
         .kill()
         .and_then(|()| listening.wait())
         .expect("it is ours");
+    slow.join().expect("it ends");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
         answer.contains("# TYPE sovia_connections gauge"),

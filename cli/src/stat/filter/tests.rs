@@ -70,7 +70,9 @@ fn mistakes_are_told_with_their_place() {
         "path = udp",
         "state = open",
         "reason = why",
+        "reason = 999",
         "dst = host",
+        "src = 10.0.0.1/8",
         "sent > 5X",
         "sport = :6379 and ünd",
         "= 5",
@@ -80,6 +82,33 @@ fn mistakes_are_told_with_their_place() {
     .map(|filter| Filter::parse(filter).expect_err(filter).to_string())
     .collect();
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn processes_are_told_apart_by_what_does_not_change() {
+    let processes = sample::look().processes;
+    for (filter, pids) in [
+        ("", &[100, 200][..]),
+        ("pid = 100", &[100]),
+        ("program = nginx or pid < 101", &[100, 200]),
+        ("not program = redis-*", &[200]),
+        ("pid = 100 and program = nginx", &[]),
+    ] {
+        let filter = Filter::parse(filter).unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert!(filter.is_of_processes());
+        let fitting = processes
+            .iter()
+            .filter(|process| filter.fits_process(process));
+        assert_eq!(fitting.map(|process| process.pid).collect::<Vec<_>>(), pids);
+    }
+    for filter in [
+        "path = tcp",
+        "pid = 1 or sport = 5",
+        "not (program = a fd = 3)",
+    ] {
+        let filter = Filter::parse(filter).unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert!(!filter.is_of_processes());
+    }
 }
 
 /// A filter and what it means, written out with all parentheses.
