@@ -3,8 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sockets::rules::text;
@@ -60,11 +60,10 @@ impl Config {
     }
 
     fn read(path: PathBuf) -> Result<Self, Error> {
-        let text = fs::read_to_string(&path).map_err(|source| Error::Unread {
-            path: path.clone(),
-            source,
-        })?;
-        Self::parse(path, &text)
+        match text_of(&path) {
+            Ok(text) => Self::parse(path, &text),
+            Err(source) => Err(Error::Unread { path, source }),
+        }
     }
 
     fn parse(path: PathBuf, text: &str) -> Result<Self, Error> {
@@ -150,6 +149,16 @@ impl Config {
     }
 }
 
+/// A file may be a device that never ends.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(LEN_MAX + 1);
+    match file.read_to_string(&mut text) {
+        _ if file.limit() == 0 => Err(io::Error::other("larger than 1 MiB")),
+        read => read.map(|_| text),
+    }
+}
+
 fn usual_places() -> Vec<PathBuf> {
     let folder = |name: &str| {
         env::var_os(name)
@@ -170,6 +179,7 @@ fn is_absent(path: &Path, error: &io::Error) -> bool {
     }
 }
 
+const LEN_MAX: u64 = 1 << 20;
 const VARIABLE: &str = "SOVIA_CONFIG";
 const SYSTEM: &str = "/etc/sovia/sovia.toml";
 /// What `libsovia.so` reads at its start.

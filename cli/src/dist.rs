@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::Arguments;
@@ -28,8 +28,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 }
 
 fn write(folder: &Path) -> io::Result<()> {
-    // Hidden sub-commands are for this program itself.
-    let mut command = Arguments::command().disable_help_subcommand(true);
+    let mut command = shown();
     let pages = folder.join("man/man1");
     fs::create_dir_all(&pages)?;
     clap_mangen::generate_to(command.clone(), &pages)?;
@@ -47,11 +46,25 @@ fn write(folder: &Path) -> io::Result<()> {
     fs::rename(bash.join("sovia.bash"), bash.join("sovia"))
 }
 
+/// The program without its hidden sub-commands, which are for itself: completions would offer them. Nothing can be taken away from a
+/// command, so it is put together anew.
+fn shown() -> Command {
+    let whole = Arguments::command();
+    let visible = whole.get_subcommands().filter(|inner| !inner.is_hide_set());
+    Command::new("sovia")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(whole.get_about().cloned().unwrap_or_default())
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommands(visible.cloned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn each(command: &clap::Command, path: &str, visit: &mut dyn FnMut(&str, &clap::Command)) {
+    fn each(command: &Command, path: &str, visit: &mut dyn FnMut(&str, &Command)) {
         for inner in command
             .get_subcommands()
             .filter(|inner| !inner.is_hide_set())
@@ -90,6 +103,20 @@ mod tests {
         assert!(read("bash-completion/completions/sovia").contains("--prometheus"));
         assert!(read("zsh/vendor-completions/_sovia").contains("explain"));
         assert!(read("fish/vendor_completions.d/sovia.fish").contains("explain"));
+        let hidden = Arguments::command();
+        let hidden = hidden.get_subcommands().filter(|inner| inner.is_hide_set());
+        for name in hidden
+            .map(Command::get_name)
+            .filter(|name| name.contains('-'))
+        {
+            for file in [
+                "bash-completion/completions/sovia",
+                "zsh/vendor-completions/_sovia",
+                "fish/vendor_completions.d/sovia.fish",
+            ] {
+                assert!(!read(file).contains(name), "{name} in {file}");
+            }
+        }
         let pages = fs::read_dir(folder.join("man/man1")).expect("made");
         let pages: Vec<_> = pages
             .map(|page| page.expect("an entry").file_name())

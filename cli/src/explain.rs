@@ -36,7 +36,8 @@ pub(crate) struct Options {
 }
 
 const HELP: &str = "\
-Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong.
+Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong, 127 if there is no such program, 126 if it may not be
+executed.
 
 Examples:
   sovia explain redis-cli 127.0.0.1:6379
@@ -93,6 +94,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 fn resolve(address: &str) -> Result<SocketAddr> {
     if let Some(port) = address.strip_prefix(':')
         && let Ok(port) = port.parse()
+        && port > 0
     {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }

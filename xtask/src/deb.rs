@@ -100,16 +100,17 @@ fn documents(tree: &Tree, root: &Path, release: &Path) -> Result<(), String> {
     let folder = "usr/share/doc/sovia";
     for (from, to) in [
         ("README.md", "README.md"),
+        ("ARCHITECTURE.md", "ARCHITECTURE.md"),
         ("CHANGELOG.md", "changelog"),
         ("SECURITY.md", "SECURITY.md"),
-        ("docs/configuration.md", "configuration.md"),
-        ("docs/tools.md", "tools.md"),
-        ("docs/limitations.md", "limitations.md"),
-        ("docs/sockets.md", "sockets.md"),
-        ("docs/calls.md", "calls.md"),
         ("cli/src/config/example.toml", "examples/sovia.toml"),
     ] {
         tree.copy(&root.join(from), &format!("{folder}/{to}"), 0o644)?;
+    }
+    // All of them, where `--help` and they themselves say that they are.
+    for path in files_below(&root.join("docs"))? {
+        let inside = path.strip_prefix(root).unwrap_or(&path).display();
+        tree.copy(&path, &format!("{folder}/{inside}"), 0o644)?;
     }
     for crate_ in ["preload", "vipl"] {
         let samples = root.join("abi").join(crate_).join("samples");

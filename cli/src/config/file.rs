@@ -62,7 +62,7 @@ impl Contents {
             spin_us: bounded(connection.spin_us, 0..=1000)?,
             packet: said(packet.variant, |words| {
                 Variant::parse(words).map(drop).map_err(|_| {
-                    "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register"
+                    "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register, windowless"
                 })
             })?,
             iwarp: said(iwarp.address, |address| {
@@ -157,6 +157,7 @@ impl Rule {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Tables {
+    #[serde(deserialize_with = "rules")]
     rule: Vec<Spanned<RuleTable>>,
     connection: ConnectionTable,
     packet: PacketTable,
@@ -175,9 +176,9 @@ struct RuleTable {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct ConnectionTable {
-    after_turns: Option<Spanned<i64>>,
-    after_bytes: Option<Spanned<i64>>,
-    spin_us: Option<Spanned<i64>>,
+    after_turns: Option<Spanned<Whole>>,
+    after_bytes: Option<Spanned<Whole>>,
+    spin_us: Option<Spanned<Whole>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -264,6 +265,48 @@ impl<'de> Deserialize<'de> for Port {
     }
 }
 
+/// As `Vec` is read, but for who writes `[rule]`.
+fn rules<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Spanned<RuleTable>>, D::Error> {
+    struct Rules;
+    impl<'de> Visitor<'de> for Rules {
+        type Value = Vec<Spanned<RuleTable>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("tables that begin with [[rule]] each")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut rules = Vec::new();
+            while let Some(rule) = seq.next_element()? {
+                rules.push(rule);
+            }
+            Ok(rules)
+        }
+    }
+    from.deserialize_seq(Rules)
+}
+
+#[derive(Debug)]
+struct Whole(i64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Wholes;
+        impl Visitor<'_> for Wholes {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number))
+            }
+        }
+        from.deserialize_i64(Wholes)
+    }
+}
+
 /// A value, or a list of them with the place of each. Where a single one stands is known by whoever has the whole.
 #[derive(Debug)]
 struct OneOrMore<T>(Vec<(Option<Range<usize>>, T)>);
@@ -322,14 +365,14 @@ fn each<T, U>(
 }
 
 fn bounded<T: TryFrom<i64>>(
-    value: Option<Spanned<i64>>,
+    value: Option<Spanned<Whole>>,
     bounds: RangeInclusive<i64>,
 ) -> Result<Option<T>, Mistake> {
     let Some(value) = value else {
         return Ok(None);
     };
     let span = value.span();
-    let number = Some(value.into_inner())
+    let number = Some(value.into_inner().0)
         .filter(|number| bounds.contains(number))
         .and_then(|number| T::try_from(number).ok());
     match number {

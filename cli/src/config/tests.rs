@@ -49,9 +49,11 @@ fn mistakes_are_told_with_their_place() {
         "[connection]\nafter-turns = 0",
         "[connection]\nspin-us = 5000",
         "[connection]\nafter_bytes = 5",
+        "[connection]\nafter-turns = 1.5",
         "[packet]\nvariant = \"combine,fast\"",
         "[iwarp]\naddress = \"::1\"",
         "rule = 3",
+        "[rule]\nupgrade = \"never\"",
         "[[rule]\nupgrade",
     ];
     let said: Vec<_> = mistakes
@@ -59,6 +61,12 @@ fn mistakes_are_told_with_their_place() {
         .map(|text| format!("{text}\n→ {}\n", mistake(text)))
         .collect();
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn a_file_without_an_end_is_not_read_to_its_end() {
+    let error = Config::find(Some(Path::new("/dev/zero"))).expect_err("zeros");
+    assert_eq!(error.to_string(), "/dev/zero: larger than 1 MiB");
 }
 
 /// As the documentation has it, without the text between.
