@@ -58,10 +58,15 @@ pub fn over(
                 break terms;
             }
             Some(Answer::No(said)) => return Err(private::refused(&said)),
-            Some(Answer::Asked { said: words, .. }) => {
+            Some(Answer::Asked {
+                said: words,
+                takes_reads,
+            }) => {
                 told = private::accepted(&words);
-                if let Some(Err(why)) = told.map(|theirs| private::fit(&attributes, &theirs)) {
-                    let rejected = handshake.reject(&private::refusal(why));
+                let fits = told.map_or(Ok(()), |theirs| private::fit(&attributes, &theirs));
+                if let Err(why) = fits.and_then(|()| private::suffice(&attributes, takes_reads)) {
+                    let refusal = told.map_or_else(Vec::new, |_| private::refusal(why));
+                    let rejected = handshake.reject(&refusal);
                     rejected.map_err(|_| Error::Resource)?;
                     let _gone = step(&tcp, &mut handshake);
                     return Err(why);

@@ -19,7 +19,6 @@ use crate::dial::Client;
 use crate::door::{Caller, WaitingPlace};
 use crate::driver::Config;
 use crate::link::IwarpLink;
-use crate::private;
 
 /// A connection request under way.
 pub(crate) enum Request {
@@ -173,7 +172,7 @@ impl Shared {
             let Some(theirs) = caller.attributes() else {
                 continue;
             };
-            if let Err(error) = private::fit(&self.ask.attributes, &theirs) {
+            if let Err(error) = caller.check(&self.ask.attributes) {
                 caller.send_away(error);
                 return Err(error);
             }

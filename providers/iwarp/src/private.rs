@@ -82,6 +82,14 @@ pub(crate) fn fit(ours: &ViAttributes, theirs: &ViAttributes) -> Result<(), Erro
     Ok(())
 }
 
+/// Whether a peer will do that answers RDMA Reads or none: reliable reception is asked by them.
+pub(crate) fn suffice(ours: &ViAttributes, takes_reads: bool) -> Result<(), Error> {
+    match ours.reliability {
+        Reliability::ReliableReception if !takes_reads => Err(Error::InvalidReliabilityLevel),
+        _ => Ok(()),
+    }
+}
+
 /// What a refusal means.
 pub(crate) fn refused(private_data: &[u8]) -> Error {
     match Message::decode(private_data) {

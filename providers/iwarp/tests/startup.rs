@@ -3,10 +3,11 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use iwarp::{Config, IwarpDriver};
+use iwarp::{Config, IwarpDriver, Role};
 use proto::mpa::{Crc, Enhanced, Flags, Kind, Rtr, RtrSet, Startup};
+use proto::setup::{self, Message};
 use via::provider::Timeout;
 use via::{
     Access, Descriptor, Error, Fault, MemHandle, Memory, NetAddress, Nic, Reliability,
@@ -15,6 +16,10 @@ use via::{
 
 /// A frame of revision 2.
 fn frame(kind: Kind, enhanced: Enhanced) -> Vec<u8> {
+    frame_saying(kind, enhanced, &[])
+}
+
+fn frame_saying(kind: Kind, enhanced: Enhanced, words: &[u8]) -> Vec<u8> {
     let flags = Flags {
         markers: false,
         crc: true,
@@ -25,7 +30,7 @@ fn frame(kind: Kind, enhanced: Enhanced) -> Vec<u8> {
         flags,
         revision: 2,
         enhanced: Some(enhanced),
-        private_data: Vec::new(),
+        private_data: words.to_vec(),
     };
     frame.encode()
 }
@@ -127,30 +132,86 @@ fn reliable_reception_needs_a_peer_that_answers_reads() {
     );
     connected.expect("accepts");
 
-    // And the other way round.
+    // And the other way round: a stranger, and one of us.
     let at = nic.address(b"").expect("short");
-    thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let mut tcp = loop {
-                if let Ok(tcp) = TcpStream::connect(config.address) {
-                    break tcp;
-                }
-                thread::yield_now();
-            };
-            tcp.write_all(&frame(Kind::Request, UNREADABLE))
-                .expect("a listener");
-            tcp.set_read_timeout(LONG).expect("TCP");
-            let mut reply = [0; 17];
-            tcp.read_exact(&mut reply).expect("a Reply");
-            reply[16]
+    for words in [Vec::new(), request(&at, &vi())] {
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let tcp = loop {
+                    if let Ok(tcp) = TcpStream::connect(config.address) {
+                        break tcp;
+                    }
+                    thread::yield_now();
+                };
+                is_rejected(tcp, &words)
+            });
+            let mut incoming = nic.connect_wait(&at, LONG).expect("a request");
+            let refused = incoming.accept(&vi());
+            assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
+            drop(incoming);
+            assert!(asking.join().expect("no panic"));
         });
-        let mut incoming = nic.connect_wait(&at, LONG).expect("a request");
-        let refused = incoming.accept(&vi());
-        assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
-        drop(incoming);
-        let flags = asking.join().expect("no panic");
-        assert_eq!(flags & 0x20, 0x20, "it is rejected");
-    });
+    }
+
+    // Over a connection that is there already, too.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    for words in [Vec::new(), accept(&vi())] {
+        let tcp = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let (ours, _) = listener.accept().expect("the asker");
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| is_rejected(tcp, &words));
+            let deadline = Some(Instant::now() + LONG.expect("some"));
+            let refused = iwarp::over(&vi(), ours.into(), Role::Responder, &config, deadline);
+            assert_eq!(refused, Err(Error::InvalidReliabilityLevel));
+            assert!(asking.join().expect("no panic"));
+        });
+    }
+}
+
+/// Asks as one that answers no RDMA Read; whether that is declined.
+fn is_rejected(mut tcp: TcpStream, words: &[u8]) -> bool {
+    let request = frame_saying(Kind::Request, UNREADABLE, words);
+    tcp.write_all(&request).expect("a listener");
+    tcp.set_read_timeout(LONG).expect("TCP");
+    let mut reply = [0; 17];
+    tcp.read_exact(&mut reply).expect("a Reply");
+    reply[16] & 0x20 != 0
+}
+
+/// What sovia says of such a VI.
+fn attributes(vi: &Vi) -> setup::Attributes {
+    let ours = vi.ops().attributes().expect("alive");
+    setup::Attributes {
+        reliability: ours.reliability.bits(),
+        enable_rdma_write: ours.enable_rdma_write,
+        enable_rdma_read: ours.enable_rdma_read,
+        max_transfer_size: ours.max_transfer_size,
+        qos: ours.qos,
+    }
+}
+
+fn request(at: &NetAddress, vi: &Vi) -> Vec<u8> {
+    let address = setup::Address {
+        host: at.host,
+        discriminator_len: 0,
+        discriminator: [0; setup::DISCRIMINATOR_MAX],
+    };
+    octets(&Message::Request(setup::Ask {
+        local: address,
+        remote: address,
+        attributes: attributes(vi),
+    }))
+}
+
+fn accept(vi: &Vi) -> Vec<u8> {
+    octets(&Message::Accept {
+        attributes: attributes(vi),
+        data_len: 0,
+    })
+}
+
+fn octets(message: &Message) -> Vec<u8> {
+    message.encode(&mut [0; setup::MESSAGE_MAX]).to_vec()
 }
 
 /// The layer, type and code of the one record that `tcp` has.

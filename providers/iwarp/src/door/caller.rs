@@ -35,17 +35,15 @@ impl Caller {
     }
 
     pub(crate) fn check(&self, ours: &ViAttributes) -> Result<(), Error> {
-        let Some(ask) = &self.ask else {
+        match &self.ask {
+            Some(ask) => private::fit(ours, &ask.attributes)?,
             // A stranger takes whatever we have, if it is what iWARP is.
-            return match ours.reliability {
-                Reliability::Unreliable => Err(Error::InvalidReliabilityLevel),
-                Reliability::ReliableReception if !self.takes_reads => {
-                    Err(Error::InvalidReliabilityLevel)
-                }
-                _ => Ok(()),
-            };
-        };
-        private::fit(ours, &ask.attributes)
+            None if ours.reliability == Reliability::Unreliable => {
+                return Err(Error::InvalidReliabilityLevel);
+            }
+            None => {}
+        }
+        private::suffice(ours, self.takes_reads)
     }
 
     /// Says yes. [`Error::Timeout`] when the caller has given up.
