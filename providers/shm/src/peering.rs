@@ -183,11 +183,12 @@ impl Offers {
                 .find_map(|slot| Listener::bind(&name::offer(&pair.0, &pair.1, slot), 128).ok())
                 .ok_or(Error::Resource)?;
             let token = agent.next_id();
-            table.members.insert(token, Place::Listener(pair));
             agent
                 .set()
                 .add(&listener, Member::Own(OFFER, token).token(), Interest::Read)
                 .map_err(|_| Error::Resource)?;
+            // The agent looks it up behind this lock.
+            table.members.insert(token, Place::Listener(pair));
             let point = Point {
                 listener,
                 listener_token: token,
@@ -222,21 +223,24 @@ impl Offers {
 
     fn watch(&self, agent: &Agent<ShmDuties>, place: Place, conn: &Conn) -> Result<u32, Error> {
         let token = agent.next_id();
-        self.table().members.insert(token, place);
-        let added = agent
+        // Whoever finds it there finds it in the set, too.
+        let mut table = self.table();
+        agent
             .set()
-            .add(conn, Member::Own(OFFER, token).token(), Interest::Read);
-        if added.is_err() {
-            self.table().members.remove(&token);
-            return Err(Error::Resource);
-        }
+            .add(conn, Member::Own(OFFER, token).token(), Interest::Read)
+            .map_err(|_| Error::Resource)?;
+        table.members.insert(token, place);
         Ok(token)
     }
 
-    fn unwatch(&self, agent: &Agent<ShmDuties>, id: u32, conn: &Conn) {
-        self.table().members.remove(&id);
-        let removed = agent.set().remove(conn);
-        debug_assert!(removed.is_ok(), "added before");
+    /// `false` if somebody else was first: whoever takes it from the members takes it out of the set.
+    fn unwatch(&self, agent: &Agent<ShmDuties>, id: u32, conn: &Conn) -> bool {
+        let is_ours = self.table().members.remove(&id).is_some();
+        if is_ours {
+            let removed = agent.set().remove(conn);
+            debug_assert!(removed.is_ok(), "added before");
+        }
+        is_ours
     }
 
     fn greet(&self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
@@ -296,7 +300,9 @@ impl Offers {
             Ok(Received::Packet { len, .. }) => len,
             _ => 0,
         };
-        self.unwatch(agent, id, conn);
+        if !self.unwatch(agent, id, conn) {
+            return;
+        }
         let Ok(Message::PeerRequest(ask)) = Message::decode(&bytes[..len]) else {
             return;
         };
@@ -350,13 +356,15 @@ impl Offers {
             Ok(None) => return,
             Ok(Some(established)) => Ok(established),
             Err(Error::NoMatch) => {
-                self.unwatch(agent, id, conn);
-                return self.call_again(agent, offer);
+                if self.unwatch(agent, id, conn) {
+                    self.call_again(agent, offer);
+                }
+                return;
             }
             Err(error) => Err(error),
         };
-        self.unwatch(agent, id, conn);
-        if offer.settle(outcome) {
+        // Withdrawn meanwhile, it wants no outcome.
+        if self.unwatch(agent, id, conn) && offer.settle(outcome) {
             self.withdraw(agent, offer);
         }
     }
