@@ -222,6 +222,7 @@ impl Vi {
     }
 
     /// From now on messages for which no receive is posted wait in the NIC, and their sender with them; else such a message breaks the connection.
+    /// They outlive it: the loss of the connection is told behind them.
     ///
     /// # Errors
     /// [`Error::NotSupported`]; [`Error::InvalidState`] unless idle.

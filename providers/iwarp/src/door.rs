@@ -260,6 +260,10 @@ impl Incoming for IwarpIncoming {
             caller.send_away(Error::Reject);
         }
     }
+
+    fn abandon(&mut self) {
+        self.request = None;
+    }
 }
 
 impl Drop for IwarpIncoming {

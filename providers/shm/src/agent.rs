@@ -66,8 +66,7 @@ impl Duties for ShmDuties {
         self.lending.answer(service);
         service.serve(vi);
         if heard == Heard::Closed {
-            let last = crate::peer::goodbye(peer.control.peer_state(), 0);
-            service.ended(vi, connection.no, last.unwrap_or(Goodbye::Died));
+            service.ended(vi, connection.no, Goodbye::Died);
         }
     }
 

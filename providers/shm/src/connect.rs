@@ -175,6 +175,10 @@ impl Incoming for ShmIncoming {
             say(&conn, &Message::Reject);
         }
     }
+
+    fn abandon(&mut self) {
+        self.conn = None;
+    }
 }
 
 impl Drop for ShmIncoming {

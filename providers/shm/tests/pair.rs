@@ -1,12 +1,13 @@
 //! Two VIs of one process, through the whole NIC.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use via::provider::Received;
 use via::{
-    Access, Descriptor, Done, Memory, Nic, Ptag, Region, Reliability, Vi, ViConfig, ViState,
+    Access, Descriptor, Done, Fault, Memory, Nic, Ptag, Queue, Region, Reliability, Vi, ViConfig,
+    ViState,
 };
 
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
@@ -324,4 +325,48 @@ fn a_message_without_a_receive_waits_where_that_was_asked_for() {
     }
     assert_eq!(a.vi.send_copied(b"room again", None), Ok(true));
     assert_eq!(b.vi.hold_back(), Err(via::Error::InvalidState));
+}
+
+#[test]
+fn what_is_held_back_outlives_its_sender() {
+    let level = Reliability::ReliableDelivery;
+    let (a, b) = connect_as(b"held to the end", level, |end| {
+        assert_eq!(end.vi.hold_back(), Ok(()));
+    });
+    let other = |end: &End| end.nic.create_vi(&ViConfig::new(&end.tag)).expect("a VI");
+    let (a2, b2) = (other(&a), other(&b));
+    let export = a2.export().expect("exports");
+    b2.import(&export.blob, export.fds).expect("imports");
+    let places = slots(&b, 2);
+    b2.post_recv(&Descriptor::recv().segment(&places, 0..8), 0)
+        .expect("posts");
+    let (say, hear) = mpsc::channel();
+    let told = Box::new(move |_| say.send(()).expect("somebody hears"));
+    b2.ops().notify(Queue::Recv, told).expect("will be called");
+    for n in 0..4 {
+        assert_eq!(a.vi.send_copied(&pattern(1000, n), None), Ok(true));
+    }
+    a.vi.disconnect().expect("disconnects");
+    // Who tells of this has seen the end.
+    assert_eq!(a2.send_copied(b"over", None), Ok(true));
+    hear.recv().expect("called");
+
+    let long = region(&b, Memory::private(4 << 20).expect("memory"), Access::Local);
+    let unheard = Descriptor::send().segment(&long, 0..4 << 20);
+    b.vi.post_send(&unheard, 9).expect("posts");
+    let flushed = b.vi.send_wait(SOON).expect("ends");
+    assert_eq!(flushed.ok(), Err(Fault::Flushed));
+    assert_eq!(next(&b, &places, 1000).0, pattern(1000, 0));
+    post(&b, &places, 1);
+    assert_eq!(next(&b, &places, 0).0, pattern(1000, 1));
+    assert_eq!(b.vi.state(), Ok(ViState::Connected));
+    assert_eq!(next(&b, &places, 1000).0, pattern(1000, 2));
+    assert_eq!(next(&b, &places, 1000).0, pattern(1000, 3));
+    assert_eq!(
+        b.vi.receive(&mut [0; 9], SOON),
+        Ok(Received::Posted(Done::Empty))
+    );
+    assert_eq!(b.vi.state(), Ok(ViState::Error));
+    b.vi.disconnect().expect("disconnects");
+    reconnect(&a, &b);
 }

@@ -92,9 +92,20 @@ impl<D: Device> ConnOps for SoftConn<D> {
     }
 
     fn reject(mut self: Box<Self>) -> Result<(), Error> {
+        if self.nic.is_forked() {
+            return Err(Error::InvalidParameter);
+        }
         let mut incoming = self.incoming.take().ok_or(Error::InvalidParameter)?;
         incoming.reject();
         Ok(())
+    }
+}
+
+impl<D: Device> Drop for SoftConn<D> {
+    fn drop(&mut self) {
+        if let Some(incoming) = self.incoming.as_mut().filter(|_| self.nic.is_forked()) {
+            incoming.abandon();
+        }
     }
 }
 

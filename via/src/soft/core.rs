@@ -34,6 +34,8 @@ pub(super) struct Core<D: Device> {
     pub(super) ack_due: Option<u32>,
     /// A message without a receive waits in the link.
     pub(super) holds: bool,
+    /// The device has said that the connection is over, and is detached from it; some of what came before is still in the link.
+    pub(super) ending: Option<Goodbye>,
     /// Somebody ends the wait on this queue.
     pub(super) interrupted: [bool; 2],
     /// The receive queue was found empty and that has been reported.
@@ -139,6 +141,7 @@ impl<D: Device> Core<D> {
             inbound: None,
             ack_due: None,
             holds: false,
+            ending: None,
             interrupted: [false; 2],
             dry: false,
             refused_write: None,
@@ -255,22 +258,30 @@ impl<D: Device> SoftVi<D> {
         self.unlink(core);
     }
 
+    /// The device says that the connection is over. What came before still counts: it goes to its place now, or where a message waits for its
+    /// receive, when there is one; then the connection is lost.
+    pub(super) fn wind_up(&self, core: &mut Core<D>, why: Goodbye) {
+        let Some(link) = core.link.as_mut().filter(|_| core.ending.is_none()) else {
+            return;
+        };
+        // What the peer said itself is more than what the device has seen.
+        let why = link.ended().unwrap_or(why);
+        core.ending = Some(why);
+        self.nic.device.detach(self.id, link, self.sleep_cq());
+        // More than a link holds: who still sends is not listened to for ever.
+        for _ in 0..PASSES_MAX {
+            if !self.progress(core) {
+                break;
+            }
+        }
+        if core.link.is_some() && !self.holds_back(core) {
+            self.lose(core, why);
+        }
+    }
+
     /// Ends everything queued because the VI is not connected any more.
     pub(super) fn flush(&self, core: &mut Core<D>, why: Option<Goodbye>) {
-        let mut transport = why == Some(Goodbye::Transport);
-        let level = core.attributes.reliability;
-        core.send.end_all(|posted| {
-            let fault = match why {
-                Some(Goodbye::Refused { seq, refusal }) => refused(posted, level, seq, refusal),
-                _ if std::mem::take(&mut transport) => Some(Fault::Transport),
-                _ => Some(Fault::Flushed),
-            };
-            let op = sent_op(posted.request.op);
-            match fault {
-                None => Outcome::done(op, posted.request.len, None),
-                Some(fault) => Outcome::failed(op, fault, 0),
-            }
-        });
+        Self::end_sends(core, why);
         let partly = match core.inbound.take() {
             Some(Inbound {
                 got,
@@ -300,10 +311,31 @@ impl<D: Device> SoftVi<D> {
         self.settle(core, Queue::Recv);
     }
 
+    /// Ends the sends, as far as they have not ended; [`SoftVi::settle`] follows.
+    pub(super) fn end_sends(core: &mut Core<D>, why: Option<Goodbye>) {
+        let mut transport = why == Some(Goodbye::Transport);
+        let level = core.attributes.reliability;
+        core.send.end_all(|posted| {
+            let fault = match why {
+                Some(Goodbye::Refused { seq, refusal }) => refused(posted, level, seq, refusal),
+                _ if std::mem::take(&mut transport) => Some(Fault::Transport),
+                _ => Some(Fault::Flushed),
+            };
+            let op = sent_op(posted.request.op);
+            match fault {
+                None => Outcome::done(op, posted.request.len, None),
+                Some(fault) => Outcome::failed(op, fault, 0),
+            }
+        });
+    }
+
     /// Lets go of the link and of all that belongs to one connection.
     pub(super) fn unlink(&self, core: &mut Core<D>) {
         self.wake(core);
-        if let Some(link) = core.link.take() {
+        let was_detached = core.ending.take().is_some();
+        if let Some(link) = core.link.take()
+            && !was_detached
+        {
             self.nic.device.detach(self.id, &link, self.sleep_cq());
         }
         core.outbound = Outbound::default();
@@ -341,6 +373,9 @@ fn refused(posted: &Posted, level: Reliability, refused: u32, refusal: Refusal) 
     let placed = level == Reliability::ReliableReception && posted.request.op != Op::RdmaRead;
     if placed { None } else { Some(Fault::Flushed) }
 }
+
+/// How often as many frames as are taken at a time may still come from a connection that is over.
+const PASSES_MAX: u32 = 1024;
 
 pub(super) fn sent_op(op: Op) -> CompletedOp {
     match op {

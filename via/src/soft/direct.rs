@@ -3,13 +3,12 @@
 use proto::frame::{Head, Kind};
 
 use super::brief;
-use super::core::{Core, sent_op};
-use super::link::{Device, Link};
-use super::queue::Outcome;
+use super::core::Core;
+use super::link::{Device, Goodbye, Link};
 use super::transmit::commit_whole;
 use super::vi::SoftVi;
 use crate::provider::Received;
-use crate::{Done, Fault, Queue};
+use crate::{Done, Queue};
 
 impl<D: Device> SoftVi<D> {
     /// Sends a message that fits in one frame and need not wait, from any memory.
@@ -98,12 +97,17 @@ impl<D: Device> SoftVi<D> {
             && core.recv.first_open().is_none()
     }
 
+    /// Whether the message at the front of the link waits for a receive.
+    pub(super) fn holds_back(&self, core: &mut Core<D>) -> bool {
+        let front = core.link.as_mut().map(Link::peek);
+        matches!(front, Some(Ok(Some(head))) if Self::is_held(core, &head))
+    }
+
     /// The peer is gone, and what it sent has not been taken yet: nobody will take what is queued for it.
     #[cold]
-    pub(super) fn give_up_sends(&self, core: &mut Core<D>) {
+    pub(super) fn give_up_sends(&self, core: &mut Core<D>, why: Goodbye) {
         core.outbound.message = None;
-        core.send
-            .end_all(|posted| Outcome::failed(sent_op(posted.request.op), Fault::Flushed, 0));
+        Self::end_sends(core, Some(why));
         self.settle(core, Queue::Send);
     }
 }

@@ -84,7 +84,7 @@ pub trait Device: Send + Sync + Sized + 'static {
         link: &Self::Link,
         cq: Option<&Self::CqWaiter>,
     ) -> Result<(), Error>;
-    /// `link` is about to be dropped.
+    /// `link` is not looked after any more: it is about to be dropped, or the device has [said](Service::ended) that it is over.
     fn detach(&self, vi: ViId, link: &Self::Link, cq: Option<&Self::CqWaiter>);
     /// The rights to `handle` change or end: peers that reach its memory on their own must not any
     /// more when this returns. Called with no lock held.
@@ -398,6 +398,8 @@ pub trait Incoming: Send {
     fn accept(&mut self, attributes: &ViAttributes) -> Result<Self::Link, Error>;
     /// Says no.
     fn reject(&mut self);
+    /// Lets go of it without a word, in a child of the process that it came to.
+    fn abandon(&mut self) {}
 }
 
 /// A connection request under way.
@@ -428,7 +430,8 @@ pub trait Service: Send + Sync {
     fn serve(&self, vi: ViId) -> Attention;
     /// Looks whether the application still looks after `vi`; if not, arms the link for the agent.
     fn tend(&self, vi: ViId) -> Attention;
-    /// Connection number `connection` of `vi` has ended, but for frames that still wait to be read.
+    /// Connection number `connection` of `vi` has ended, but for frames that still wait to be read. The device is detached from it when this returns.
+    /// What the link knows itself of the end counts for more than `why`.
     fn ended(&self, vi: ViId, connection: u32, why: Goodbye);
     /// The region `handle`, if a peer connected to `vi` may write it as a whole on its own, and
     /// what else it may do: `(memory, read)`.

@@ -90,7 +90,7 @@ impl<D: Device> Shared<D> {
         self.closed.load(Ordering::Relaxed) || self.is_forked()
     }
 
-    fn is_forked(&self) -> bool {
+    pub(super) fn is_forked(&self) -> bool {
         sys::fork::generation() != self.fork_generation
     }
 
@@ -369,9 +369,7 @@ impl<D: Device> Service for Shared<D> {
             if core.connection != connection {
                 return;
             }
-            // What arrived before the end still counts.
-            while core.link.as_ref().is_some_and(Link::ready) && vi.progress(&mut core) {}
-            vi.lose(&mut core, why);
+            vi.wind_up(&mut core, why);
         }
     }
 

@@ -38,7 +38,13 @@ impl<D: Device> SoftVi<D> {
         let malformed = request.fault;
         core.queue_mut(queue).push(request, segments);
         match (queue, core.state) {
-            (Queue::Send, ViState::Connected) => self.pump(core),
+            (Queue::Send, ViState::Connected) => {
+                self.pump(core);
+                if core.ending.is_some() {
+                    // Nobody else comes by to give it up.
+                    self.progress(core);
+                }
+            }
             (Queue::Send, _) | (Queue::Recv, ViState::Error) => self.flush_new(core, queue),
             (Queue::Recv, _) => {
                 if let Some(fault) = malformed {
@@ -50,6 +56,9 @@ impl<D: Device> SoftVi<D> {
                     }
                 } else if D::Link::MESSAGES {
                     self.offer_receives(core);
+                } else if core.holds && core.link.as_ref().is_some_and(Link::ready) {
+                    // One that waits for it has rung already.
+                    self.progress(core);
                 }
             }
         }

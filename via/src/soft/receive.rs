@@ -22,8 +22,8 @@ impl<D: Device> SoftVi<D> {
         };
         // The end is looked at first and acted on last: what was sent before it still counts.
         let ended = link.ended();
-        if link.ready() || ended.is_some() {
-            return self.move_frames(core, ended);
+        if link.ready() || ended.is_some() || core.ending.is_some() {
+            return self.move_frames(core, ended.or(core.ending));
         }
         if Self::has_to_send(core) {
             self.pump(core);
@@ -45,8 +45,8 @@ impl<D: Device> SoftVi<D> {
                     break;
                 }
                 Ok(Some(head)) if Self::is_held(core, &head) => {
-                    if ended.is_some() {
-                        self.give_up_sends(core);
+                    if let Some(why) = ended {
+                        self.give_up_sends(core, why);
                     }
                     break;
                 }

@@ -222,4 +222,8 @@ impl<D: Device, T: Tap> Incoming for TappedIncoming<D, T> {
     fn reject(&mut self) {
         self.inner.reject();
     }
+
+    fn abandon(&mut self) {
+        self.inner.abandon();
+    }
 }
