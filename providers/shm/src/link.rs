@@ -202,6 +202,8 @@ impl Link for ShmLink {
         if sent {
             self.last_seq = message.seq;
             self.asks = true;
+            #[cfg(test)]
+            tests::NOTES.with(|notes| notes.set(notes.get() + 1));
         }
         sent
     }
@@ -395,3 +397,6 @@ fn pair(low: u32, high: u32) -> u64 {
 /// the data.
 const ROOM_FRAMES: u32 = 32;
 const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
+
+#[cfg(test)]
+mod tests;

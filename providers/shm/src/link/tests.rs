@@ -1,5 +1,6 @@
 //! Messages of a few bytes, answered one by one: what goes in the line that both directions share.
 
+use std::cell::Cell;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,18 @@ use via::{
     ViConfig, ViState,
 };
 
+thread_local! {
+    /// Those that this thread has sent.
+    pub(super) static NOTES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How many of the messages that this thread sends in `work` are notes.
+fn notes(work: impl FnOnce()) -> u32 {
+    let before = NOTES.get();
+    work();
+    NOTES.get() - before
+}
+
 struct End {
     vi: Vi,
     buffer: Region,
@@ -18,7 +31,7 @@ struct End {
 }
 
 fn end(level: Reliability, options: OpenOptions) -> End {
-    let nic = Nic::open_with(&shm::DRIVER, options).expect("opens");
+    let nic = Nic::open_with(&crate::DRIVER, options).expect("opens");
     let tag = nic.create_ptag().expect("a tag");
     let config = ViConfig::new(&tag).reliability(level);
     let vi = nic.create_vi(&config).expect("a VI");
@@ -118,7 +131,6 @@ impl End {
     }
 }
 
-/// Enough that most of them are notes.
 fn exchange(a: &End, b: &End, turns: u32) {
     for turn in 0..turns {
         for (from, to) in [(a, b), (b, a)] {
@@ -136,7 +148,8 @@ fn exchange(a: &End, b: &End, turns: u32) {
 fn short_messages_and_their_answers_arrive_whole() {
     for level in Reliability::ALL {
         let (a, b) = pair(level);
-        exchange(&a, &b, 2000);
+        let notes = notes(|| exchange(&a, &b, 2000));
+        assert!(notes > 2000, "{level}: most of 4000 are notes, not {notes}");
     }
 }
 
@@ -219,13 +232,19 @@ fn those_that_cross_arrive_and_so_does_what_follows() {
     for round in 0..20u64 {
         a.post(8);
         b.post(8);
-        a.send(&round.to_ne_bytes(), None);
-        b.send(&round.to_ne_bytes(), None);
+        let crossed = notes(|| {
+            a.send(&round.to_ne_bytes(), None);
+            b.send(&round.to_ne_bytes(), None);
+        });
+        assert_eq!(crossed, 2, "round {round}");
         for end in [&a, &b] {
             end.takes(&round.to_ne_bytes(), None);
             end.sent();
         }
-        exchange(&a, &b, 7);
+        // A lap of cells later there are notes again.
+        exchange(&a, &b, LAP);
+        let again = notes(|| exchange(&a, &b, 7));
+        assert_eq!(again, 14, "round {round}");
     }
 }
 
@@ -336,6 +355,8 @@ fn memory_that_is_gone_or_anothers_is_not_touched() {
     assert_eq!(done.map(Completion::ok), Some(Err(Fault::Protection)));
 }
 
+/// Cells of a ring.
+const LAP: u32 = 64;
 /// The first is for what is sent.
 const SLOT: u32 = 64;
 const FILL: u8 = 0xee;
