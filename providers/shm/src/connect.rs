@@ -278,3 +278,35 @@ pub(crate) fn mismatch(code: u8) -> Error {
 pub(crate) const BUSY_MAX: Duration = Duration::from_millis(200);
 
 static SPINNER: LazyLock<Spinner> = LazyLock::new(|| Spinner::new(Limits::SOCKET));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_dropped_hears_a_no_and_who_is_abandoned_hears_none() {
+        let address = NetAddress::new(name::host_address(), b"asker").expect("short");
+        let ask = to_wire(&Ask {
+            local: address,
+            remote: address,
+            attributes: ViAttributes::default(),
+        });
+        for is_abandoned in [false, true] {
+            let (ours, theirs) = Conn::pair().expect("sockets");
+            let theirs = Arc::new(theirs);
+            let mut incoming = ShmIncoming::new(Arc::new(ours), &ask, &address).expect("for us");
+            if is_abandoned {
+                incoming.abandon();
+            }
+            drop(incoming);
+            let heard = answer(&theirs).map(drop);
+            let expected = if is_abandoned {
+                // The end of this process's descriptor: the parent has another.
+                Error::NoMatch
+            } else {
+                Error::Reject
+            };
+            assert_eq!(heard, Err(expected));
+        }
+    }
+}

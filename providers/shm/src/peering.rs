@@ -470,3 +470,6 @@ const CALLS_A_TIME: usize = 64;
 const CALLS_AGAIN_MAX: u32 = 8;
 /// Callers of a point that may have said nothing yet.
 const SILENT_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;
