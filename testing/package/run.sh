@@ -41,6 +41,9 @@ say headers "vipl.h, sovia.h, sov.h with pkg-config"
 for page in sovia sovia-run sovia-check sovia-stat sovia-explain; do
     gzip -dc "$root/usr/share/man/man1/$page.1.gz" | grep -q '^\.TH' || fail "no manual page $page"
 done
+for page in $(for command in check stat explain run bench vi; do "$sovia" "$command" --help; done | grep -o 'docs/[a-z-]*\.md' | sort -u); do
+    [ -f "$root/usr/share/doc/sovia/$page" ] || fail "--help names $page, which is not there"
+done
 bash -n "$root/usr/share/bash-completion/completions/sovia"
 say "manual, completions" "$(find "$root/usr/share/man" -type f | wc -l) pages; bash, fish, zsh"
 
