@@ -61,7 +61,8 @@ struct sovia_segment {
     uint32_t region;
 };
 
-/* A region of the peer's, of which it has told. */
+/* A region of the peer's, of which it has told, as sovia_find_remote fills it in: to be given back whole. region is this process's number
+ * of it, not the peer's, and another for each socket. */
 struct sovia_remote {
     uint64_t tag;
     uint64_t length;
@@ -98,7 +99,7 @@ int sovia_post_send(int fd, const struct sovia_segment *segments, int count, uin
 /* Posts room for one message. Errors as above; ESHUTDOWN when no more will come. */
 int sovia_post_recv(int fd, const struct sovia_segment *segments, int count, uint64_t id);
 /* RDMA, without the peer's program: to its region from offset on, or from there. Errors as above; EACCES (the peer does not allow it), EFAULT
- * (beyond its end), ESTALE (withdrawn, or of another socket). */
+ * (beyond its end), ESTALE (withdrawn, of another socket, or not as it was told of). */
 int sovia_post_write(int fd, const struct sovia_segment *segments, int count, const struct sovia_remote *remote,
                      uint64_t offset, uint64_t id);
 int sovia_post_read(int fd, const struct sovia_segment *segments, int count, const struct sovia_remote *remote,

@@ -101,14 +101,14 @@ impl Socket {
         result
     }
 
-    /// The peer's region with that number.
+    /// The peer's region with that [number](Remote::id).
     ///
     /// # Errors
-    /// `ESTALE` if the peer has not told of it, or has withdrawn it.
-    pub fn remote_by_handle(&self, handle: u32) -> Result<Remote, Errno> {
+    /// `ESTALE` if this socket's peer has not told of it, or has withdrawn it.
+    pub fn remote_by_id(&self, id: u32) -> Result<Remote, Errno> {
         let core = self.inner.enter()?;
         let mut remotes = core.remotes.iter();
-        let found = remotes.find(|remote| remote.handle() == handle).copied();
+        let found = remotes.find(|remote| remote.id() == id).copied();
         self.inner.settle(core);
         found.ok_or(Errno::STALE)
     }

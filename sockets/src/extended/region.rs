@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proto::extended::Advert;
 use sys::errno::Errno;
+use sys::sync::{Ordering, mapped::AtomicU32};
 use via::{Access, MemHandle, Memory, Segment};
 
 /// Memory that posted operations of one socket use (`sovia_register`). It stays registered while a clone of it or an operation on it is left.
@@ -105,10 +106,23 @@ impl Slice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
     pub(super) socket: u64,
+    pub(super) id: u32,
     pub(super) advert: Advert,
 }
 
 impl Remote {
+    /// What the peer of `socket` has told of, with a number of its own.
+    pub(super) fn new(socket: u64, advert: Advert) -> Self {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { socket, id, advert }
+    }
+
+    /// This process's number of it. Peers number their regions alike: by this no other socket's is taken for it, until there have been 2^32.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// What the peer calls it.
     #[must_use]
     pub fn tag(&self) -> u64 {
@@ -211,5 +225,6 @@ impl Parts {
     }
 }
 
+static NEXT: AtomicU32 = AtomicU32::new(1);
 /// Most slices of one operation.
 pub const SLICES_MAX: usize = proto::extended::PLACES_MAX;

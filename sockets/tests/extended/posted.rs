@@ -227,6 +227,33 @@ fn wrong_arguments_change_nothing() {
     }
 }
 
+/// Peers number their regions alike, and programs tag them alike.
+#[test]
+fn a_region_of_one_peer_is_not_taken_for_one_of_another() {
+    for over in ALL {
+        let ((a, b), (c, d)) = (over.pair(), over.pair());
+        let (ours, theirs) = (region(&b, 64, Access::Write), region(&d, 64, Access::Write));
+        b.advertise(&ours, 1).expect("tells");
+        d.advertise(&theirs, 1).expect("tells");
+        let (one, other) = (a.remote(1, soon()), c.remote(1, soon()));
+        let (one, other) = (one.expect("told"), other.expect("told"));
+        assert_ne!(one.id(), other.id());
+        assert_eq!(a.remote_by_id(one.id()), Ok(one));
+        assert_eq!(c.remote_by_id(one.id()), Err(Errno::STALE), "{over:?}");
+        assert_eq!(a.remote_by_id(other.id()), Err(Errno::STALE));
+        // Told again it is the same; told anew it is not.
+        b.advertise(&ours, 1).expect("tells");
+        b.advertise(&ours, 2).expect("tells");
+        let again = a.remote(2, soon()).expect("told");
+        assert_ne!(again.id(), one.id());
+        assert_eq!(a.remote(1, soon()), Ok(one));
+        b.withdraw(&ours).expect("tells");
+        b.advertise(&ours, 3).expect("tells");
+        a.remote(3, soon()).expect("told");
+        assert_eq!(a.remote_by_id(one.id()), Err(Errno::STALE));
+    }
+}
+
 #[test]
 fn a_message_that_is_too_long_fails_alone() {
     for over in ALL {

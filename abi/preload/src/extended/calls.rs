@@ -24,12 +24,12 @@ pub struct Segment {
 
 /// `struct sovia_remote`: a region of the peer's, of which it has told.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Remote {
     pub tag: u64,
     /// Bytes.
     pub length: u64,
-    /// The peer's number of it.
+    /// This process's number of it, which no other socket has.
     pub region: u32,
     /// `SOVIA_READ`, `SOVIA_WRITE`.
     pub access: u32,
@@ -97,15 +97,8 @@ pub unsafe extern "C" fn sovia_find_remote(
     with(fd, |extended| {
         check(remote)?;
         let found = extended.socket.remote(tag, deadline(timeout_ms))?;
-        let bit = |on, bit| if on { bit } else { 0 };
-        let told = Remote {
-            tag: found.tag(),
-            length: found.len(),
-            region: found.handle(),
-            access: bit(found.is_readable(), READ) | bit(found.is_writable(), WRITE),
-        };
         // SAFETY: as above.
-        unsafe { remote.write_unaligned(told) };
+        unsafe { remote.write_unaligned(told(&found)) };
         Ok(0)
     })
 }
@@ -153,11 +146,11 @@ pub unsafe extern "C" fn sovia_post_write(
     with(fd, |extended| {
         check(remote)?;
         // SAFETY: as above.
-        let (slices, region) = unsafe {
+        let (slices, named) = unsafe {
             let slices = extended.slices(segments, count)?;
-            (slices, remote.read_unaligned().region)
+            (slices, remote.read_unaligned())
         };
-        let remote = extended.socket.remote_by_handle(region)?;
+        let remote = known(extended, named)?;
         extended.socket.post_write(&slices, &remote, offset, id)?;
         Ok(0)
     })
@@ -176,11 +169,11 @@ pub unsafe extern "C" fn sovia_post_read(
     with(fd, |extended| {
         check(remote)?;
         // SAFETY: as above.
-        let (slices, region) = unsafe {
+        let (slices, named) = unsafe {
             let slices = extended.slices(segments, count)?;
-            (slices, remote.read_unaligned().region)
+            (slices, remote.read_unaligned())
         };
-        let remote = extended.socket.remote_by_handle(region)?;
+        let remote = known(extended, named)?;
         extended.socket.post_read(&slices, &remote, offset, id)?;
         Ok(0)
     })
@@ -319,6 +312,26 @@ fn ended(completion: Completion) -> Ended {
         error: completion.result.map_or_else(Errno::raw_os_error, |_| 0),
         length: completion.result.unwrap_or(0),
         reserved: 0,
+    }
+}
+
+fn told(remote: &sockets::extended::Remote) -> Remote {
+    let bit = |on, bit| if on { bit } else { 0 };
+    Remote {
+        tag: remote.tag(),
+        length: remote.len(),
+        region: remote.id(),
+        access: bit(remote.is_readable(), READ) | bit(remote.is_writable(), WRITE),
+    }
+}
+
+/// The region of this socket's peer that the program names, whole as it was told of.
+fn known(extended: &Extended, named: Remote) -> Result<sockets::extended::Remote, Errno> {
+    let remote = extended.socket.remote_by_id(named.region)?;
+    if told(&remote) == named {
+        Ok(remote)
+    } else {
+        Err(Errno::STALE)
     }
 }
 

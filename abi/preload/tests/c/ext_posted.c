@@ -69,6 +69,15 @@ static void one(int fd, int mode)
     none = remote;
     none.region += 1000;
     FAILS(sovia_post_write(fd, segments, 2, &none, 0, 1), ESTALE);
+    none = remote;
+    none.tag++;
+    FAILS(sovia_post_write(fd, segments, 2, &none, 0, 1), ESTALE);
+    none = remote;
+    none.length--;
+    FAILS(sovia_post_read(fd, segments, 2, &none, 0, 1), ESTALE);
+    none = remote;
+    none.access = SOVIA_WRITE;
+    FAILS(sovia_post_write(fd, segments, 2, &none, 0, 1), ESTALE);
     FAILS(sovia_post_write(fd, segments, 2, &remote, 1, 1), EFAULT);
     FAILS(sovia_post_read(fd, segments, 0, &remote, 0, 1), EINVAL);
 

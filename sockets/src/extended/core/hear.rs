@@ -124,16 +124,22 @@ impl Core {
                 _ => return Err(Errno::PROTO),
             },
             Frame::Advertise(advert) => {
-                self.remotes
-                    .retain(|of| (of.handle(), of.tag()) != (advert.handle, advert.tag));
+                let mut before = None;
+                self.remotes.retain(|of| {
+                    let other = (of.handle(), of.tag()) != (advert.handle, advert.tag);
+                    if !other {
+                        before = Some(*of);
+                    }
+                    other
+                });
                 if self.remotes.len() >= PEERS_MAX || advert.addr.checked_add(advert.len).is_none()
                 {
                     return Err(Errno::PROTO);
                 }
-                self.remotes.push_back(Remote {
-                    socket: self.socket,
-                    advert,
-                });
+                // Told again just as it was, it is the same to who has found it before.
+                let same = before.filter(|of| of.advert == advert);
+                let remote = same.unwrap_or_else(|| Remote::new(self.socket, advert));
+                self.remotes.push_back(remote);
                 self.tell_news();
             }
             Frame::Withdraw { handle } => {
