@@ -215,15 +215,19 @@ impl Socket {
         &self.inner.nic
     }
 
-    /// Closes it, as dropping it does; what was sent before goes for as long as `until`.
+    /// Closes it, as dropping it does; what was sent before goes for as long as `until`. Nobody is called back any more; for a callback that runs
+    /// [`Socket::off_events`] waits.
     pub fn close(&self, until: Option<Instant>) {
+        if self.inner.is_home() {
+            self.inner.events.stop();
+        }
         self.inner.close(until);
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.inner.events.end();
+        self.off_events();
         self.inner.close(Some(sys::time::now() + FLUSH));
     }
 }
@@ -242,8 +246,13 @@ impl Inner {
         Ok(core)
     }
 
+    /// Whether this is no child, forked since.
+    fn is_home(&self) -> bool {
+        sys::fork::generation() == self.home
+    }
+
     fn locked(&self) -> Result<MutexGuard<'_, Core>, Errno> {
-        if sys::fork::generation() != self.home {
+        if !self.is_home() {
             return Err(Errno::NOTCONN);
         }
         Ok(self.core.lock().unwrap_or_else(PoisonError::into_inner))
@@ -344,6 +353,7 @@ impl Inner {
         let Ok(mut core) = self.locked() else {
             return;
         };
+        core.is_closed = true;
         for work in std::mem::take(&mut core.pending) {
             core.done.push(work.id, work.op(), Err(Errno::CANCELED));
         }

@@ -107,11 +107,13 @@ int sovia_post_read(int fd, const struct sovia_segment *segments, int count, con
 
 /* Takes up to count completions; how many. */
 int sovia_poll(int fd, struct sovia_completion *completions, int count);
-/* As sovia_poll, but waits for the first: 0 when timeout_ms have passed. EINTR. */
+/* As sovia_poll, but waits for the first: 0 when timeout_ms have passed. EINTR. When there will be none any more: ESHUTDOWN (the peer ended the
+ * connection), ECONNRESET (it was lost), EPROTO (the peer broke the rules), ECANCELED (another thread closes fd). */
 int sovia_wait(int fd, struct sovia_completion *completions, int count, int timeout_ms);
-/* A new descriptor, to be closed, which is readable while there are completions: for poll and epoll. EMFILE. */
+/* A new descriptor, to be closed, which is readable while there are completions: for poll and epoll. The end fd shows, not this. EMFILE. */
 int sovia_completion_fd(int fd);
-/* Has callback called when something becomes so; NULL: no more, and when that returns none runs, unless it is called from one. EAGAIN. */
+/* Has callback called when something becomes so; NULL: no more, and when that returns none runs but the one that it is called from. EAGAIN.
+ * close of the last descriptor does the same. A callback that sets another returns before that runs. */
 int sovia_set_callback(int fd, sovia_callback *callback, void *argument);
 /* Bytes from which on SOVIA_READABLE and SOVIA_WRITABLE are so, or, where these are more, a full window of bytes and half a window of room;
  * 1 and 1 at first. EINVAL for 0. */

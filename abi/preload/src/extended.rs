@@ -177,6 +177,8 @@ extern "C" fn at_exit() {
 impl Extended {
     fn close(&self) {
         self.socket.close(sys::time::deadline(Some(FLUSH_MS)));
+        // After that its number may be another's. Not before: a callback may wait for what only the close brings.
+        self.socket.off_events();
     }
 
     /// The TCP connection beneath.

@@ -43,13 +43,18 @@ pub(super) struct Core {
     pub(super) done: Done,
     pub(super) stream: Stream,
     pub(super) double: Double,
+    /// Shows completions, to the program.
     pub(super) sign: Option<Sign>,
+    /// The same, and that there will be no more, to calls that wait for one.
+    pub(super) bed: Option<Sign>,
     /// For each call that waits for the peer to tell of a region.
     pub(super) news: Vec<(u64, Sign)>,
     shown: (u64, u64),
     socket: u64,
     /// Why there is no connection any more.
     pub(super) gone: Option<Errno>,
+    /// Whether the program has closed it.
+    pub(super) is_closed: bool,
     /// Whether there was more than one turn takes.
     pub(super) more: bool,
 }
@@ -117,10 +122,12 @@ impl Core {
             stream: Stream::default(),
             double: Double::new().map_err(|_| via::Error::Resource)?,
             sign: None,
+            bed: None,
             news: Vec::new(),
             shown: (0, 0),
             socket,
             gone: None,
+            is_closed: false,
             more: false,
         };
         for slot in 0..SLOTS {
@@ -380,6 +387,9 @@ impl Core {
             } else {
                 sign.show(there);
             }
+        }
+        if let Some(bed) = &mut self.bed {
+            bed.show(there || self.gone.is_some());
         }
         self.shown = shown;
     }

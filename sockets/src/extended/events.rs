@@ -1,7 +1,7 @@
 //! Calling back when something has become so: completions, and enough to read or room enough to write (seed 004, section 4.3).
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, ThreadId};
 
 use proto::extended::{CREDITS, PAYLOAD_MAX};
 use sys::errno::Errno;
@@ -33,9 +33,10 @@ struct State {
 
 #[derive(Default)]
 struct Watch {
-    thread: Option<JoinHandle<()>>,
-    /// Changes with each callback.
+    /// Rises with each callback.
     round: u64,
+    /// The call that is under way: of which callback, and where.
+    running: Option<(u64, ThreadId)>,
     wanted: bool,
     /// What is so now.
     are: u32,
@@ -48,7 +49,8 @@ struct Watch {
 
 impl Socket {
     /// Has `call` called, on a thread of its own, one at a time, whenever one of [`COMPLETION`], [`READABLE`], [`WRITABLE`] and [`END`] becomes so, and for each that is so now. Each is told
-    /// once until it has been otherwise; a completion each time that there is one more. It may call anything on the socket, and replaces a callback before it.
+    /// once until it has been otherwise; a completion each time that there is one more. It may call anything on the socket, and replaces a callback before it: one that sets
+    /// another, or ends itself, is over before another runs.
     ///
     /// # Errors
     /// `EAGAIN` if there can be no thread; `ENOTCONN` in a forked child.
@@ -57,11 +59,13 @@ impl Socket {
         let core = self.inner.enter()?;
         let state = Arc::clone(&self.inner.events.state);
         let mut watch = state.lock();
-        watch.round += 1;
-        let round = watch.round;
+        let round = watch.renew();
+        // Another may have set one meanwhile, which ends so.
+        self.inner.events.state.changed.notify_all();
         let theirs = Arc::clone(&state);
         let thread = quiet::spawn("sovia-events", None, move || theirs.run(round, &call));
-        watch.thread = Some(thread.map_err(|_| Errno::AGAIN)?);
+        // Nobody joins it: what counts is whether it calls.
+        drop(thread.map_err(|_| Errno::AGAIN)?);
         watch.wanted = true;
         watch.are = 0;
         watch.due = 0;
@@ -72,7 +76,9 @@ impl Socket {
 
     /// Calls nobody any more. When this returns no callback runs, unless this is one.
     pub fn off_events(&self) {
-        self.inner.events.end();
+        if self.inner.is_home() {
+            self.inner.events.end();
+        }
     }
 
     /// Sets the watermarks of [`READABLE`] and [`WRITABLE`], in bytes; 1 and 1 at first. What is more than the window holds counts as a full window; more room than half of it, as half.
@@ -125,19 +131,33 @@ impl Events {
         self.state.lock().wanted
     }
 
-    pub(super) fn end(&self) {
-        let mut watch = self.state.lock();
-        watch.round += 1;
-        watch.wanted = false;
-        let thread = watch.thread.take();
-        drop(watch);
+    /// No new call begins. One may be under way.
+    pub(super) fn stop(&self) -> u64 {
+        let round = self.state.lock().renew();
         self.state.changed.notify_all();
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
+        round
+    }
+
+    /// As [`Events::stop`], and waits for the call under way, unless this is within it.
+    pub(super) fn end(&self) {
+        let round = self.stop();
+        let here = thread::current().id();
+        let mut watch = self.state.lock();
+        while watch
+            .running
+            .is_some_and(|(of, on)| of < round && on != here)
         {
-            // One that panicked has said so.
-            drop(thread.join());
+            watch = self.state.wait(watch);
         }
+    }
+}
+
+impl Watch {
+    /// Nothing is called back for any more, until somebody sets this round's.
+    fn renew(&mut self) -> u64 {
+        self.round += 1;
+        self.wanted = false;
+        self.round
     }
 }
 
@@ -146,19 +166,37 @@ impl State {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wait<'a>(&self, watch: MutexGuard<'a, Watch>) -> MutexGuard<'a, Watch> {
+        let waited = self.changed.wait(watch);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn run(&self, round: u64, call: &dyn Fn(u32)) {
         let mut watch = self.lock();
         while watch.round == round {
-            let due = std::mem::take(&mut watch.due);
-            if due == 0 {
-                let waited = self.changed.wait(watch);
-                watch = waited.unwrap_or_else(PoisonError::into_inner);
+            // The callback before this one may be what has set it.
+            if watch.due == 0 || watch.running.is_some() {
+                watch = self.wait(watch);
                 continue;
             }
+            let due = std::mem::take(&mut watch.due);
+            watch.running = Some((round, thread::current().id()));
             drop(watch);
+            let under_way = UnderWay(self);
             call(due);
+            drop(under_way);
             watch = self.lock();
         }
+    }
+}
+
+/// A call, until it returns or panics.
+struct UnderWay<'a>(&'a State);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running = None;
+        self.0.changed.notify_all();
     }
 }
 

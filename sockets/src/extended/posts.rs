@@ -211,28 +211,33 @@ impl Socket {
     /// Takes the oldest completion, waiting for one.
     ///
     /// # Errors
-    /// `EAGAIN` at `deadline`, `EINTR`.
+    /// `EAGAIN` at `deadline`, `EINTR`. When there will be none any more: `ESHUTDOWN` if the peer ended the connection, `ECONNRESET` if it was lost, `EPROTO`,
+    /// `ECANCELED` if it was closed here.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<Completion, Errno> {
-        self.inner.until(deadline, false, sign, |core| {
+        let bed = |core: &Core| sign(core.bed.as_ref());
+        self.inner.until(deadline, false, bed, |core| {
             let taken = core.done.pop();
             core.show();
-            match taken {
-                Some(completion) => Ok(completion),
-                None => wait_for_sign(core),
+            match (taken, core.gone) {
+                (Some(completion), _) => Ok(completion),
+                (None, None) => wait_for(&mut core.bed),
+                (None, Some(_)) if core.is_closed => Err(Errno::CANCELED),
+                (None, Some(Errno::CONNRESET)) if core.stream.heard_fin => Err(Errno::SHUTDOWN),
+                (None, Some(errno)) => Err(errno),
             }
         })
     }
 
-    /// A descriptor that is readable while there are completions, for `poll` and `epoll`. From the first call on the NIC looks after the connection while nobody calls.
+    /// A descriptor that is readable while there are completions, for `poll` and `epoll`; the end of the connection it does not show. From the first call on the NIC looks after the connection while nobody calls.
     ///
     /// # Errors
     /// `EMFILE`; `ENOTCONN` in a forked child.
     pub fn completion_fd(&self) -> Result<OwnedFd, Errno> {
         self.watch();
         let mut core = self.inner.enter()?;
-        let _waits: Result<(), Errno> = wait_for_sign(&mut core);
+        let _waits: Result<(), Errno> = wait_for(&mut core.sign);
         core.show();
-        let fd = sign(&core);
+        let fd = sign(core.sign.as_ref());
         self.inner.settle(core);
         fd.ok_or(Errno::MFILE)
     }
@@ -298,16 +303,14 @@ impl Socket {
     }
 }
 
-/// What shows completions.
-fn sign(core: &Core) -> Option<OwnedFd> {
-    let sign = core.sign.as_ref()?;
-    sign.fd().try_clone_to_owned().ok()
+fn sign(sign: Option<&Sign>) -> Option<OwnedFd> {
+    sign?.fd().try_clone_to_owned().ok()
 }
 
 /// Sees to it that there is something to sleep on.
-fn wait_for_sign<T>(core: &mut Core) -> Result<T, Errno> {
-    if core.sign.is_none() {
-        core.sign = Some(Sign::new().map_err(|_| Errno::MFILE)?);
+fn wait_for<T>(sign: &mut Option<Sign>) -> Result<T, Errno> {
+    if sign.is_none() {
+        *sign = Some(Sign::new().map_err(|_| Errno::MFILE)?);
     }
     Err(Errno::AGAIN)
 }

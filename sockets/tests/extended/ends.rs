@@ -116,3 +116,25 @@ fn rdma_to_memory_that_has_gone_ends_the_connection_and_names_the_culprit() {
         assert_eq!(end, Err(Errno::CONNRESET), "{over:?}");
     }
 }
+
+#[test]
+fn the_end_wakes_who_waits_for_a_completion() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        thread::scope(|scope| {
+            let waits = [(); 2].map(|()| scope.spawn(|| a.wait(None)));
+            drop(b);
+            for wait in waits {
+                let ended = wait.join().expect("no panic");
+                assert_eq!(ended, Err(Errno::SHUTDOWN), "{over:?}");
+            }
+        });
+        let (a, _b) = over.pair();
+        thread::scope(|scope| {
+            let wait = scope.spawn(|| a.wait(None));
+            a.close(soon());
+            let ended = wait.join().expect("no panic");
+            assert_eq!(ended, Err(Errno::CANCELED), "{over:?}");
+        });
+    }
+}

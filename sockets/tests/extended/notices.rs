@@ -1,7 +1,9 @@
 //! Completions through a descriptor, callbacks, watermarks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -179,5 +181,66 @@ fn a_callback_may_use_the_socket() {
         assert_eq!(a.read(&mut bytes), Ok(4));
         done.recv_timeout(Duration::from_secs(20))
             .expect("called back");
+    }
+}
+
+/// Long enough that whoever does not wait is seen not to.
+fn work_on() {
+    for _ in 0..10_000 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_callback_that_has_ended_itself_is_waited_for() {
+    for over in ALL {
+        let (_a, b) = over.pair();
+        let b = Arc::new(b);
+        let (tell, within) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (socket, ended) = (Arc::downgrade(&b), Arc::clone(&is_over));
+        b.on_events(move |_| {
+            if let Some(socket) = socket.upgrade() {
+                socket.off_events();
+            }
+            tell.send(()).expect("heard");
+            work_on();
+            ended.store(true, Ordering::SeqCst);
+        })
+        .expect("a thread");
+        within
+            .recv_timeout(Duration::from_secs(20))
+            .expect("called back");
+        b.off_events();
+        assert!(is_over.load(Ordering::SeqCst), "{over:?}");
+    }
+}
+
+#[test]
+fn a_callback_that_sets_another_is_over_before_that_runs() {
+    for over in ALL {
+        let (_a, b) = over.pair();
+        let b = Arc::new(b);
+        let (tell, within) = channel();
+        let runs = Arc::new(AtomicBool::new(false));
+        let socket = Arc::downgrade(&b);
+        b.on_events(move |_| {
+            runs.store(true, Ordering::SeqCst);
+            let (tell, first) = (tell.clone(), Arc::clone(&runs));
+            if let Some(socket) = socket.upgrade() {
+                let second = move |_| {
+                    let _heard = tell.send(first.load(Ordering::SeqCst));
+                };
+                socket.on_events(second).expect("a thread");
+            }
+            work_on();
+            runs.store(false, Ordering::SeqCst);
+        })
+        .expect("a thread");
+        let together = within
+            .recv_timeout(Duration::from_secs(20))
+            .expect("called back");
+        assert!(!together, "{over:?}");
+        b.off_events();
     }
 }

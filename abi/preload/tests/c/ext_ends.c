@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <poll.h>
+#include <pthread.h>
 
 static char memory[100000];
 
@@ -87,11 +88,37 @@ static void read_to_end(int fd, int mode)
     CHECK(n == 0 && got == sizeof memory);
 }
 
+static void *await_ever(void *fd)
+{
+    struct sovia_completion completion;
+    CHECK(sovia_wait(*(int *)fd, &completion, 1, -1) == -1);
+    /* Which, depends on whether it came before the close. */
+    CHECK(errno == ECANCELED || errno == EBADF);
+    return NULL;
+}
+
+static void close_meanwhile(int fd, int mode)
+{
+    pthread_t thread;
+    convert(fd, mode);
+    CHECK(pthread_create(&thread, NULL, await_ever, &fd) == 0);
+    MUST(close(fd));
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void await_end(int fd, int mode)
+{
+    struct sovia_completion completion;
+    convert(fd, mode);
+    FAILS(sovia_wait(fd, &completion, 1, -1), ESHUTDOWN);
+}
+
 int main(int count, char **arguments)
 {
     int mode = mode_of(count > 1 ? arguments[1] : "vi");
     both(mode, survive, die);
     both(mode, wait_there, fork_there);
     both(mode, read_to_end, leave);
+    both(mode, await_end, close_meanwhile);
     return 0;
 }
