@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sockets::extended::{Directions, Region, Socket, Wait};
 use sys::errno::Errno;
+use sys::fork::Own;
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, Ordering};
 
@@ -55,17 +56,19 @@ pub(crate) fn find(fd: RawFd) -> Result<Arc<Extended>, Errno> {
     if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
         return Err(Errno::NOTCONN);
     }
-    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
-    sockets.get(&fd).cloned().ok_or(Errno::BADF)
+    let sockets = SOCKETS.get().read().unwrap_or_else(PoisonError::into_inner);
+    match sockets.get(&fd) {
+        Some(extended) => Ok(Arc::clone(extended)),
+        // Of the parent's, in a child that has sockets of its own.
+        None if is(fd) => Err(Errno::NOTCONN),
+        None => Err(Errno::BADF),
+    }
 }
 
 fn insert(fd: RawFd, extended: Arc<Extended>) {
-    let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
-    let generation = sys::fork::generation();
-    if HOME.swap(generation, Ordering::Relaxed) != generation {
-        // Those of the process that this one is a fork of.
-        std::mem::forget(std::mem::take(&mut *sockets));
-    }
+    let sockets = SOCKETS.get();
+    let mut sockets = sockets.write().unwrap_or_else(PoisonError::into_inner);
+    HOME.store(sys::fork::generation(), Ordering::Relaxed);
     sockets.insert(fd, extended);
     mark(fd, true);
     ANY.store(true, Ordering::Relaxed);
@@ -99,7 +102,8 @@ fn end(fd: RawFd) {
     if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
         return;
     }
-    let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
+    let sockets = SOCKETS.get();
+    let mut sockets = sockets.write().unwrap_or_else(PoisonError::into_inner);
     let Some(extended) = sockets.remove(&fd) else {
         return;
     };
@@ -124,12 +128,12 @@ pub(crate) fn before_close_range(first: u32, last: u32) {
 /// The program has made `new` a duplicate of `old`.
 #[inline]
 pub(crate) fn duplicated(old: RawFd, new: RawFd) {
-    if is(old)
-        && new >= 0
-        && new != old
-        && let Ok(extended) = find(old)
-    {
-        insert(new, extended);
+    if is(old) && new >= 0 && new != old {
+        match find(old) {
+            Ok(extended) => insert(new, extended),
+            Err(Errno::NOTCONN) => mark(new, true),
+            Err(_) => {}
+        }
     }
 }
 
@@ -147,7 +151,7 @@ pub(crate) fn watch(fd: RawFd) {
 #[inline]
 pub(crate) fn watch_all() {
     if any() {
-        let sockets = SOCKETS.try_read();
+        let sockets = SOCKETS.get().try_read();
         for extended in sockets.iter().flat_map(|sockets| sockets.values()) {
             extended.socket.watch();
         }
@@ -164,7 +168,7 @@ extern "C" fn at_exit() {
     if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
         return;
     }
-    let Ok(sockets) = SOCKETS.try_read() else {
+    let Ok(sockets) = SOCKETS.get().try_read() else {
         return;
     };
     // All of them together: a peer that reads nothing does not keep the process for each.
@@ -294,8 +298,9 @@ pub(crate) fn readable_bytes(fd: RawFd) -> Option<c_int> {
 
 /// One bit for each descriptor that the kernel gives out by default (`fs.nr_open`). Untouched pages cost nothing.
 static BITS: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
-static SOCKETS: RwLock<BTreeMap<RawFd, Arc<Extended>>> = RwLock::new(BTreeMap::new());
-/// Which process they belong to.
+/// A forked child has none of its parent's, which may be locked there.
+static SOCKETS: Own<RwLock<BTreeMap<RawFd, Arc<Extended>>>> = Own::new();
+/// Which process has sockets.
 static HOME: sys::sync::mapped::AtomicU32 = sys::sync::mapped::AtomicU32::new(0);
 static ANY: AtomicBool = AtomicBool::new(false);
 /// How long a close waits for what was sent to go.

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sockets::extended::Socket;
 use sockets::reason::Reason;
 use sockets::{ends, epoll, table};
 use sys::errno::Errno;
+use sys::fork::Own;
+use sys::sync::{AtomicBool, Ordering};
 use via::provider::Driver;
 use via::{Error, Nic};
 
@@ -29,6 +31,7 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
     }
     let borrowed = borrow(fd).ok_or(Errno::BADF)?;
     check(borrowed)?;
+    sys::fork::watch().map_err(|_| Errno::NOMEM)?;
     let alone = table::connection(borrowed).is_none_or(|conn| {
         conn.stay_on_tcp(Reason::Option);
         !conn.is_mapped() && conn.has_one_descriptor()
@@ -143,15 +146,11 @@ fn await_request(tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<(), E
 }
 
 /// The NIC of this process, opened when it is first needed.
-fn nic(place: &Mutex<Option<(u32, Nic)>>, driver: &dyn Driver) -> Result<Nic, Errno> {
+fn nic(place: &Own<Mutex<Option<Nic>>>, driver: &dyn Driver) -> Result<Nic, Errno> {
+    let place = place.get();
     let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-    let home = sys::fork::generation();
-    if let Some((of, nic)) = &*place {
-        if *of == home {
-            return Ok(nic.clone());
-        }
-        // A fork cannot use what its parent has opened, nor close it.
-        std::mem::forget(place.take());
+    if let Some(nic) = &*place {
+        return Ok(nic.clone());
     }
     let nic = Nic::open(driver).map_err(|error| match error {
         Error::Resource => Errno::NOMEM,
@@ -159,7 +158,7 @@ fn nic(place: &Mutex<Option<(u32, Nic)>>, driver: &dyn Driver) -> Result<Nic, Er
     })?;
     // What goes wrong the completions and the calls tell.
     let _ = nic.on_error(|_| {});
-    *place = Some((home, nic.clone()));
+    *place = Some(nic.clone());
     Ok(nic)
 }
 
@@ -228,15 +227,17 @@ fn is_socket(fd: BorrowedFd<'_>) -> bool {
 }
 
 fn at_exit_once() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    // Not a `Once`, which a forked child could find begun for ever.
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if !ASKED.swap(true, Ordering::Relaxed) {
         // SAFETY: a plain function of this library, which is never unloaded. Without it what was sent last may be lost.
         unsafe { libc::atexit(super::at_exit) };
-    });
+    }
 }
 
-static SHM: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
-static IWARP: Mutex<Option<(u32, Nic)>> = Mutex::new(None);
+// A forked child cannot use what its parent has opened, nor close it.
+static SHM: Own<Mutex<Option<Nic>>> = Own::new();
+static IWARP: Own<Mutex<Option<Nic>>> = Own::new();
 /// How long the other end has to ask, where `SO_RCVTIMEO` does not say.
 const PATIENCE_MS: u64 = 5000;
 /// A peer that has said half a request is looked at so often.

@@ -44,9 +44,10 @@ static void survive(int fd, int mode)
 static void fork_there(int fd, int mode)
 {
     char byte;
-    int status;
+    int status, kept;
     pid_t pid;
     convert(fd, mode);
+    MUST(kept = dup(fd));
     MUST(pid = fork());
     if (pid == 0) {
         /* The connection is the parent's. */
@@ -54,13 +55,17 @@ static void fork_there(int fd, int mode)
         FAILS(send(fd, "x", 1, MSG_NOSIGNAL), ENOTCONN);
         FAILS(sovia_completion_fd(fd), ENOTCONN);
         MUST(close(fd));
-        /* And it may have its own. */
+        /* And it may have its own, whatever the parent's threads were about. */
+        FAILS(read(kept, &byte, 1), ENOTCONN);
         both(mode, survive, die);
+        FAILS(read(kept, &byte, 1), ENOTCONN);
+        FAILS(sovia_completion_fd(kept), ENOTCONN);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK(write(fd, "y", 1) == 1);
     CHECK(read(fd, &byte, 1) == 1 && byte == 'z');
+    MUST(close(kept));
 }
 
 static void wait_there(int fd, int mode)
