@@ -30,14 +30,16 @@ pub unsafe fn address(at: *const c_void, len: u32) -> Result<SocketAddrV4, Errno
     Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
 }
 
-/// Writes as much of an address as there is room for, and says how long it is; nothing where either pointer is none.
+/// Writes as much of an address as there is room for, and says how long it is.
+///
+/// # Errors
+/// `EFAULT`; nothing is written then.
 ///
 /// # Safety
 /// A length at `len`, and room for so many bytes at `at`, if they are memory.
-pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) {
-    if check(at).is_err() || check(len).is_err() {
-        return;
-    }
+pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) -> Result<(), Errno> {
+    check(at)?;
+    check(len)?;
     // SAFETY: zeros are a valid `sockaddr_in`.
     let mut full: sockaddr_in = unsafe { std::mem::zeroed() };
     full.sin_family = libc::AF_INET as libc::sa_family_t;
@@ -51,6 +53,7 @@ pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) {
     unsafe { at.cast::<u8>().copy_from_nonoverlapping(source, count) };
     // SAFETY: by the contract.
     unsafe { len.write_unaligned(size_of::<sockaddr_in>() as socklen_t) };
+    Ok(())
 }
 
 /// Reads the value of an option that is an `int`.
@@ -90,8 +93,11 @@ pub unsafe fn put_int(answer: c_int, value: *mut c_void, len: *mut u32) -> Resul
     Ok(())
 }
 
-/// The first page and the last are never a program's.
-fn check<T>(pointer: *const T) -> Result<(), Errno> {
+/// Whether it may be memory: the first page and the last are never a program's.
+///
+/// # Errors
+/// `EFAULT`.
+pub fn check<T>(pointer: *const T) -> Result<(), Errno> {
     match (PAGE..usize::MAX - PAGE).contains(&pointer.addr()) {
         true => Ok(()),
         false => Err(Errno::FAULT),
@@ -111,7 +117,8 @@ mod tests {
         let mut len = 20;
         let at = bytes.as_mut_ptr();
         // SAFETY: 20 bytes, and their number.
-        unsafe { put_address(address, at.cast(), &raw mut len) };
+        let put = unsafe { put_address(address, at.cast(), &raw mut len) };
+        assert_eq!(put, Ok(()));
         assert_eq!((len, &bytes[2..8]), (16, &[0x12, 0x34, 10, 1, 2, 3][..]));
         // SAFETY: as above.
         let read = |len| unsafe { super::address(at.cast(), len) };
@@ -127,14 +134,10 @@ mod tests {
     fn what_does_not_fit_is_cut_off_and_said_to_be_longer() {
         let mut bytes = [9u8; 16];
         let mut len = 4;
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7);
         // SAFETY: more than 4 bytes, and their number.
-        unsafe {
-            put_address(
-                SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7),
-                bytes.as_mut_ptr().cast(),
-                &raw mut len,
-            );
-        };
+        let put = unsafe { put_address(address, bytes.as_mut_ptr().cast(), &raw mut len) };
+        assert_eq!(put, Ok(()));
         assert_eq!((len, &bytes[..5]), (16, &[2, 0, 0, 7, 9][..]));
     }
 
@@ -147,5 +150,13 @@ mod tests {
         // SAFETY: as above.
         let written = unsafe { put_int(1, nowhere, &raw mut len) };
         assert_eq!((written, len), (Err(Errno::FAULT), 4));
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7);
+        // SAFETY: as above.
+        let put = unsafe { put_address(address, nowhere, &raw mut len) };
+        assert_eq!((put, len), (Err(Errno::FAULT), 4));
+        let mut room = [9u8; 16];
+        // SAFETY: the length is not memory.
+        let put = unsafe { put_address(address, room.as_mut_ptr().cast(), nowhere.cast()) };
+        assert_eq!((put, room), (Err(Errno::FAULT), [9; 16]));
     }
 }

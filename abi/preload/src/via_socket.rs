@@ -93,7 +93,7 @@ pub(crate) unsafe fn name(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { argument::put_address(socket.local(), address.cast(), len) };
+        unsafe { argument::put_address(socket.local(), address.cast(), len) }?;
         Ok(0)
     })
 }
@@ -105,7 +105,7 @@ pub(crate) unsafe fn peer_name(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { argument::put_address(socket.peer()?, address.cast(), len) };
+        unsafe { argument::put_address(socket.peer()?, address.cast(), len) }?;
         Ok(0)
     })
 }
@@ -118,11 +118,15 @@ pub(crate) unsafe fn accept(
 ) -> Outcome<c_int> {
     of(fd, |socket| {
         let listening = borrow(fd).ok_or(Errno::BADF)?;
+        if is_memory(address) {
+            // Before there is a connection that would be lost.
+            argument::check(len)?;
+        }
         let (new, peer) = calls::accept(listening, socket, is_memory(address))?;
         set_flags(new, flags);
         if let Some(peer) = peer {
             // SAFETY: the program's room.
-            unsafe { argument::put_address(peer, address.cast(), len) };
+            unsafe { argument::put_address(peer, address.cast(), len) }?;
         }
         Ok(new)
     })

@@ -78,10 +78,15 @@ pub unsafe extern "C" fn sov_accept(
     len: *mut socklen_t,
 ) -> c_int {
     of(fd, |socket| {
+        if !address.is_null() {
+            // Before there is a connection that would be lost.
+            argument::check(address)?;
+            argument::check(len)?;
+        }
         let (new, peer) = calls::accept(borrow(fd)?, socket, !address.is_null())?;
         if let Some(peer) = peer {
             // SAFETY: by the contract.
-            unsafe { argument::put_address(peer, address.cast(), len) };
+            unsafe { argument::put_address(peer, address.cast(), len) }?;
         }
         Ok(new)
     })
@@ -101,7 +106,7 @@ pub unsafe extern "C" fn sov_connect(fd: c_int, address: *const sockaddr, len: s
     })
 }
 
-/// As POSIX `send`, with MSG_DONTWAIT and MSG_NOSIGNAL.
+/// As POSIX `send`, with MSG_DONTWAIT and MSG_NOSIGNAL; MSG_OOB is refused.
 ///
 /// # Safety
 /// `len` bytes at `buffer`.
@@ -114,6 +119,9 @@ pub unsafe extern "C" fn sov_send(
 ) -> ssize_t {
     let result = (|| {
         let socket = socket(fd)?;
+        if flags & libc::MSG_OOB != 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
         // SAFETY: by the contract.
         let bytes = unsafe { call::bytes(buffer, len) }?;
         let dont_wait = flags & libc::MSG_DONTWAIT != 0;
@@ -126,7 +134,7 @@ pub unsafe extern "C" fn sov_send(
     returned(result)
 }
 
-/// As POSIX `recv`, with MSG_DONTWAIT, MSG_PEEK and MSG_WAITALL.
+/// As POSIX `recv`, with MSG_DONTWAIT, MSG_PEEK and MSG_WAITALL; MSG_OOB is refused, as there is nothing urgent ever.
 ///
 /// # Safety
 /// Room for `len` bytes at `buffer`.
@@ -139,6 +147,9 @@ pub unsafe extern "C" fn sov_recv(
 ) -> ssize_t {
     returned((|| {
         let socket = socket(fd)?;
+        if flags & libc::MSG_OOB != 0 {
+            return Err(Errno::INVAL);
+        }
         // SAFETY: by the contract.
         let room = unsafe { call::room(buffer, len) }?;
         let how = How {
@@ -156,8 +167,13 @@ pub unsafe extern "C" fn sov_recv(
 #[unsafe(no_mangle)]
 pub extern "C" fn sov_shutdown(fd: c_int, how: c_int) -> c_int {
     of(fd, |socket| {
-        let both = how == libc::SHUT_RDWR;
-        socket.shutdown(both || how == libc::SHUT_RD, both || how == libc::SHUT_WR)?;
+        let (input, output) = match how {
+            libc::SHUT_RD => (true, false),
+            libc::SHUT_WR => (false, true),
+            libc::SHUT_RDWR => (true, true),
+            _ => return Err(Errno::INVAL),
+        };
+        socket.shutdown(input, output)?;
         Ok(0)
     })
 }
@@ -226,7 +242,7 @@ pub unsafe extern "C" fn sov_getsockname(
 ) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        unsafe { argument::put_address(socket.local(), address.cast(), len) };
+        unsafe { argument::put_address(socket.local(), address.cast(), len) }?;
         Ok(0)
     })
 }
@@ -243,7 +259,7 @@ pub unsafe extern "C" fn sov_getpeername(
 ) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        unsafe { argument::put_address(socket.peer()?, address.cast(), len) };
+        unsafe { argument::put_address(socket.peer()?, address.cast(), len) }?;
         Ok(0)
     })
 }

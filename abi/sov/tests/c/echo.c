@@ -131,6 +131,9 @@ static void serve(struct sockaddr_in at, const char *mode) {
     CHECK(sov_bind(l, (struct sockaddr *)&at, sizeof at) == 0);
     CHECK(sov_listen(l, 5) == 0);
     CHECK(sov_getsockname(l, (struct sockaddr *)&peer, &len) == 0 && peer.sin_port == at.sin_port);
+    CHECK(sov_getsockname(l, (struct sockaddr *)&peer, NULL) == -1 && errno == EFAULT);
+    CHECK(sov_getsockname(l, NULL, &len) == -1 && errno == EFAULT);
+    CHECK(sov_accept(l, (struct sockaddr *)&peer, NULL) == -1 && errno == EFAULT);
     puts("listening");
     fflush(stdout);
 #ifdef PRELOADED
@@ -180,6 +183,10 @@ static void ask(struct sockaddr_in at, const char *mode) {
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == -1 && errno == EISCONN);
     CHECK(sov_setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     CHECK(sov_recv(s, back, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+    CHECK(sov_recv(s, back, 1, MSG_OOB) == -1 && errno == EINVAL);
+    CHECK(sov_send(s, "x", 1, MSG_OOB) == -1 && errno == EOPNOTSUPP);
+    CHECK(sov_shutdown(s, 77) == -1 && errno == EINVAL);
+    CHECK(sov_shutdown(s, -1) == -1 && errno == EINVAL);
 #ifdef PRELOADED
     if (strcmp(mode, "polled") == 0 || strcmp(mode, "edge") == 0) {
         ask_polled(s);
