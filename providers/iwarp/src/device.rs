@@ -74,6 +74,7 @@ impl Device for IwarpDevice {
 
     fn stop(&self) {
         self.agent.stop();
+        door::look_again();
     }
 
     fn stirred(&self, vi: ViId) {
@@ -103,8 +104,9 @@ impl Device for IwarpDevice {
         &self,
         local: &NetAddress,
         deadline: Option<Instant>,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<IwarpIncoming, Error> {
-        door::wait(local, &self.config, &self.agent, deadline)
+        door::wait(local, &self.config, &self.agent, deadline, is_over)
     }
 
     fn export(&self, attributes: &ViAttributes) -> Result<(IwarpLink, Export), Error> {

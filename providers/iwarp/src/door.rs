@@ -23,7 +23,7 @@ use greeter::Greeter;
 mod caller;
 mod greeter;
 
-/// Waits for a request to `local`.
+/// Waits for a request to `local`; until the deadline, or until `is_over` and [`look_again`].
 ///
 /// All waiters of the process at one port share its listening socket, for as long as one of them
 /// waits. One of them looks after it for all; when that one has what it waits for, another goes on.
@@ -32,13 +32,23 @@ pub(crate) fn wait(
     config: &Config,
     agent: &Arc<Agent<Departures>>,
     deadline: Option<Instant>,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<IwarpIncoming, Error> {
     let place = WaitingPlace::take(local, None, config)?;
-    let request = place.receive(deadline, || false)?;
+    let request = place.receive(deadline, is_over)?;
     Ok(IwarpIncoming {
         request: Some(request),
         agent: Arc::clone(agent),
     })
+}
+
+/// Has all who wait see whether it is over for them.
+pub(crate) fn look_again() {
+    let all = DOORS.get();
+    for door in all.lock().values() {
+        door.poller.wake();
+    }
+    all.changed.notify_all();
 }
 
 #[derive(Default)]

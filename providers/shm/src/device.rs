@@ -90,6 +90,7 @@ impl Device for ShmDevice {
         self.agent.stop();
         self.agent.duties().offers.clear();
         self.agent.duties().lending.end();
+        crate::listen::look_again();
     }
 
     fn stirred(&self, vi: ViId) {
@@ -115,8 +116,13 @@ impl Device for ShmDevice {
         peering::offer(&self.agent, ask).map(Request::Offer)
     }
 
-    fn listen(&self, local: &NetAddress, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
-        crate::listen::wait(local, deadline)
+    fn listen(
+        &self,
+        local: &NetAddress,
+        deadline: Option<Instant>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<ShmIncoming, Error> {
+        crate::listen::wait(local, deadline, is_over)
     }
 
     fn export(&self, attributes: &ViAttributes) -> Result<(ShmLink, Export), Error> {

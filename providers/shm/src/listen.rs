@@ -16,16 +16,27 @@ use via::{Error, NetAddress};
 use crate::connect::ShmIncoming;
 use crate::name;
 
-/// Waits for a request to `local`.
+/// Waits for a request to `local`; until the deadline, or until `is_over` and [`look_again`].
 ///
 /// All waiters of the process share one listening socket for as long as one of them waits. The
 /// oldest looks after it; when it has got a request the next oldest goes on.
-pub(crate) fn wait(local: &NetAddress, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
+pub(crate) fn wait(
+    local: &NetAddress,
+    deadline: Option<Instant>,
+    is_over: &dyn Fn() -> bool,
+) -> Result<ShmIncoming, Error> {
     let mut turn = Turn::take(local)?;
-    if !turn.come(deadline) {
-        return Err(Error::Timeout);
+    turn.come(deadline, is_over)?;
+    turn.receive(deadline, is_over)
+}
+
+/// Has all who wait see whether it is over for them.
+pub(crate) fn look_again() {
+    let shared = SHARED.get();
+    for point in shared.points().values() {
+        point.poller.wake();
     }
-    turn.receive(deadline)
+    shared.moved_up.notify_all();
 }
 
 #[derive(Default)]
@@ -40,6 +51,8 @@ static SHARED: Own<Shared> = Own::new();
 /// An address that some threads wait at.
 struct Point {
     greeter: Arc<Mutex<Greeter>>,
+    /// The greeter's, to wake whoever has it.
+    poller: Arc<Poller>,
     waiting: VecDeque<u64>,
     last: u64,
 }
@@ -47,7 +60,7 @@ struct Point {
 /// The listening socket, and who has come but not yet said what it wants.
 struct Greeter {
     listener: Listener,
-    poller: Poller,
+    poller: Arc<Poller>,
     silent: VecDeque<Silent>,
 }
 
@@ -69,8 +82,10 @@ impl Turn {
         let shared = SHARED.get();
         let mut points = shared.points();
         if !points.contains_key(address) {
+            let greeter = Greeter::new(address)?;
             let point = Point {
-                greeter: Arc::new(Mutex::new(Greeter::new(address)?)),
+                poller: Arc::clone(&greeter.poller),
+                greeter: Arc::new(Mutex::new(greeter)),
                 waiting: VecDeque::new(),
                 last: 0,
             };
@@ -87,21 +102,24 @@ impl Turn {
         })
     }
 
-    /// Waits until this is the oldest waiter; `false` at the deadline.
-    fn come(&mut self, deadline: Option<Instant>) -> bool {
+    /// Waits until this is the oldest waiter.
+    fn come(&mut self, deadline: Option<Instant>, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut points = self.shared.points();
         loop {
             let first = points
                 .get(&self.address)
                 .and_then(|point| point.waiting.front());
             if first == Some(&self.number) {
-                return true;
+                return Ok(());
+            }
+            if is_over() {
+                return Err(Error::InvalidState);
             }
             let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
             if left.is_zero() {
-                return false;
+                return Err(Error::Timeout);
             }
             points = self
                 .shared
@@ -112,13 +130,20 @@ impl Turn {
         }
     }
 
-    fn receive(&mut self, deadline: Option<Instant>) -> Result<ShmIncoming, Error> {
+    fn receive(
+        &mut self,
+        deadline: Option<Instant>,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<ShmIncoming, Error> {
         let mut greeter = self.greeter.lock().unwrap_or_else(PoisonError::into_inner);
         let mut spin = SPINNER.begin();
         loop {
             if let Some(incoming) = greeter.next(&self.address)? {
                 spin.hit();
                 return Ok(incoming);
+            }
+            if is_over() {
+                return Err(Error::InvalidState);
             }
             if expired(deadline) {
                 return Err(Error::Timeout);
@@ -154,7 +179,7 @@ impl Greeter {
             )
             .and_then(Result::ok)
             .ok_or(Error::Resource)?;
-        let poller = Poller::new().map_err(|_| Error::Resource)?;
+        let poller = Arc::new(Poller::new().map_err(|_| Error::Resource)?);
         poller
             .add(&listener, LISTENER, Interest::Read)
             .map_err(|_| Error::Resource)?;

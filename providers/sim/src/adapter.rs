@@ -128,7 +128,13 @@ impl Device for Adapter {
         Ok(Offer::new(&self.core, no))
     }
 
-    fn listen(&self, local: &NetAddress, deadline: Option<Instant>) -> Result<Call, Error> {
+    fn listen(
+        &self,
+        local: &NetAddress,
+        deadline: Option<Instant>,
+        // The end of the NIC is an event like others here.
+        _is_over: &dyn Fn() -> bool,
+    ) -> Result<Call, Error> {
         if local.host != self.host.address() {
             return Err(Error::InvalidParameter);
         }

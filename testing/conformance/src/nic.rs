@@ -160,6 +160,32 @@ pub(crate) fn s026_close_disconnects_everything(lab: &dyn Lab) {
         b.errors.wait_for(lab, ErrorCode::ConnLost, vb.id());
         refused(va.state(), Error::InvalidParameter);
     });
+    a_close_wakes_who_waits_for_a_request(lab);
+}
+
+/// The first and the one behind; and the address is free then.
+fn a_close_wakes_who_waits_for_a_request(lab: &dyn Lab) {
+    let (a, b) = Site::two(lab);
+    let va = a.vi(Reliability::Unreliable);
+    let (from, to) = (a.fresh_address(), b.fresh_address());
+    let waits = || loop {
+        match b.nic.connect_wait(&to, None) {
+            Ok(asker) => asker.reject().must(),
+            Err(error) => return error,
+        }
+    };
+    let (ended, ()) = beside(
+        lab,
+        || beside(lab, waits, waits),
+        || {
+            // They have been there then.
+            let asked = request(lab, &**va.ops(), &from, &to, SOON);
+            refused(asked, Error::Reject);
+            b.ops().close();
+        },
+    );
+    assert_eq!(ended, (Error::InvalidParameter, Error::InvalidParameter));
+    refused(va.connect(&from, &to, SOON), Error::NoMatch);
 }
 
 const HANDLES_MAX: usize = 65536;

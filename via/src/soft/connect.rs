@@ -23,7 +23,11 @@ pub(super) fn wait<D: Device>(
     if !nic.device.is_local(local.host) {
         return Err(Error::InvalidParameter);
     }
-    let incoming = nic.device.listen(local, nic.deadline(timeout))?;
+    let is_over = || nic.is_over();
+    let heard = nic.device.listen(local, nic.deadline(timeout), &is_over);
+    // Closed meanwhile it has no use for a request either, which goes away with a no.
+    nic.check()?;
+    let incoming = heard?;
     Ok(Box::new(SoftConn {
         nic: Arc::clone(nic),
         incoming: Some(incoming),

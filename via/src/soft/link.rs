@@ -34,7 +34,7 @@ pub trait Device: Send + Sync + Sized + 'static {
 
     /// The engine is there: from now on the device may call it back.
     fn started(&self, service: Weak<dyn Service>);
-    /// The NIC closes: stop all threads of the device. Every link has been dropped.
+    /// The NIC closes: stop all threads of the device, and have who is in [`Device::listen`] look whether it is over. Every link has been dropped.
     fn stop(&self);
     /// An application thread has begun to look after `vi`, or has stopped sleeping on it: it is no
     /// longer armed for the agent, which has to look again some time later whether it should be.
@@ -50,11 +50,12 @@ pub trait Device: Send + Sync + Sized + 'static {
     fn is_local(&self, host: [u8; 6]) -> bool {
         host == self.attributes().local_address
     }
-    /// Waits for a request to `local`; [`Error::Timeout`] at the deadline.
+    /// Waits for a request to `local`; [`Error::Timeout`] at the deadline, [`Error::InvalidState`] once [`Device::stop`] finds that it `is_over`.
     fn listen(
         &self,
         local: &NetAddress,
         deadline: Option<Instant>,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Self::Incoming, Error>;
 
     /// Makes both ends: a link, and what the other end needs.

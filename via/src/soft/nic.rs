@@ -86,7 +86,7 @@ impl<D: Device> Shared<D> {
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.closed.load(Ordering::Relaxed) || self.is_forked()
     }
 

@@ -136,9 +136,10 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
         &self,
         local: &NetAddress,
         deadline: Option<Instant>,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Self::Incoming, Error> {
         Ok(TappedIncoming {
-            inner: self.shared.device.listen(local, deadline)?,
+            inner: self.shared.device.listen(local, deadline, is_over)?,
             shared: Arc::clone(&self.shared),
             local: *local,
         })
