@@ -23,7 +23,7 @@ pub(crate) trait Object: Send + Sync + Sized + 'static {
     /// From 1 to 15, another for each.
     const KIND: u8;
 
-    /// Where all of the kind are.
+    /// Where all of the kind are. A forked child has tables of its own: those of its parent may be locked there.
     fn table() -> &'static Table<Self>;
 
     /// Whether its NIC has failed, so that it must not be used.
@@ -129,6 +129,7 @@ pub(crate) struct Table<T> {
     places: Mutex<Places>,
 }
 
+#[derive(Default)]
 struct Places {
     free: VecDeque<u32>,
     /// Slots that were used at least once.
@@ -143,18 +144,16 @@ struct Slot<T> {
     object: Mutex<Option<Arc<T>>>,
 }
 
-impl<T> Table<T> {
-    pub(crate) const fn new() -> Self {
+impl<T> Default for Table<T> {
+    fn default() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
-            places: Mutex::new(Places {
-                free: VecDeque::new(),
-                used: 0,
-                last_serial: 0,
-            }),
+            places: Mutex::default(),
         }
     }
+}
 
+impl<T> Table<T> {
     fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
+use sys::fork::Own;
 use sys::sync::{AtomicBool, AtomicUsize, Ordering};
 use via::name_service::NameService;
 use via::provider::{ConnOps, CqId, CqOps, NicOps, ViId, ViOps};
@@ -220,8 +221,8 @@ impl Object for Nic {
     const KIND: u8 = 8;
 
     fn table() -> &'static Table<Self> {
-        static NICS: Table<Nic> = Table::new();
-        &NICS
+        static NICS: Own<Table<Nic>> = Own::new();
+        NICS.get()
     }
 
     fn has_failed(&self) -> bool {
@@ -239,8 +240,8 @@ impl Object for Vi {
     const KIND: u8 = 9;
 
     fn table() -> &'static Table<Self> {
-        static VIS: Table<Vi> = Table::new();
-        &VIS
+        static VIS: Own<Table<Vi>> = Own::new();
+        VIS.get()
     }
 
     #[inline]
@@ -257,8 +258,8 @@ impl Object for Cq {
     const KIND: u8 = 10;
 
     fn table() -> &'static Table<Self> {
-        static CQS: Table<Cq> = Table::new();
-        &CQS
+        static CQS: Own<Table<Cq>> = Own::new();
+        CQS.get()
     }
 
     #[inline]
@@ -275,8 +276,8 @@ impl Object for Conn {
     const KIND: u8 = 11;
 
     fn table() -> &'static Table<Self> {
-        static CONNS: Table<Conn> = Table::new();
-        &CONNS
+        static CONNS: Own<Table<Conn>> = Own::new();
+        CONNS.get()
     }
 
     fn has_failed(&self) -> bool {

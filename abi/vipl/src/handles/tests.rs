@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use std::thread::LocalKey;
 
 use proptest::prelude::*;
+use sys::fork::Own;
 use sys::sync::AtomicU32;
 
 use super::*;
@@ -17,8 +18,8 @@ impl Object for Thing {
     const KIND: u8 = 5;
 
     fn table() -> &'static Table<Self> {
-        static THINGS: Table<Thing> = Table::new();
-        &THINGS
+        static THINGS: Own<Table<Thing>> = Own::new();
+        THINGS.get()
     }
 
     fn has_failed(&self) -> bool {
@@ -193,6 +194,31 @@ fn removed_in_the_middle_of_a_call() {
     });
     assert_eq!(seen, Ok(4));
     assert_eq!(look(handle), [None; 2]);
+}
+
+/// Whatever its parent's threads were about.
+#[test]
+fn a_forked_child_has_tables_of_its_own() {
+    sys::fork::watch().expect("a handler");
+    let handle = insert(7);
+    let places = Thing::table().places();
+    // SAFETY: the child has its thread's own data, the allocator, which the C library keeps whole, and the table; it ends without unwinding.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: a number.
+        unsafe { libc::alarm(20) };
+        let parents = look(handle) == [None; 2];
+        let own = insert(8);
+        let right = parents && look(own) == [Some(8); 2];
+        // SAFETY: ends this process.
+        unsafe { libc::_exit(i32::from(!right)) };
+    }
+    drop(places);
+    let mut status = 0;
+    // SAFETY: an int of ours, and a child that nobody else waits for.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    handle.remove();
 }
 
 #[test]
