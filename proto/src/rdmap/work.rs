@@ -95,9 +95,17 @@ impl Operation {
         }
     }
 
-    /// Octets of payload, here or in the answer.
+    /// Octets of payload that this end sends: what a read asks for comes from the other.
     #[must_use]
-    pub fn payload_len(&self) -> u64 {
+    pub fn sent_len(&self) -> u64 {
+        match self {
+            Self::Read { .. } => 0,
+            operation => operation.payload_len(),
+        }
+    }
+
+    /// Octets of payload, here or in the answer.
+    pub(super) fn payload_len(&self) -> u64 {
         match self {
             Self::Send { len, .. } | Self::Write { len, .. } | Self::Read { len, .. } => *len,
             Self::Immediate { .. } | Self::Atomic { .. } => 8,

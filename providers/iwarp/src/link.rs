@@ -234,7 +234,7 @@ impl Link for IwarpLink {
     const MESSAGES: bool = true;
 
     fn post(&mut self, work: Work) -> Result<(), PostError> {
-        let octets = work.operation.payload_len();
+        let octets = work.operation.sent_len();
         self.engine.post(work)?;
         self.pace.handle_posted(octets, Instant::now);
         Ok(())
