@@ -122,11 +122,8 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
     let Some(send) = conn.turn(fd, SEND) else {
         return Ok(false);
     };
-    let (reading, writing) = match how {
-        SHUT_RD => (true, false),
-        SHUT_WR => (false, true),
-        SHUT_RDWR => (true, true),
-        _ => return Ok(false),
+    let Ok((reading, writing)) = sys::argument::directions(how) else {
+        return Ok(false);
     };
     if reading {
         send.shut_read();
@@ -321,7 +318,3 @@ const ESTABLISHED: u8 = 1;
 const FIN_WAIT2: u8 = 5;
 const CLOSE: u8 = 7;
 const CLOSE_WAIT: u8 = 8;
-
-const SHUT_RD: i32 = 0;
-const SHUT_WR: i32 = 1;
-const SHUT_RDWR: i32 = 2;

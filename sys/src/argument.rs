@@ -1,4 +1,4 @@
-//! What C hands to calls on sockets by pointer: a `struct sockaddr_in`, and the `int` of an option.
+//! What C hands to calls on sockets: by pointer a `struct sockaddr_in` and the `int` of an option, and the `how` of `shutdown`.
 //!
 //! Where a pointer cannot be one of memory the answer is `EFAULT`, as the kernel's.
 
@@ -8,6 +8,19 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use libc::{sockaddr_in, socklen_t};
 
 use crate::errno::Errno;
+
+/// Which directions `shutdown` is to end: whether the receiving one, and whether the sending one.
+///
+/// # Errors
+/// `EINVAL`.
+pub fn directions(how: c_int) -> Result<(bool, bool), Errno> {
+    match how {
+        libc::SHUT_RD => Ok((true, false)),
+        libc::SHUT_WR => Ok((false, true)),
+        libc::SHUT_RDWR => Ok((true, true)),
+        _ => Err(Errno::INVAL),
+    }
+}
 
 /// Reads an address.
 ///

@@ -274,18 +274,9 @@ pub(crate) fn shutdown(fd: RawFd, how: c_int) -> Outcome<c_int> {
     if !is(fd) {
         return Outcome::NotOurs;
     }
-    let which = match how {
-        libc::SHUT_RD => (true, false),
-        libc::SHUT_WR => (false, true),
-        libc::SHUT_RDWR => (true, true),
-        _ => return Outcome::Failed(Errno::INVAL),
-    };
-    let which = Directions {
-        input: which.0,
-        output: which.1,
-    };
-    find(fd)
-        .and_then(|extended| extended.socket.shutdown(which))
+    sys::argument::directions(how)
+        .map(|(input, output)| Directions { input, output })
+        .and_then(|which| find(fd)?.socket.shutdown(which))
         .map(|()| 0)
         .into()
 }

@@ -147,12 +147,7 @@ pub(crate) unsafe fn connect(
 
 pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
     of(fd, |socket| {
-        let (input, output) = match how {
-            libc::SHUT_RD => (true, false),
-            libc::SHUT_WR => (false, true),
-            libc::SHUT_RDWR => (true, true),
-            _ => return Err(Errno::INVAL),
-        };
+        let (input, output) = argument::directions(how)?;
         socket.shutdown(input, output)?;
         Ok(0)
     })

@@ -167,12 +167,7 @@ pub unsafe extern "C" fn sov_recv(
 #[unsafe(no_mangle)]
 pub extern "C" fn sov_shutdown(fd: c_int, how: c_int) -> c_int {
     of(fd, |socket| {
-        let (input, output) = match how {
-            libc::SHUT_RD => (true, false),
-            libc::SHUT_WR => (false, true),
-            libc::SHUT_RDWR => (true, true),
-            _ => return Err(Errno::INVAL),
-        };
+        let (input, output) = argument::directions(how)?;
         socket.shutdown(input, output)?;
         Ok(0)
     })
