@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustix::thread::sched_yield;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, mapped::AtomicU64 as StaticU64};
 
 /// The waiting policy of one object (a connection, a completion queue), shared by all its waits.
 ///
@@ -31,7 +31,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 /// as a hit: two sides that each sleep through the other's wake-up would else never find out that spinning pays.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
-/// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %.
+/// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %. An object that begins meanwhile [heeds](Spinner::heed)
+/// what others have met: else each of many short connections would lose a slice of its own.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long, for a yield that somebody else uses costs nobody anything.
@@ -81,6 +82,12 @@ impl<C: Clock> Spinner<C> {
         }
     }
 
+    /// What it is for begins: if another policy of this process is barred, so is this.
+    pub fn heed(&self) {
+        let until_ns = self.clock.barred_until_ns();
+        self.barred_until_ns.fetch_max(until_ns, Ordering::Relaxed);
+    }
+
     /// For how long the next wait may poll.
     pub fn limit_ns(&self) -> u32 {
         self.limit_ns.load(Ordering::Relaxed)
@@ -101,6 +108,7 @@ impl<C: Clock> Spinner<C> {
     fn bar(&self, now_ns: u64, lost_ns: u64) {
         let until_ns = now_ns.saturating_add(lost_ns.saturating_mul(BAR_FACTOR));
         self.barred_until_ns.store(until_ns, Ordering::Relaxed);
+        self.clock.bar_until_ns(until_ns);
     }
 
     fn halve(&self, spun_ns: u32) {
@@ -304,6 +312,14 @@ pub trait Clock {
     fn pause(&self);
     /// Lets another thread have the CPU, if one is waiting for it.
     fn yield_now(&self);
+    /// Until when the last policy that met a hog is barred.
+    fn barred_until_ns(&self) -> u64 {
+        0
+    }
+    /// A policy is barred until then.
+    fn bar_until_ns(&self, until_ns: u64) {
+        let _ = until_ns;
+    }
 }
 
 /// The real clock.
@@ -325,6 +341,14 @@ impl Clock for Monotonic {
     #[inline]
     fn yield_now(&self) {
         sched_yield();
+    }
+
+    fn barred_until_ns(&self) -> u64 {
+        LAST_BAR_NS.load(Ordering::Relaxed)
+    }
+
+    fn bar_until_ns(&self, until_ns: u64) {
+        LAST_BAR_NS.store(until_ns, Ordering::Relaxed);
     }
 }
 
@@ -350,6 +374,9 @@ pub const BAR_FACTOR: u64 = 32;
 
 /// A wait that slept and still ended so soon: the longest spin plus two wake-ups.
 pub const NEAR_MISS_NS: u64 = 60_000;
+
+/// [`Clock::barred_until_ns`].
+static LAST_BAR_NS: StaticU64 = StaticU64::new(0);
 
 /// A clock read costs as much as a poll; with one at every poll a hand-off takes 0.2 us instead of 0.04.
 const POLLS_PER_CLOCK: u32 = 8;

@@ -115,6 +115,8 @@ impl Conn {
         self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
         self.forget_what_it_says();
+        self.memory.heed();
+        self.socket.heed();
         self.set_path(YOUNG);
         // What was there before may have rings.
         if origin != Origin::Inherited

@@ -11,6 +11,7 @@ struct Script {
     yields: Cell<u32>,
     /// What a yield takes.
     yield_ns: Cell<u64>,
+    barred_until_ns: Cell<u64>,
 }
 
 impl Script {
@@ -33,6 +34,14 @@ impl Clock for &Script {
     fn yield_now(&self) {
         self.yields.set(self.yields.get() + 1);
         self.pass(self.yield_ns.get());
+    }
+
+    fn barred_until_ns(&self) -> u64 {
+        self.barred_until_ns.get()
+    }
+
+    fn bar_until_ns(&self, until_ns: u64) {
+        self.barred_until_ns.set(until_ns);
     }
 }
 
@@ -259,4 +268,23 @@ fn a_pause_takes_about_what_it_should() {
     pause();
     let best_ns = (0..100).map(|_| once()).min().expect("many");
     assert!((20..1000).contains(&best_ns), "{best_ns}");
+}
+
+#[test]
+fn what_begins_beside_a_hog_loses_no_slice_of_its_own() {
+    let script = script();
+    let of = || Spinner::with_clock(Limits::SOCKET, 2, &script);
+    let (old, new, unaware) = (of(), of(), of());
+    script.yield_ns.set(4 * LOST_NS);
+    fruitless(&mut old.begin(), &script);
+    assert_eq!(script.yields.get(), 1);
+    new.heed();
+    fruitless(&mut new.begin(), &script);
+    assert_eq!(script.yields.get(), 1, "it sleeps at once");
+    fruitless(&mut unaware.begin(), &script);
+    assert_eq!(script.yields.get(), 2);
+    script.pass(4 * LOST_NS * (BAR_FACTOR + 1));
+    new.heed();
+    fruitless(&mut new.begin(), &script);
+    assert_eq!(script.yields.get(), 3, "once in a while it looks again");
 }
