@@ -96,6 +96,8 @@ pub struct Conn {
     streak: AtomicU32,
     /// Whether the program sent on TCP since it last received.
     answered: AtomicBool,
+    /// See [`Conn::trickles`].
+    trickle: AtomicU32,
     /// What the next look at the rings reads, for [`Conn::foresee`].
     watched: AtomicUsize,
     /// The rings, once both ends have them.
@@ -103,6 +105,8 @@ pub struct Conn {
     /// How to wait for memory, and for the kernel.
     pub(crate) memory: Spinner,
     pub(crate) socket: Spinner,
+    /// How to let small messages come together in the kernel.
+    pub(crate) gather: Spinner,
 }
 
 /// How this process came by a connection.

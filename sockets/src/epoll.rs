@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use sys::errno::Errno;
 
+mod control;
 mod member;
 mod members;
 mod places;
@@ -22,11 +23,12 @@ mod set;
 mod tests;
 mod wait;
 
+pub use control::control;
 pub use places::{
     after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
     duplicated, known, moved, rang, upgraded,
 };
-pub use set::{Set, control};
+pub use set::Set;
 pub use wait::wait;
 
 /// An event, as C has it.

@@ -54,7 +54,7 @@ pub fn poll(
 ) -> Result<usize, Errno> {
     let mut found = survey(fds);
     if found.in_memory == 0 {
-        if let Some(result) = plain(fds, timeout, kernel, found.connection) {
+        if let Some(result) = plain(fds, timeout, kernel, &found) {
             return result;
         }
         // One has got rings just now.
@@ -76,14 +76,15 @@ fn plain(
     fds: &mut [PollFd],
     timeout: Option<Duration>,
     kernel: &impl Poller,
-    connection: Option<&Conn>,
+    found: &Survey,
 ) -> Option<Result<usize, Errno>> {
-    let Some(conn) = connection.filter(|_| timeout != Some(Duration::ZERO)) else {
+    let Some(conn) = found.connection.filter(|_| timeout != Some(Duration::ZERO)) else {
         return Some(kernel.poll(fds, timeout));
     };
     let end = Deadline::after(timeout);
     let mut spin = conn.socket.begin();
-    while ready::worth_polling(timeout) {
+    let trickles = found.connections == 1 && conn.trickles();
+    while !trickles && ready::worth_polling(timeout) {
         match kernel.poll(fds, Some(Duration::ZERO)) {
             Ok(0) => {}
             result => {
@@ -100,7 +101,11 @@ fn plain(
         ready::aware();
         return None;
     }
-    let result = kernel.poll(fds, end.left());
+    let result = if trickles {
+        conn.gather(|| kernel.poll(fds, end.left()))
+    } else {
+        kernel.poll(fds, end.left())
+    };
     ready::aware();
     if result != Ok(0) {
         spin.hit();
@@ -173,6 +178,8 @@ struct Survey {
     in_memory: usize,
     /// Whether there are any that only the kernel knows.
     others: bool,
+    /// How many are connections that only the kernel knows.
+    connections: usize,
     /// One that is a connection; with rings if there is such a one.
     connection: Option<&'static Conn>,
 }
@@ -194,6 +201,7 @@ fn survey(fds: &[PollFd]) -> Survey {
     let mut found = Survey {
         in_memory: 0,
         others: false,
+        connections: 0,
         connection: None,
     };
     for entry in fds {
@@ -210,6 +218,7 @@ fn survey(fds: &[PollFd]) -> Survey {
                     && let Some(conn) = table::known(entry.fd)
                 {
                     found.connection = Some(conn);
+                    found.connections += 1;
                 }
             }
         }
@@ -238,10 +247,19 @@ impl What {
         match table::known(fd) {
             Some(conn) if conn.is_mapped() => Self::Ring(conn),
             Some(_) => Self::Other,
-            None => match epoll::known(fd) {
-                Some(set) if set.is_in_memory() => Self::Set(set),
-                _ => Self::Other,
-            },
+            None => epoll::known(fd).map_or(Self::Other, Self::of_set),
+        }
+    }
+}
+
+impl What {
+    #[inline]
+    fn of_set(set: &'static Set) -> Self {
+        set.catch_up();
+        if set.is_in_memory() {
+            Self::Set(set)
+        } else {
+            Self::Other
         }
     }
 }

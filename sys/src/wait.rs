@@ -166,6 +166,12 @@ impl<C: Clock> Spin<'_, C> {
         }
     }
 
+    /// Ends the wait with the verdict that polling pays, though none of the polls found anything. Without it they count as in vain.
+    #[inline]
+    pub fn paid(self) {
+        self.spinner.restore();
+    }
+
     fn start(&mut self) -> bool {
         let spinner = self.spinner;
         self.started_ns = spinner.clock.now_ns();
@@ -290,12 +296,12 @@ impl Limits {
         yield_ns: 20_000,
     };
 
-    /// The same, polling for `longest_ns` at most; 0 sleeps at once.
+    /// The same, polling for `longest_ns` at most; 0 sleeps at once. What never yields does not begin to.
     #[must_use]
     pub fn at_most(self, longest_ns: u32) -> Self {
         Self {
             pause_ns: self.pause_ns.min(longest_ns),
-            yield_ns: longest_ns,
+            yield_ns: if self.yield_ns == 0 { 0 } else { longest_ns },
         }
     }
 

@@ -62,10 +62,12 @@ impl Conn {
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),
+            trickle: AtomicU32::new(0),
             watched: AtomicUsize::new(0),
             flow: Turns::new(),
             memory: Spinner::with_clock(rules::limited(Limits::MEMORY), cpus, Monotonic),
             socket: Spinner::with_clock(rules::limited(Limits::SOCKET), cpus, Monotonic),
+            gather: Spinner::with_clock(rules::limited(GATHER), cpus, Monotonic),
         }
     }
 
@@ -117,6 +119,8 @@ impl Conn {
         self.forget_what_it_says();
         self.memory.heed();
         self.socket.heed();
+        self.gather.heed();
+        self.trickle.store(0, Ordering::Relaxed);
         self.set_path(YOUNG);
         // What was there before may have rings.
         if origin != Origin::Inherited
@@ -249,3 +253,9 @@ impl Conn {
 
 /// The value of `refs` between the last descriptor and the end.
 const CLOSING: u32 = u32::MAX / 2;
+
+/// For how long small messages may come together in the kernel before they are taken.
+const GATHER: Limits = Limits {
+    pause_ns: 15_000,
+    yield_ns: 0,
+};

@@ -2,6 +2,7 @@
 
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
+use sys::time;
 
 use super::{Conn, Way};
 use crate::flow::Flow;
@@ -67,6 +68,40 @@ impl Conn {
     #[inline]
     pub(crate) fn note_answer_on_tcp(&self) {
         self.answered.store(true, Ordering::Relaxed);
+        if self.trickle.load(Ordering::Relaxed) != 0 {
+            self.trickle.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a receive on TCP, which had room for `wanted` bytes, brought `bytes`.
+    #[inline]
+    pub(crate) fn note_trickle(&self, bytes: usize, wanted: usize) {
+        let small = bytes < wanted.min(TRICKLE_MAX);
+        let trickle = self.trickle.load(Ordering::Relaxed);
+        let now = if small { (trickle + 1).min(TRICKLE) } else { 0 };
+        if now != trickle {
+            self.trickle.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether little comes at a time on TCP, again and again, without an answer: a stream of small messages, whose sender pays for each that finds the receiver
+    /// asleep.
+    #[inline]
+    pub(crate) fn trickles(&self) -> bool {
+        self.trickle.load(Ordering::Relaxed) >= TRICKLE
+    }
+
+    /// Lets more come before a call that may sleep in the kernel. To ask meanwhile would be in the way of the sender, who needs the socket too. It goes on
+    /// for as long as there is something each time.
+    pub(crate) fn gather<R>(&self, call: impl FnOnce() -> R) -> R {
+        let mut spin = self.gather.begin();
+        while spin.again() {}
+        let before_ns = time::monotonic_ns();
+        let result = call();
+        if time::monotonic_ns().saturating_sub(before_ns) < SLEPT_NS {
+            spin.paid();
+        }
+        result
     }
 
     /// Whether something was sent on TCP since this was last asked. Then an answer may be near; else data comes as it comes, and who polls for it
@@ -108,4 +143,8 @@ impl Conn {
 
 const ASK_EACH: u32 = 32;
 const STREAK: u32 = 4;
+const TRICKLE: u32 = 16;
+const TRICKLE_MAX: usize = 16 << 10;
+/// A call that took so long slept.
+const SLEPT_NS: u64 = 4_000;
 const LOOK_EACH: u32 = 16;

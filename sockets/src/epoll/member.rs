@@ -33,7 +33,7 @@ pub(super) struct Member {
     pub(super) via: RawFd,
     /// Reported [`ONCE`], and not modified since.
     fired: bool,
-    /// The program has deleted it. The kernel still has it, so that adding it again is no system call: some programs do both for each message.
+    /// The program has deleted it. The kernel still has it, so that adding it again is one system call less: some programs do both for each message.
     pub(super) dormant: bool,
     /// Took a doorbell away that others may be waiting for.
     pub(super) rang: bool,
@@ -144,10 +144,11 @@ impl Member {
         self.told_ends = 0;
     }
 
-    /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked.
-    pub(super) fn doze(&mut self) -> bool {
-        let connection = matches!(self.what, What::Connection { .. });
-        if self.captured.is_none() || !connection || self.via != self.fd || !self.is_same() {
+    /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked. What is not captured the kernel would go
+    /// on reporting: it may doze only if it is [`late`](super::Members::put_off).
+    pub(super) fn doze(&mut self, may_be_late: bool) -> bool {
+        let fits = self.captured.is_some() || (may_be_late && self.events & EXCLUSIVE == 0);
+        if !fits || !self.is_connection() || self.via != self.fd || !self.is_same() {
             return false;
         }
         self.dormant = true;
@@ -167,10 +168,20 @@ impl Member {
         }
     }
 
+    /// Whether it is a connection.
+    pub(super) fn is_connection(&self) -> bool {
+        matches!(self.what, What::Connection { .. })
+    }
+
     /// Whether it is that connection.
     pub(super) fn is(&self, other: &Conn) -> bool {
         matches!(self.what, What::Connection { conn, generation }
             if std::ptr::eq(conn, other) && generation == other.generation())
+    }
+
+    /// Whether the program has deleted it, and the kernel would report it nevertheless.
+    pub(super) fn is_late(&self) -> bool {
+        self.dormant && self.captured.is_none()
     }
 
     /// What is waited for.

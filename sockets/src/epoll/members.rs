@@ -13,6 +13,7 @@ use hot::Hot;
 use rouse::Muster;
 
 mod hot;
+mod late;
 mod nested;
 mod rouse;
 mod sleep;
@@ -32,6 +33,8 @@ pub(super) struct Members {
     /// Of those armed for a sleep, those that had news not long ago. It has room for [`WARM_MAX`].
     warm: Vec<u32>,
     muster: Muster,
+    /// Of those that the program has deleted, which the kernel is still to forget. It has room for [`LATE_MAX`](late::LATE_MAX).
+    late: Vec<u32>,
     /// Other sets.
     sets: Vec<u32>,
     /// How often something came to a member, for those who watch this set.
@@ -49,6 +52,8 @@ pub(super) struct Members {
     /// How many are captured, how many are connections.
     pub(super) captured: u32,
     pub(super) connections: u32,
+    /// The descriptor of the only connection.
+    pub(super) only: Option<RawFd>,
     /// Members whose descriptor was closed, and that live on as a duplicate.
     orphans: u32,
     /// Connections whose doorbell was taken away, of which other sets are to be told once nobody has this one.
@@ -72,7 +77,8 @@ impl Members {
         let all = self.list.len() + 1;
         if self.rang.capacity() == 0
             && (self.rang.try_reserve(RANG_MAX).is_err()
-                || self.warm.try_reserve(WARM_MAX).is_err())
+                || self.warm.try_reserve(WARM_MAX).is_err()
+                || self.late.try_reserve(late::LATE_MAX).is_err())
         {
             return Err(Errno::NOMEM);
         }
@@ -98,7 +104,9 @@ impl Members {
         }
         let fd = member.fd;
         self.captured += u32::from(member.captured.is_some());
-        self.connections += u32::from(matches!(member.what, What::Connection { .. }));
+        if member.is_connection() {
+            self.note_connection(fd);
+        }
         if matches!(member.what, What::Set(_)) {
             self.sets.push(index);
         }
@@ -113,7 +121,11 @@ impl Members {
             *entry = index + 1;
         }
         places::note_member(fd);
-        // The kernel may have something of the new one.
+        self.expect_of_kernel();
+    }
+
+    /// The kernel may have something of a new one.
+    fn expect_of_kernel(&mut self) {
         self.kernel_vain = 0;
         self.kernel_gap = 1;
         self.kernel_in = 1;
@@ -153,9 +165,18 @@ impl Members {
         if event.events & EXCLUSIVE != 0 || !member.is_same() {
             return Ok(false);
         }
+        let late = member.is_late();
+        if late && sys::epoll::modify(instance, member.fd, event.events, event.data).is_err() {
+            return Ok(false);
+        }
         member.modify(event);
         member.widen(index, instance)?;
         member.dormant = false;
+        if late {
+            self.is_late_no_more(index);
+            self.capture(index);
+            self.expect_of_kernel();
+        }
         self.heat(index);
         Ok(true)
     }
@@ -191,7 +212,9 @@ impl Members {
             self.cool(at as usize);
         }
         self.captured -= u32::from(member.captured.is_some());
-        self.connections -= u32::from(matches!(member.what, What::Connection { .. }));
+        if member.is_connection() {
+            self.forget_connection();
+        }
         self.orphans -= u32::from(member.via != member.fd);
         self.sets.retain(|other| *other != index);
         self.disown(member.fd, index);
@@ -290,8 +313,24 @@ impl Members {
             && matches!(member.what, What::Other)
         {
             member.what = What::of(member.fd);
-            self.connections += u32::from(matches!(member.what, What::Connection { .. }));
+            if member.is_connection() {
+                let fd = member.fd;
+                self.note_connection(fd);
+            }
         }
+    }
+
+    fn note_connection(&mut self, fd: RawFd) {
+        self.connections += 1;
+        self.only = (self.connections == 1).then_some(fd);
+    }
+
+    fn forget_connection(&mut self) {
+        self.connections -= 1;
+        let mut connections = self.list.iter().filter(|member| member.is_connection());
+        self.only = (self.connections == 1)
+            .then(|| connections.next().map(|member| member.fd))
+            .flatten();
     }
 
     /// Whether this wait is to look at the kernel. Each does while the kernel has news, then fewer and fewer; one that is not

@@ -227,6 +227,13 @@ impl Frozen {
     fn new() -> Result<Self, Busy> {
         let places = CHANGES.try_lock().ok_or(Busy)?;
         let sets = all().map(Set::try_enter).filter_map(Result::transpose);
+        let sets = sets.map(|set| {
+            // Two processes are to see what the program has made of it.
+            set.map(|mut members| {
+                members.catch_up();
+                members
+            })
+        });
         Ok(Self {
             _sets: sets.collect::<Result<_, _>>()?,
             _places: places,

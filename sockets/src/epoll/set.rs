@@ -3,15 +3,13 @@
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 
-use sys::errno::Errno;
 use sys::lock::{self, Lock};
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
 use sys::turn::thread_id;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
-use super::member::{Member, What};
 use super::members::Members;
-use super::{Change, EXCLUSIVE, Event, ONCE, places};
+use super::{ONCE, places};
 use crate::conn::Conn;
 use crate::ready::{Bed, IN, Rest};
 
@@ -24,10 +22,16 @@ pub struct Set {
     /// Copies of what [`Members`] counts, to be read without the lock.
     captured: AtomicU32,
     connections: AtomicU32,
+    /// The descriptor of the only connection plus 1, if there is just one.
+    only: AtomicU32,
     /// Whether there are other sets among the members.
     has_sets: AtomicU32,
     /// Whether other sets are to be told of doorbells.
     has_rang: AtomicU32,
+    /// Whether the kernel is still to forget members that the program has deleted.
+    late: AtomicU32,
+    /// The only thread that ever waited; [`NOBODY`], or [`MANY`].
+    waits: AtomicUsize,
     /// Threads asleep in the kernel's instance, or in one that it is in.
     waiters: AtomicU32,
     /// The thread that has the lock: its signal handlers must not wait for it.
@@ -54,8 +58,11 @@ impl Set {
             generation: AtomicU32::new(0),
             captured: AtomicU32::new(0),
             connections: AtomicU32::new(0),
+            only: AtomicU32::new(0),
             has_sets: AtomicU32::new(0),
             has_rang: AtomicU32::new(0),
+            late: AtomicU32::new(0),
+            waits: AtomicUsize::new(NOBODY),
             waiters: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
             members: Lock::new(Members::default()),
@@ -103,10 +110,56 @@ impl Set {
         self.captured.load(Ordering::Acquire) != 0
     }
 
+    /// A thread is about to ask the kernel what there is.
+    #[inline]
+    pub(super) fn begin_wait(&self) {
+        if self.waits.load(Ordering::Relaxed) != thread_id() {
+            self.note_wait();
+        }
+        self.catch_up();
+    }
+
+    /// Under the lock, so that what another thread deletes is put off before it, or not at all.
+    #[cold]
+    fn note_wait(&self) {
+        if let Some(_members) = self.enter() {
+            let now = match self.waits.load(Ordering::Relaxed) {
+                NOBODY => thread_id(),
+                _ => MANY,
+            };
+            self.waits.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the kernel forget what the program has deleted.
+    #[inline]
+    pub(crate) fn catch_up(&self) {
+        if self.late.load(Ordering::Relaxed) != 0
+            && let Some(mut members) = self.enter()
+        {
+            members.catch_up();
+        }
+    }
+
+    /// Whether nobody but this thread, which does not do so now, looks at what the kernel has: what is deleted it may then go on having for a while.
+    pub(super) fn may_be_late(&self, instance: RawFd) -> bool {
+        self.waits.load(Ordering::Relaxed) == thread_id()
+            && !self.has_waiters()
+            && self.refs.load(Ordering::Relaxed) == 1
+            && places::memberships(instance) == 0
+    }
+
     /// Whether there are connections among the members.
     #[inline]
     pub(super) fn has_connections(&self) -> bool {
         self.connections.load(Ordering::Relaxed) != 0
+    }
+
+    /// The connection among the members, if there is just one.
+    #[inline]
+    pub(super) fn only_connection(&self) -> Option<&'static Conn> {
+        let fd = self.only.load(Ordering::Relaxed).checked_sub(1)?;
+        crate::table::known(fd.cast_signed())
     }
 
     /// Whether a wait on the set, whose descriptor is `fd`, would return at once.
@@ -269,8 +322,8 @@ impl Set {
             // As in the kernel, what is a member is not the descriptor.
             return members.orphan(index);
         }
-        if member.captured.is_some() {
-            // Another process may have the connection too, and the kernel would go on reporting tokens.
+        if member.captured.is_some() || member.is_late() {
+            // Another process may have the connection too, and the kernel would go on reporting it.
             let _ = sys::epoll::delete(instance, fd);
         }
         members.remove(index);
@@ -290,6 +343,7 @@ impl Set {
     pub(super) fn open(&self, fd: RawFd) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.waiters.store(0, Ordering::Relaxed);
+        self.waits.store(NOBODY, Ordering::Relaxed);
         if let Some(mut members) = self.enter() {
             members.clear();
             members.instance = fd;
@@ -313,121 +367,6 @@ impl Set {
         }
         if let Some(mut members) = self.enter() {
             members.shared = true;
-        }
-    }
-
-    fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
-        let mut members = self.enter().ok_or(Errno::NOMEM)?;
-        if let Some(index) = members.dormant_at(fd) {
-            if members.wakes(index, event)? {
-                if self.has_waiters() {
-                    members.settle(index);
-                }
-                return Ok(());
-            }
-            members.forget(index);
-        }
-        let index = members.reserve(fd)?;
-        let mut member = Member::new(fd, What::of(fd), event);
-        if member.what.is_in_memory() {
-            member.add_captured(index, instance)?;
-        } else {
-            sys::epoll::add(instance, fd, event.events, event.data)?;
-        }
-        members.insert(index, member);
-        members.heat(index);
-        if self.has_waiters() {
-            members.settle(index);
-        }
-        Ok(())
-    }
-
-    /// Mirrors what has been added to the kernel's instance already.
-    fn adopt(&self, fd: RawFd, event: Event) {
-        if let Some(mut members) = self.enter()
-            && let Ok(index) = members.reserve(fd)
-        {
-            members.insert(index, Member::new(fd, What::of(fd), event));
-            members.capture(index);
-        }
-    }
-
-    fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
-        let mut members = self.enter().ok_or(Errno::NOMEM)?;
-        let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) else {
-            return sys::epoll::modify(instance, fd, event.events, event.data);
-        };
-        let Some(member) = members.get_mut(index).filter(|member| !member.dormant) else {
-            return Err(Errno::NOENT);
-        };
-        if member.captured.is_none() || !member.is_same() {
-            sys::epoll::modify(instance, fd, event.events, event.data)?;
-            member.modify(event);
-            // One that became ours while it could not be captured.
-            members.capture(index);
-        } else {
-            if (event.events | member.events) & EXCLUSIVE != 0 {
-                return Err(Errno::INVAL);
-            }
-            member.modify(event);
-            member.widen(index, instance)?;
-            members.heat(index);
-        }
-        if self.has_waiters() {
-            members.settle(index);
-        }
-        Ok(())
-    }
-
-    fn delete(&self, instance: RawFd, fd: RawFd) -> Result<(), Errno> {
-        let mut members = self.enter().ok_or(Errno::NOMEM)?;
-        if members.dormant_at(fd).is_some() {
-            return Err(Errno::NOENT);
-        }
-        let shared = members.shared;
-        if let Some(index) = members.index_of(fd)
-            && !shared
-            && members.get_mut(index).is_some_and(Member::doze)
-        {
-            return Ok(());
-        }
-        sys::epoll::delete(instance, fd)?;
-        if let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) {
-            members.remove(index);
-        }
-        Ok(())
-    }
-}
-
-/// As `epoll_ctl`.
-///
-/// # Errors
-/// As `epoll_ctl`.
-pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
-    let Some(set) = super::known(instance) else {
-        return control_unseen(instance, fd, change);
-    };
-    let result = match change {
-        Change::Add(event) => set.add(instance, fd, event),
-        Change::Modify(event) => set.modify(instance, fd, event),
-        Change::Delete => set.delete(instance, fd),
-    };
-    set.tell_others();
-    result
-}
-
-/// An instance that was made where we did not see it is mirrored from the first member on that it gets where we do.
-#[cold]
-fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
-    match change {
-        Change::Modify(event) => sys::epoll::modify(instance, fd, event.events, event.data),
-        Change::Delete => sys::epoll::delete(instance, fd),
-        Change::Add(event) => {
-            sys::epoll::add(instance, fd, event.events, event.data)?;
-            if let Some(set) = places::first_seen(instance) {
-                set.adopt(fd, event);
-            }
-            Ok(())
         }
     }
 }
@@ -476,8 +415,13 @@ impl Set {
         for (copy, now) in [
             (&self.captured, members.captured),
             (&self.connections, members.connections),
+            (
+                &self.only,
+                members.only.map_or(0, |fd| fd.cast_unsigned() + 1),
+            ),
             (&self.has_sets, members.sets_count()),
             (&self.has_rang, u32::from(!members.rang.is_empty())),
+            (&self.late, members.late() as u32),
         ] {
             if copy.load(Ordering::Relaxed) != now {
                 copy.store(now, Ordering::Release);
@@ -485,3 +429,8 @@ impl Set {
         }
     }
 }
+
+/// No thread has waited.
+const NOBODY: usize = 0;
+/// Several have. No thread's number, for those are even.
+const MANY: usize = 1;

@@ -25,6 +25,7 @@ pub fn wait(
     let Some(set) = super::known(instance) else {
         return kernel.wait(events, timeout);
     };
+    set.begin_wait();
     if set.is_in_memory() {
         return mixed(set, events, timeout, kernel);
     }
@@ -62,7 +63,8 @@ fn plain(
         return kernel.wait(events, timeout);
     }
     let mut spin = set.socket.begin();
-    while set.has_connections() && ready::worth_polling(timeout) {
+    let trickle = set.only_connection().filter(|conn| conn.trickles());
+    while trickle.is_none() && set.has_connections() && ready::worth_polling(timeout) {
         let found = kernel.wait(events, Some(Duration::ZERO))?;
         if found > 0 {
             spin.hit();
@@ -75,6 +77,8 @@ fn plain(
     set.lie_down_unaware();
     let found = if set.is_in_memory() {
         Ok(0)
+    } else if let Some(conn) = trickle {
+        conn.gather(|| kernel.wait(events, end.left()))
     } else {
         kernel.wait(events, end.left())
     };

@@ -25,11 +25,17 @@ pub(super) fn receive_plain(
     let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
     let result = if may_poll && conn.expects_answer() {
         poll_then_wait(conn.socket.begin(), &mut native)
+    } else if may_poll && conn.trickles() {
+        conn.gather(|| native(0))
     } else {
         native(0)
     };
     drop(under_way);
-    if result.is_ok() && !how.peek {
+    if let Ok(bytes) = result
+        && !how.peek
+    {
+        let wanted: usize = into.iter().map(|buffer| buffer.len()).sum();
+        conn.note_trickle(bytes, wanted);
         conn.advance(fd, Way::In);
     }
     result

@@ -1,0 +1,132 @@
+//! `epoll_ctl`.
+
+use std::os::fd::RawFd;
+
+use sys::errno::Errno;
+
+use super::member::{Member, What};
+use super::{Change, EXCLUSIVE, Event, Set, places};
+
+/// As `epoll_ctl`.
+///
+/// # Errors
+/// As `epoll_ctl`.
+pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
+    let Some(set) = super::known(instance) else {
+        return control_unseen(instance, fd, change);
+    };
+    let result = match change {
+        Change::Add(event) => set.add(instance, fd, event),
+        Change::Modify(event) => set.modify(instance, fd, event),
+        Change::Delete => set.delete(instance, fd),
+    };
+    set.tell_others();
+    result
+}
+
+/// An instance that was made where we did not see it is mirrored from the first member on that it gets where we do.
+#[cold]
+fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
+    match change {
+        Change::Modify(event) => sys::epoll::modify(instance, fd, event.events, event.data),
+        Change::Delete => sys::epoll::delete(instance, fd),
+        Change::Add(event) => {
+            sys::epoll::add(instance, fd, event.events, event.data)?;
+            if let Some(set) = places::first_seen(instance) {
+                set.adopt(fd, event);
+            }
+            Ok(())
+        }
+    }
+}
+
+impl Set {
+    fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        if let Some(index) = members.dormant_at(fd) {
+            if members.wakes(index, event)? {
+                if self.has_waiters() {
+                    members.settle(index);
+                }
+                return Ok(());
+            }
+            members.forget(index);
+        }
+        let index = members.reserve(fd)?;
+        let mut member = Member::new(fd, What::of(fd), event);
+        if let What::Set(set) = member.what {
+            // From now on the kernel shows whoever waits here what it has of that one.
+            set.catch_up();
+        }
+        if member.what.is_in_memory() {
+            member.add_captured(index, instance)?;
+        } else {
+            sys::epoll::add(instance, fd, event.events, event.data)?;
+        }
+        members.insert(index, member);
+        members.heat(index);
+        if self.has_waiters() {
+            members.settle(index);
+        }
+        Ok(())
+    }
+
+    /// Mirrors what has been added to the kernel's instance already.
+    fn adopt(&self, fd: RawFd, event: Event) {
+        if let Some(mut members) = self.enter()
+            && let Ok(index) = members.reserve(fd)
+        {
+            members.insert(index, Member::new(fd, What::of(fd), event));
+            members.capture(index);
+        }
+    }
+
+    fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) else {
+            return sys::epoll::modify(instance, fd, event.events, event.data);
+        };
+        let Some(member) = members.get_mut(index).filter(|member| !member.dormant) else {
+            return Err(Errno::NOENT);
+        };
+        if member.captured.is_none() || !member.is_same() {
+            sys::epoll::modify(instance, fd, event.events, event.data)?;
+            member.modify(event);
+            // One that became ours while it could not be captured.
+            members.capture(index);
+        } else {
+            if (event.events | member.events) & EXCLUSIVE != 0 {
+                return Err(Errno::INVAL);
+            }
+            member.modify(event);
+            member.widen(index, instance)?;
+            members.heat(index);
+        }
+        if self.has_waiters() {
+            members.settle(index);
+        }
+        Ok(())
+    }
+
+    fn delete(&self, instance: RawFd, fd: RawFd) -> Result<(), Errno> {
+        let mut members = self.enter().ok_or(Errno::NOMEM)?;
+        if members.dormant_at(fd).is_some() {
+            return Err(Errno::NOENT);
+        }
+        if let Some(index) = members.index_of(fd)
+            && !members.shared
+        {
+            let dozes = members
+                .get_mut(index)
+                .is_some_and(|member| member.doze(false));
+            if dozes || (self.may_be_late(instance) && members.put_off(index)) {
+                return Ok(());
+            }
+        }
+        sys::epoll::delete(instance, fd)?;
+        if let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) {
+            members.remove(index);
+        }
+        Ok(())
+    }
+}
