@@ -288,3 +288,39 @@ fn what_begins_beside_a_hog_loses_no_slice_of_its_own() {
     fruitless(&mut new.begin(), &script);
     assert_eq!(script.yields.get(), 3, "once in a while it looks again");
 }
+
+#[test]
+fn a_wait_that_polls_nothing_goes_on_for_as_long_as_it_pays() {
+    let script = script();
+    let limits = Limits {
+        pause_ns: 15_000,
+        yield_ns: 0,
+    };
+    let spinner = Spinner::with_clock(limits, 2, &script);
+    for _ in 0..3 {
+        let mut spin = spinner.begin();
+        assert!(fruitless(&mut spin, &script) >= 15_000);
+        spin.paid();
+    }
+    let spun_ns: Vec<_> = (0..8)
+        .map(|_| fruitless(&mut spinner.begin(), &script))
+        .collect();
+    assert!(spun_ns.is_sorted_by(|a, b| a >= b), "{spun_ns:?}");
+    assert_eq!(spun_ns.last(), Some(&0));
+    assert_eq!(script.yields.get(), 0);
+
+    let mut spin = spinner.begin();
+    assert!(!spin.again());
+    spin.paid();
+    assert_eq!(spinner.limit_ns(), 15_000);
+}
+
+#[test]
+fn what_never_yields_does_not_begin_to() {
+    let limits = Limits {
+        pause_ns: 15_000,
+        yield_ns: 0,
+    };
+    assert_eq!(limits.at_most(20_000), limits);
+    assert_eq!(limits.at_most(0), Limits::NONE);
+}
