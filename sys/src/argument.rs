@@ -69,20 +69,17 @@ pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) ->
     Ok(())
 }
 
-/// Reads the value of an option that is an `int`.
+/// The value of an option, or as much of it as any that we look at has.
 ///
 /// # Errors
-/// `EFAULT`, `EINVAL` if it is too short.
+/// `EFAULT`.
 ///
 /// # Safety
-/// `len` bytes at `value`, if that is memory.
-pub unsafe fn int(value: *const c_void, len: u32) -> Result<c_int, Errno> {
+/// `len` bytes at `value`, if that is memory, which nothing changes meanwhile.
+pub unsafe fn value<'a>(value: *const c_void, len: u32) -> Result<&'a [u8], Errno> {
     check(value)?;
-    if (len as usize) < size_of::<c_int>() {
-        return Err(Errno::INVAL);
-    }
-    // SAFETY: by the contract, so much is there.
-    Ok(unsafe { value.cast::<c_int>().read_unaligned() })
+    // SAFETY: by the contract, no more than so much is there.
+    Ok(unsafe { std::slice::from_raw_parts(value.cast(), (len as usize).min(VALUE_MAX)) })
 }
 
 /// Answers for an option that is an `int`: as many of its bytes as there is room for, and how many.
@@ -118,6 +115,8 @@ pub fn check<T>(pointer: *const T) -> Result<(), Errno> {
 }
 
 const PAGE: usize = 4096;
+/// A `struct timeval`.
+const VALUE_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -159,7 +158,7 @@ mod tests {
         let mut len = 4u32;
         let nowhere = std::ptr::without_provenance_mut::<c_void>(8);
         // SAFETY: neither is memory.
-        assert_eq!(unsafe { int(nowhere, 4) }, Err(Errno::FAULT));
+        assert_eq!(unsafe { value(nowhere, 4) }, Err(Errno::FAULT));
         // SAFETY: as above.
         let written = unsafe { put_int(1, nowhere, &raw mut len) };
         assert_eq!((written, len), (Err(Errno::FAULT), 4));

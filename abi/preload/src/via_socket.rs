@@ -304,7 +304,7 @@ pub(crate) unsafe fn control(
     })
 }
 
-/// TCP_NODELAY and SO_LINGER count, and what [`option::set`] keeps is read back. Other options of sockets are kept by the stand-in, which nobody asks; what else TCP has is accepted and means nothing.
+/// What [`option::set`] does, and what the stand-in keeps.
 pub(crate) unsafe fn set_option(
     fd: c_int,
     level: c_int,
@@ -313,24 +313,13 @@ pub(crate) unsafe fn set_option(
     len: socklen_t,
 ) -> Outcome<c_int> {
     let outcome = of(fd, |socket| {
-        if (level, name) == (libc::SOL_SOCKET, libc::SO_LINGER)
-            && len as usize >= size_of::<libc::linger>()
-            && is_memory(value)
-        {
-            // SAFETY: the program promises `len` bytes.
-            let linger = unsafe { value.cast::<libc::linger>().read_unaligned() };
-            socket.set_resets(linger.l_onoff != 0 && linger.l_linger == 0);
-        }
-        if level == libc::SOL_SOCKET && matches!(name, libc::SO_RCVTIMEO | libc::SO_SNDTIMEO) {
-            socket.set_timed();
-        }
         // SAFETY: the program promises `len` bytes.
-        let value = || unsafe { argument::int(value, len) };
+        let value = || unsafe { argument::value(value, len) };
         option::set(socket, level, name, value)?;
         Ok(0)
     });
     match outcome {
-        Outcome::Done(_) if level == libc::SOL_SOCKET && !is_of_buffers(name) => Outcome::NotOurs,
+        Outcome::Done(_) if option::is_of_stand_in(level, name) => Outcome::NotOurs,
         outcome => outcome,
     }
 }
@@ -349,19 +338,11 @@ pub(crate) unsafe fn get_option(
         Ok(0)
     });
     match outcome {
-        Outcome::Failed(Errno::NOPROTOOPT) if level == libc::SOL_SOCKET && !is_of_buffers(name) => {
+        Outcome::Failed(Errno::NOPROTOOPT) if option::is_of_stand_in(level, name) => {
             Outcome::NotOurs
         }
         outcome => outcome,
     }
-}
-
-/// Whether an option is about the stand-in's buffers, which are how it shows that there is room.
-fn is_of_buffers(name: c_int) -> bool {
-    matches!(
-        name,
-        libc::SO_SNDBUF | libc::SO_RCVBUF | libc::SO_SNDBUFFORCE | libc::SO_RCVBUFFORCE
-    )
 }
 
 /// Whether a descriptor is such a socket.

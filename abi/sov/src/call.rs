@@ -28,6 +28,19 @@ pub(crate) fn zero(result: Result<c_int, Errno>) -> c_int {
     result.unwrap_or_else(|errno| fail(errno) as c_int)
 }
 
+/// What a call of the C library's said.
+pub(crate) fn done(result: c_int) -> Result<c_int, Errno> {
+    match result {
+        -1 => {
+            let error = std::io::Error::last_os_error();
+            Err(Errno::from_raw_os_error(
+                error.raw_os_error().unwrap_or(libc::EIO),
+            ))
+        }
+        result => Ok(result),
+    }
+}
+
 pub(crate) fn returned(result: Result<usize, Errno>) -> ssize_t {
     result.map_or_else(fail, usize::cast_signed)
 }

@@ -22,7 +22,7 @@ use sockets::packet::{SOCK_VIA, option, table};
 use sys::argument;
 use sys::errno::Errno;
 
-use crate::call::{borrow, of, returned, socket, zero};
+use crate::call::{borrow, done, of, returned, socket, zero};
 
 /// A socket of type `SOCK_VIA`.
 #[unsafe(no_mangle)]
@@ -185,7 +185,7 @@ pub extern "C" fn sov_close(fd: c_int) -> c_int {
     closed
 }
 
-/// As POSIX `setsockopt`: TCP_NODELAY; what else a TCP socket has is accepted and means nothing.
+/// As POSIX `setsockopt`: TCP_NODELAY, SO_RCVTIMEO, SO_SNDTIMEO, and SO_LINGER of no time; what else a TCP socket has is accepted and means nothing.
 ///
 /// # Safety
 /// `len` bytes at `value`.
@@ -199,13 +199,17 @@ pub unsafe extern "C" fn sov_setsockopt(
 ) -> c_int {
     of(fd, |socket| {
         // SAFETY: by the contract.
-        let value = || unsafe { argument::int(value, len) };
-        option::set(socket, level, name, value)?;
-        Ok(0)
+        let bytes = || unsafe { argument::value(value, len) };
+        option::set(socket, level, name, bytes)?;
+        if !option::is_of_stand_in(level, name) {
+            return Ok(0);
+        }
+        // SAFETY: the program's own arguments.
+        done(unsafe { libc::setsockopt(fd, level, name, value, len) })
     })
 }
 
-/// As POSIX `getsockopt`: TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN.
+/// As POSIX `getsockopt`: TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_RCVTIMEO, SO_SNDTIMEO and SO_LINGER.
 ///
 /// # Safety
 /// Room for `*len` bytes at `value`.
@@ -218,10 +222,17 @@ pub unsafe extern "C" fn sov_getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     of(fd, |socket| {
-        let answer = option::get(socket, level, name)?;
-        // SAFETY: by the contract.
-        unsafe { argument::put_int(answer, value, len) }?;
-        Ok(0)
+        match option::get(socket, level, name) {
+            Err(Errno::NOPROTOOPT) if option::is_of_stand_in(level, name) => {
+                // SAFETY: the program's own arguments.
+                done(unsafe { libc::getsockopt(fd, level, name, value, len) })
+            }
+            answer => {
+                // SAFETY: by the contract.
+                unsafe { argument::put_int(answer?, value, len) }?;
+                Ok(0)
+            }
+        }
     })
 }
 

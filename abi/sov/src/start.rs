@@ -1,5 +1,6 @@
 //! The first call, and the end of the program.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use sockets::packet::{Variant, fork, table};
@@ -20,6 +21,7 @@ pub(crate) fn once() -> Result<(), Errno> {
         // SAFETY: registers functions of this library, which is never unloaded while it has threads.
         unsafe {
             libc::atexit(end);
+            at_quick_exit(end);
             libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
         }
         true
@@ -41,6 +43,26 @@ extern "C" fn in_child() {
 
 extern "C" fn end() {
     table::finish();
+}
+
+unsafe extern "C" {
+    fn at_quick_exit(function: extern "C" fn()) -> c_int;
+}
+
+/// As POSIX's, which calls nothing that `atexit` was given: the program's sockets are closed first.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    end();
+    // SAFETY: what the C library's does.
+    unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    std::process::abort()
+}
+
+/// C's name for the same.
+#[allow(non_snake_case, reason = "its name")]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
 }
 
 fn borrow(addr: usize, len: usize) -> Option<Memory> {

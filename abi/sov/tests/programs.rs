@@ -155,6 +155,23 @@ fn a_program_that_exits_without_closing_loses_nothing() {
 }
 
 #[test]
+fn nor_one_that_ends_by_another_of_c_s_ways() {
+    for mode in ["_exit", "_Exit", "quick_exit"] {
+        in_every_version(&FACES, mode, [true, true]);
+    }
+}
+
+#[test]
+fn a_call_waits_as_long_as_the_socket_says() {
+    in_every_version(&FACES, "timed", [true, true]);
+}
+
+#[test]
+fn a_close_that_lingers_for_no_time_resets() {
+    in_every_version(&FACES, "linger", [true, true]);
+}
+
+#[test]
 fn a_killed_program_resets_its_connections_and_what_it_sent_arrives() {
     in_every_version(&FACES, "killed", [false, true]);
 }

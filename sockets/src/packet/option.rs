@@ -13,28 +13,36 @@ pub(super) struct Kept {
     send_buffer: Option<i32>,
 }
 
-/// Sets an option to what `value` reads: TCP_NODELAY counts, and a TCP_CORK that is drawn; what else a TCP socket has is accepted and means
-/// nothing.
+/// Sets an option to what `value` reads: TCP_NODELAY counts, a TCP_CORK that is drawn, SO_LINGER of no time, SO_RCVTIMEO and SO_SNDTIMEO; what
+/// else a TCP socket has is accepted and means nothing. Then [`is_of_stand_in`] says whether the descriptor is to be told, too.
 ///
 /// # Errors
-/// `ENOPROTOOPT` for other levels; those of `value`.
-pub fn set(
+/// `ENOPROTOOPT` for other levels; `EINVAL` for a value that is too short, and those of `value`.
+pub fn set<'a>(
     socket: &Socket,
     level: i32,
     name: i32,
-    value: impl FnOnce() -> Result<i32, Errno>,
+    value: impl Fn() -> Result<&'a [u8], Errno>,
 ) -> Result<(), Errno> {
+    let number = || word(value()?, 0);
     match (level, name) {
-        (IPPROTO_TCP, TCP_NODELAY) => socket.set_nodelay(value()? != 0),
+        (IPPROTO_TCP, TCP_NODELAY) => socket.set_nodelay(number()? != 0),
         (IPPROTO_TCP, TCP_CORK) => {
-            let on = value()? != 0;
+            let on = number()? != 0;
             socket.kept().cork = on;
             if let (false, Ok(stream)) = (on, socket.stream()) {
                 stream.release();
             }
         }
-        (SOL_SOCKET, SO_RCVBUF) => socket.kept().receive_buffer = Some(value()?),
-        (SOL_SOCKET, SO_SNDBUF) => socket.kept().send_buffer = Some(value()?),
+        (SOL_SOCKET, SO_RCVBUF) => socket.kept().receive_buffer = Some(number()?),
+        (SOL_SOCKET, SO_SNDBUF) => socket.kept().send_buffer = Some(number()?),
+        (SOL_SOCKET, SO_LINGER) => {
+            // A `struct linger`: whether, and for how many seconds.
+            let linger = value()?;
+            let (on, seconds) = (word(linger, 0)?, word(linger, 1)?);
+            socket.set_resets(on != 0 && seconds == 0);
+        }
+        (SOL_SOCKET, SO_RCVTIMEO | SO_SNDTIMEO) => socket.set_timed(),
         (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
         _ => return Err(Errno::NOPROTOOPT),
     }
@@ -60,6 +68,23 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     })
 }
 
+/// Whether the descriptor keeps the option: it is a socket of the kernel's, and what is not ours is read back from there. Its buffers are how it
+/// shows that there is room.
+#[must_use]
+pub fn is_of_stand_in(level: i32, name: i32) -> bool {
+    level == SOL_SOCKET
+        && !matches!(
+            name,
+            SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE
+        )
+}
+
+/// The `int` at that place of a value.
+fn word(value: &[u8], place: usize) -> Result<i32, Errno> {
+    let word = value.as_chunks().0.get(place).ok_or(Errno::INVAL)?;
+    Ok(i32::from_ne_bytes(*word))
+}
+
 /// As Linux answers: twice what it was told, for what it keeps besides, and no less than its least.
 fn doubled(told: Option<i32>) -> i32 {
     told.map_or(BUFFER, |size| {
@@ -76,6 +101,11 @@ const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
 const SO_SNDBUF: i32 = 7;
 const SO_RCVBUF: i32 = 8;
+const SO_LINGER: i32 = 13;
+const SO_RCVTIMEO: i32 = 20;
+const SO_SNDTIMEO: i32 = 21;
+const SO_SNDBUFFORCE: i32 = 32;
+const SO_RCVBUFFORCE: i32 = 33;
 const SO_ACCEPTCONN: i32 = 30;
 const SO_PROTOCOL: i32 = 38;
 const SO_DOMAIN: i32 = 39;

@@ -4,9 +4,7 @@
  * echo serve PORT MODE     waits, accepts one connection and answers; says "listening" first
  * echo ask PORT MODE       connects, asks and checks
  */
-#ifdef PRELOADED
-#define _GNU_SOURCE /* accept4 */
-#endif
+#define _GNU_SOURCE /* accept4, strcasestr */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #ifdef PRELOADED
@@ -158,7 +157,15 @@ static void serve(struct sockaddr_in at, const char *mode) {
         CHECK(sov_send(s, "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE);
         return;
     }
-    if (strcmp(mode, "exit") == 0) {
+    if (strcmp(mode, "timed") == 0) {
+        receive(s, 1);
+        return;
+    }
+    if (strcmp(mode, "linger") == 0) {
+        CHECK(sov_recv(s, back, 1, 0) == -1 && errno == ECONNRESET);
+        return;
+    }
+    if (strcasestr(mode, "exit") != NULL) {
         receive(s, LONG);
         CHECK(memcmp(back, bytes, LONG) == 0);
         CHECK(sov_recv(s, back, 1, 0) == 0);
@@ -181,7 +188,9 @@ static void ask(struct sockaddr_in at, const char *mode) {
     CHECK(sov_send(s, "x", 1, MSG_NOSIGNAL) == -1 && errno == ENOTCONN);
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == 0);
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == -1 && errno == EISCONN);
-    CHECK(sov_setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+    /* What is held to be combined is what such an end would lose. */
+    if (mode[0] != '_' && mode[0] != 'q')
+        CHECK(sov_setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     CHECK(sov_recv(s, back, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
     CHECK(sov_recv(s, back, 1, MSG_OOB) == -1 && errno == EINVAL);
     CHECK(sov_send(s, "x", 1, MSG_OOB) == -1 && errno == EOPNOTSUPP);
@@ -193,6 +202,24 @@ static void ask(struct sockaddr_in at, const char *mode) {
         return;
     }
 #endif
+    if (strcmp(mode, "timed") == 0) {
+        /* The server says nothing: only the time ends the call. */
+        struct timeval limit = { .tv_usec = 20000 }, told = { 0, 0 };
+        CHECK(sov_setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, 3) == -1 && errno == EINVAL);
+        CHECK(sov_setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+        len = sizeof told;
+        CHECK(sov_getsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &told, &len) == 0 && told.tv_usec == 20000);
+        CHECK(sov_recv(s, back, 1, 0) == -1 && errno == EAGAIN);
+        CHECK(sov_send(s, "x", 1, 0) == 1);
+        CHECK(sov_close(s) == 0);
+        return;
+    }
+    if (strcmp(mode, "linger") == 0) {
+        struct linger none = { .l_onoff = 1, .l_linger = 0 };
+        CHECK(sov_setsockopt(s, SOL_SOCKET, SO_LINGER, &none, sizeof none) == 0);
+        CHECK(sov_close(s) == 0);
+        return;
+    }
     if (strcmp(mode, "killed") == 0) {
         CHECK(sov_send(s, "last", 4, 0) == 4);
         raise(SIGKILL);
@@ -211,6 +238,12 @@ static void ask(struct sockaddr_in at, const char *mode) {
     }
     if (strcmp(mode, "exit") == 0)
         exit(0); /* without closing */
+    if (strcmp(mode, "_exit") == 0)
+        _exit(0);
+    if (strcmp(mode, "_Exit") == 0)
+        _Exit(0);
+    if (strcmp(mode, "quick_exit") == 0)
+        quick_exit(0);
     CHECK(sov_getpeername(s, (struct sockaddr *)&peer, &len) == 0 && peer.sin_port == at.sin_port);
     CHECK(sov_shutdown(s, SHUT_WR) == 0);
     receive(s, LONG);
