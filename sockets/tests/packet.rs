@@ -6,6 +6,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ fn place(port: u16) -> SocketAddrV4 {
 
 /// Ports of this process's tests: those of processes that run beside it differ.
 fn port() -> u16 {
-    use std::sync::atomic::{AtomicU16, Ordering};
+    use std::sync::atomic::AtomicU16;
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let own = (std::process::id() % 500) as u16 * 100;
     1024 + own + NEXT.fetch_add(1, Ordering::Relaxed)
@@ -293,6 +294,101 @@ fn nobody_listens() {
         Socket::new(&adapter).connect(far, 0),
         Err(Errno::NETUNREACH)
     );
+}
+
+#[test]
+fn a_port_is_one_listener_s() {
+    let nics = [0, 1].map(|_| Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap());
+    let at = place(port());
+    let [first, second, same] = [&nics[0], &nics[1], &nics[0]].map(Socket::new);
+    for socket in [&first, &second, &same] {
+        socket.bind(at).unwrap();
+    }
+    first.listen(1).unwrap();
+    assert_eq!(second.listen(1), Err(Errno::ADDRINUSE));
+    assert_eq!(same.listen(1), Err(Errno::ADDRINUSE));
+    // Also when the first takes no requests: what it has room for has come.
+    let askers: Vec<_> = (0..2).map(|_| Socket::new(&nics[1])).collect();
+    thread::scope(|scope| {
+        for asker in &askers {
+            scope.spawn(|| asker.connect(at, 0).unwrap());
+        }
+        assert_eq!(second.listen(1), Err(Errno::ADDRINUSE));
+        for _ in &askers {
+            first.accept(forever).unwrap().close();
+        }
+    });
+    first.close();
+    second.listen(1).unwrap();
+    second.close();
+}
+
+/// The simulated network knows of no claims.
+#[test]
+fn a_port_is_one_listener_s_over_any_nic() {
+    let fabric = Fabric::new(FabricConfig {
+        time: Time::Free,
+        ..FabricConfig::default()
+    });
+    let adapter = Adapter::open(&fabric.host(), Variant::default(), None).unwrap();
+    let at = place(port());
+    let [first, second] = [0, 1].map(|_| Socket::new(&adapter));
+    first.bind(at).unwrap();
+    second.bind(at).unwrap();
+    first.listen(1).unwrap();
+    assert_eq!(second.listen(1), Err(Errno::ADDRINUSE));
+    first.close();
+    second.listen(1).unwrap();
+    second.close();
+}
+
+/// As over TCP: who asks a listener whose backlog is full waits, and is not refused.
+#[test]
+fn more_ask_than_there_is_room_for() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let at = place(port());
+    let listener = Socket::new(&adapter);
+    listener.bind(at).unwrap();
+    listener.listen(1).unwrap();
+    let askers: Vec<_> = (0..8).map(|_| Socket::new(&adapter)).collect();
+    let connected = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for asker in &askers {
+            scope.spawn(|| {
+                assert_eq!(asker.connect(at, 0), Ok(()));
+                connected.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        until("there is one", || connected.load(Ordering::Relaxed) > 0);
+        // Longer than a request is tried again where nobody listens.
+        // tidy: sleep because those that are refused would be so within this time.
+        thread::sleep(Duration::from_millis(150));
+        for _ in &askers {
+            listener.accept(forever).unwrap().close();
+        }
+    });
+    listener.close();
+}
+
+#[test]
+fn both_ends_of_a_server_bound_to_no_address_have_one() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let port = port();
+    let listener = Socket::new(&adapter);
+    let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+    listener.bind(anywhere).unwrap();
+    listener.listen(5).unwrap();
+    for asked in [anywhere, place(port)] {
+        let asker = Socket::new(&adapter);
+        asker.connect(asked, 0).unwrap();
+        let accepted = listener.accept(forever).unwrap();
+        assert_eq!(asker.peer(), Ok(place(port)));
+        assert_eq!(accepted.local(), place(port));
+        assert_eq!(accepted.peer(), Ok(asker.local()));
+        asker.close();
+        accepted.close();
+    }
+    listener.close();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The NIC that all sockets of a process share.
 
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 
@@ -108,6 +109,34 @@ impl Adapter {
         let [high, low] = port.to_be_bytes();
         let discriminator = [b'S', b'O', b'V', b'I', high, low];
         self.nic.address(&discriminator).map_err(|_| Errno::INVAL)
+    }
+
+    /// Takes the port for as long as the claim lives, or learns that somebody has it. A NIC of this host's memory lets many
+    /// processes wait at one place; another's port is the kernel's to give.
+    pub(super) fn claim(&self, port: u16) -> Result<Option<sys::net::Listener>, Errno> {
+        if self.capabilities.integrity != via::Integrity::Memory {
+            return Ok(None);
+        }
+        match sys::net::Listener::bind(format!("sovia-port/{port}").as_bytes(), 1) {
+            Ok(claim) => Ok(Some(claim)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Errno::ADDRINUSE),
+            Err(error) => Err(error
+                .raw_os_error()
+                .map_or(Errno::NOBUFS, Errno::from_raw_os_error)),
+        }
+    }
+
+    /// The address of ours that a connection with `peer` has, if none was chosen: as the kernel's routes have it.
+    pub(super) fn facing(&self, peer: Ipv4Addr) -> Ipv4Addr {
+        if peer.is_loopback() || peer.is_unspecified() {
+            return Ipv4Addr::LOCALHOST;
+        }
+        if self.capabilities.integrity == via::Integrity::Memory || is_local(peer) {
+            return peer;
+        }
+        let host = self.nic.attributes().local_address;
+        let address = host.first_chunk::<4>().copied();
+        address.map_or(Ipv4Addr::LOCALHOST, Ipv4Addr::from)
     }
 
     /// Where to find who listens at `address`.

@@ -1,14 +1,17 @@
-//! The connection thread: accepts requests behind the program, so that a peer's `connect` succeeds before our `accept`.
+//! The connection threads: they accept requests behind the program, so that a peer's `connect` succeeds before our `accept`.
+//!
+//! Two do nothing but take requests in, so that whoever asks finds somebody; a third makes connections of them, as many as the backlog has room for.
+//! Requests beyond that stay unanswered, and their askers wait, as they do for TCP.
 
 use std::collections::VecDeque;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use proto::packet::State;
 use sys::errno::Errno;
 use sys::quiet;
-use via::{NetAddress, ViConfig};
+use via::{Incoming, NetAddress, ViConfig};
 
 use super::adapter::Adapter;
 use super::show::Show;
@@ -27,13 +30,16 @@ pub(super) struct Listener {
 
 #[derive(Debug)]
 struct Inner {
+    /// What nobody has answered yet.
+    requests: VecDeque<Incoming>,
     /// In the order of the requests.
     queue: VecDeque<Place>,
-    /// Of those that have been made, how many had a silent peer when somebody last looked.
+    /// How many of those had a silent peer when somebody last looked.
     silent: usize,
-    requests: u64,
     backlog: usize,
     closed: bool,
+    /// Keeps the port from other listeners, of any process.
+    claim: Option<sys::net::Listener>,
     /// Where a program that polls is told what there is.
     shown: Option<Show>,
 }
@@ -41,9 +47,7 @@ struct Inner {
 /// A connection that the program has not accepted yet.
 #[derive(Debug)]
 struct Place {
-    number: u64,
-    /// `None` while it is being made.
-    stream: Option<Arc<Stream>>,
+    stream: Arc<Stream>,
     since: Instant,
 }
 
@@ -58,30 +62,28 @@ impl Listener {
         backlog: usize,
     ) -> Result<Arc<Self>, Errno> {
         let at = adapter.listening_at(local.port())?;
-        if !matches!(
-            adapter.nic.connect_wait(&at, Some(Duration::ZERO)),
-            Err(via::Error::Timeout)
-        ) {
-            return Err(Errno::ADDRINUSE);
-        }
         let listener = Arc::new(Self {
             adapter: Arc::clone(adapter),
             at,
             local,
             inner: Mutex::new(Inner {
+                requests: VecDeque::new(),
                 queue: VecDeque::new(),
                 silent: 0,
-                requests: 0,
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
+                claim: adapter.claim(local.port())?,
                 shown: None,
             }),
             changed: Changed::default(),
         });
-        // While one makes a connection the other waits: a NIC knows of a place only while somebody waits there.
-        for _ in 0..THREADS {
+        if listener.is_taken() {
+            return Err(Errno::ADDRINUSE);
+        }
+        let run: [fn(&Self); 1 + WAITERS] = [Self::make_all, Self::receive, Self::receive];
+        for run in run {
             let listening = Arc::clone(&listener);
-            let started = quiet::spawn("sovia-connect", None, move || listening.run());
+            let started = quiet::spawn("sovia-connect", None, move || run(&listening));
             if started.is_err() {
                 listener.close();
                 return Err(Errno::AGAIN);
@@ -93,6 +95,14 @@ impl Listener {
             return Err(Errno::AGAIN);
         }
         Ok(listener)
+    }
+
+    /// Whether somebody listens there who has no claim to it, or whose NIC knows no claims. A listener may be away for a moment.
+    fn is_taken(&self) -> bool {
+        (0..KNOCKS).any(|_| {
+            std::thread::yield_now();
+            matches!(self.knock(), Some(via::Error::Reject | via::Error::Timeout))
+        })
     }
 
     /// Whether a thread of ours waits: it refuses a request that comes from this address.
@@ -118,6 +128,15 @@ impl Listener {
 
     pub(super) fn local(&self) -> SocketAddrV4 {
         self.local
+    }
+
+    /// The address of this end of a connection that was accepted: where it was not bound to one, the one that the asker must have reached.
+    pub(super) fn local_of(&self, stream: &Stream) -> SocketAddrV4 {
+        let asker = stream.peer().map(|peer| Ipv4Addr::from(peer.address));
+        match asker.filter(|_| self.local.ip().is_unspecified()) {
+            Some(asker) => SocketAddrV4::new(self.adapter.facing(asker), self.local.port()),
+            None => self.local,
+        }
     }
 
     pub(super) fn set_backlog(&self, backlog: usize) {
@@ -163,19 +182,68 @@ impl Listener {
         inner.closed = true;
         inner.shown = None;
         let queue = std::mem::take(&mut inner.queue);
+        let requests = std::mem::take(&mut inner.requests);
+        let claim = inner.claim.take();
         drop(inner);
         self.changed.notify_all();
-        let accepted = queue.iter().filter_map(|place| place.stream.as_ref());
-        accepted.for_each(|stream| stream.abort());
+        // What is dropped is refused.
+        drop(requests);
+        queue.iter().for_each(|place| place.stream.abort());
         // Each request of ours ends the wait of one thread.
-        for _ in 0..THREADS {
+        for _ in 0..WAITERS {
             // Refused, or nobody waits any more.
             let _ = self.knock();
         }
+        drop(claim);
     }
 
-    fn run(&self) {
-        while let Some((number, stream)) = self.next() {
+    /// Takes requests in. A NIC knows of a place only while somebody waits there: so two threads do this, and nothing else.
+    fn receive(&self) {
+        loop {
+            let inner = self.lock();
+            if inner.closed {
+                return;
+            }
+            if inner.requests.len() >= REQUESTS_MAX {
+                self.nap(inner, None);
+                continue;
+            }
+            drop(inner);
+            match self.adapter.nic.connect_wait(&self.at, None) {
+                Ok(request) => self.keep(request),
+                Err(_) if self.adapter.is_closed() => return,
+                // Descriptors may have run out, and come back.
+                Err(_) => self.nap(self.lock(), Some(LOOK_TIME)),
+            }
+        }
+    }
+
+    fn keep(&self, request: Incoming) {
+        let mut inner = self.lock();
+        let is_ours = request.remote_address().discriminator.as_bytes() == OURSELVES;
+        if is_ours || inner.closed {
+            drop(inner);
+            // Told already that nobody listens, or about to be.
+            let _ = request.reject();
+            return;
+        }
+        inner.requests.push_back(request);
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// Makes connections of requests.
+    fn make_all(&self) {
+        let identity = Identity {
+            descriptor: 0,
+            address: self.local.ip().octets(),
+            port: self.local.port(),
+        };
+        while let Some(request) = self.next() {
+            let Ok(stream) = Stream::accept(&self.adapter, request, identity) else {
+                continue;
+            };
+            stream.meet(MEETING_TIME);
             let mut inner = self.lock();
             if inner.closed {
                 drop(inner);
@@ -183,70 +251,35 @@ impl Listener {
                 return;
             }
             inner.silent += usize::from(!stream.is_met());
-            let mut places = inner.queue.iter_mut();
-            if let Some(place) = places.find(|place| place.number == number) {
-                place.stream = Some(stream);
-            }
+            inner.queue.push_back(Place {
+                stream,
+                since: Instant::now(),
+            });
             inner.show(true);
             drop(inner);
             self.changed.notify_all();
         }
     }
 
-    /// The next connection, and the number of its request; `None` when there are no more to be.
-    fn next(&self) -> Option<(u64, Arc<Stream>)> {
+    /// The next request, when there is room for its connection; `None` when there are no more to be.
+    fn next(&self) -> Option<Incoming> {
         loop {
-            let inner = self.look_at_silent(self.lock());
-            if inner.closed {
+            let mut inner = self.look_at_silent(self.lock());
+            if inner.closed || self.adapter.is_closed() {
                 return None;
+            }
+            if inner.queue.len() < inner.backlog
+                && let Some(request) = inner.requests.pop_front()
+            {
+                let was_full = inner.requests.len() + 1 == REQUESTS_MAX;
+                drop(inner);
+                if was_full {
+                    self.changed.notify_all();
+                }
+                return Some(request);
             }
             let limit = (inner.silent > 0).then_some(LOOK_TIME);
-            if inner.queue.len() >= inner.backlog {
-                self.nap(inner, limit);
-                continue;
-            }
-            drop(inner);
-            let request = match self.adapter.nic.connect_wait(&self.at, limit) {
-                Ok(request) => request,
-                Err(via::Error::Timeout) => continue,
-                Err(_) if self.adapter.is_closed() => return None,
-                Err(_) => {
-                    // Descriptors may have run out, and come back.
-                    self.nap(self.lock(), Some(LOOK_TIME));
-                    continue;
-                }
-            };
-            if self.lock().closed {
-                // Told already that nobody listens, or about to be.
-                let _ = request.reject();
-                return None;
-            }
-            if request.remote_address().discriminator.as_bytes() == OURSELVES {
-                let _ = request.reject();
-                continue;
-            }
-            let identity = Identity {
-                descriptor: 0,
-                address: self.local.ip().octets(),
-                port: self.local.port(),
-            };
-            // Who asks for another connection when it has this one gets it behind this one.
-            let mut inner = self.lock();
-            inner.requests += 1;
-            let number = inner.requests;
-            inner.queue.push_back(Place {
-                number,
-                stream: None,
-                since: Instant::now(),
-            });
-            drop(inner);
-            match Stream::accept(&self.adapter, request, identity) {
-                Ok(stream) => {
-                    stream.meet(MEETING_TIME);
-                    return Some((number, stream));
-                }
-                Err(_) => self.forget(number),
-            }
+            self.nap(inner, limit);
         }
     }
 
@@ -266,9 +299,10 @@ impl Listener {
         let mut silent_now = 0;
         let mut given_up = Vec::new();
         inner.queue.retain(|place| {
-            let Some(stream) = place.stream.as_ref().filter(|stream| !stream.is_met()) else {
+            let stream = &place.stream;
+            if stream.is_met() {
                 return true;
-            };
+            }
             let over = place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed;
             if over {
                 given_up.push(Arc::clone(stream));
@@ -285,15 +319,6 @@ impl Listener {
         given_up.iter().for_each(|stream| stream.abort());
         self.changed.notify_all();
         self.lock()
-    }
-
-    /// A request came to nothing.
-    fn forget(&self, number: u64) {
-        let mut inner = self.lock();
-        inner.queue.retain(|place| place.number != number);
-        inner.show(false);
-        drop(inner);
-        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -313,23 +338,26 @@ impl Inner {
         self.first().is_some()
     }
 
-    /// Where the oldest connection is whose peer has said who it is. One that is being made may be older than those behind it.
+    /// Where the oldest connection is whose peer has said who it is.
     fn first(&self) -> Option<usize> {
-        let mut made = self.queue.iter().map_while(|place| place.stream.as_ref());
-        made.position(|stream| stream.is_met())
+        self.queue.iter().position(|place| place.stream.is_met())
     }
 
     /// The oldest connection, if it is there.
     fn pop(&mut self) -> Option<Arc<Stream>> {
-        self.queue.remove(self.first()?)?.stream
+        Some(self.queue.remove(self.first()?)?.stream)
     }
 }
 
 /// From where we ask ourselves.
 const OURSELVES: &[u8] = b"SOVI?";
 const START_TIME: Duration = Duration::from_secs(10);
-const THREADS: usize = 2;
+const WAITERS: usize = 2;
+/// How often one asks whether a place is taken.
+const KNOCKS: usize = 3;
 const BACKLOG_MAX: usize = 4096;
+/// Askers beyond the backlog that wait for an answer. Each has a descriptor of ours.
+const REQUESTS_MAX: usize = 128;
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// A peer's first packet follows its request at once. Who takes longer is looked at now and then, and others come first meanwhile.
 const MEETING_TIME: Duration = Duration::from_millis(2);

@@ -129,8 +129,14 @@ impl Socket {
         let life = self.lock();
         match &*life {
             Life::Fresh(bound) => {
-                let local = numbered(bound.unwrap_or(ANYWHERE));
-                let listener = Listener::start(&self.adapter, local, backlog)?;
+                let start = |local| Listener::start(&self.adapter, local, backlog);
+                let listener = match bound {
+                    Some(bound) => start(*bound)?,
+                    None => (0..PORTS_TRIED)
+                        .map(|_| start(numbered(ANYWHERE)))
+                        .find(|started| !matches!(started, Err(Errno::ADDRINUSE)))
+                        .unwrap_or(Err(Errno::ADDRINUSE))?,
+                };
                 self.become_now(life, Life::Listening(listener));
                 Ok(())
             }
@@ -153,7 +159,7 @@ impl Socket {
         let stream = listener.accept(|| patient().into())?;
         let accepted = Self {
             adapter: Arc::clone(&self.adapter),
-            life: Mutex::new(Life::Connected(listener.local(), None)),
+            life: Mutex::new(Life::Connected(listener.local_of(&stream), None)),
             stream: std::sync::OnceLock::new(),
             nodelay: AtomicU32::new(0),
             show: None,
@@ -180,7 +186,7 @@ impl Socket {
         };
         *life = Life::Connecting(bound);
         drop(life);
-        let here = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
         let local = numbered(
             bound
                 .filter(|bound| !bound.ip().is_unspecified())
@@ -255,16 +261,18 @@ impl Socket {
         }
     }
 
-    /// The peer's address, as the peer says; before it has, the one that was asked for.
+    /// The peer's address: the one that was asked for, or the one that the asker says it has.
     ///
     /// # Errors
     /// `ENOTCONN`.
     pub fn peer(&self) -> Result<SocketAddrV4, Errno> {
-        if let Some(Wakeup { address, port, .. }) = self.stream()?.peer() {
-            return Ok(SocketAddrV4::new(address.into(), port));
-        }
-        match &*self.lock() {
-            Life::Connected(_, Some(asked)) => Ok(*asked),
+        let said = self.stream()?.peer();
+        match (&*self.lock(), said) {
+            (Life::Connected(_, Some(asked)), _) if asked.ip().is_unspecified() => {
+                Ok(SocketAddrV4::new(Ipv4Addr::LOCALHOST, asked.port()))
+            }
+            (Life::Connected(_, Some(asked)), _) => Ok(*asked),
+            (_, Some(Wakeup { address, port, .. })) => Ok(SocketAddrV4::new(address.into(), port)),
             _ => Err(Errno::NOTCONN),
         }
     }
@@ -363,4 +371,6 @@ const MEETING_TIME: Duration = Duration::from_millis(100);
 const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 /// The first of the dynamic ports (RFC 6335).
 const DYNAMIC: u32 = 49152;
+/// Others may have some of them.
+const PORTS_TRIED: usize = 16;
 static TURN: AtomicU32 = AtomicU32::new(0);
