@@ -64,6 +64,7 @@ mod connect;
 mod device;
 mod export;
 mod grants;
+mod landing;
 mod lending;
 mod link;
 mod listen;

@@ -13,6 +13,7 @@ use sys::wait::let_answer;
 use via::RemoteSegment;
 use via::soft::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 
+use crate::landing::Landing;
 use crate::note;
 use crate::peer::{Peer, goodbye};
 use crate::windows::Windows;
@@ -42,6 +43,7 @@ pub(crate) struct ShmLink {
     released: (u32, u32),
     /// The number of the last message sent.
     last_seq: u32,
+    landing: Landing,
     /// A note went out, and nobody has looked for its answer yet.
     asks: bool,
     /// The message that [`Link::brief`] gave lies in a cell.
@@ -74,6 +76,7 @@ impl ShmLink {
             front: None,
             released: (0, 0),
             last_seq: 0,
+            landing: Landing::default(),
             asks: false,
             brief_in_cell: false,
             windows: Windows::default(),
@@ -183,6 +186,9 @@ impl Link for ShmLink {
             high,
         ];
         self.producer.publish_pairs(first, body);
+        if head.kind == Kind::RdmaWrite && !head.placed {
+            self.landing.note(&self.producer);
+        }
     }
 
     #[inline]
@@ -338,7 +344,18 @@ impl Link for ShmLink {
     }
 
     fn enter(&mut self, remote: RemoteSegment, len: u32) -> bool {
-        self.windows.enter(&self.peer, remote, len)
+        if !self.windows.enter(&self.peer, remote, len) {
+            return false;
+        }
+        if self.landing.is_due() {
+            // Whoever is to copy it may sleep.
+            self.flush();
+            if !self.landing.is_done(&mut self.producer) {
+                self.leave();
+                return false;
+            }
+        }
+        true
     }
 
     fn put(&mut self, at: u32, from: &Memory, offset: usize, len: usize) -> Result<(), OutOfRange> {

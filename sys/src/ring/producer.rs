@@ -170,6 +170,23 @@ impl<S: Cells> Producer<S> {
         !self.broken && self.in_flight() == 0
     }
 
+    /// How many frames have been published, modulo 2³².
+    #[inline]
+    pub fn published(&self) -> u32 {
+        self.produced
+    }
+
+    /// Whether what had been published when [`Producer::published`] said `frames` has been released; false for ever once the ring is broken.
+    /// Asked 2³² frames later it may say no once more.
+    #[inline]
+    pub fn has_released(&mut self, frames: u32) -> bool {
+        let later = self.produced.wrapping_sub(frames);
+        if later < self.in_flight() {
+            self.refresh();
+        }
+        !self.broken && later >= self.in_flight()
+    }
+
     /// Whether a frame without data can be reserved; false for ever once the ring is broken.
     #[inline]
     pub fn room(&mut self) -> bool {
@@ -242,7 +259,8 @@ impl<S: Cells> Producer<S> {
         if self.after_note.wrapping_sub(self.consumed) > self.in_flight() {
             self.after_note = self.consumed;
         }
-        if self.in_flight() == 0 {
+        // Not behind a piece that is set aside: it begins where `head` is.
+        if self.in_flight() == 0 && self.reserved.is_none() {
             self.head = self.head.wrapping_add(self.mask()) & !self.mask();
             self.tail = self.head;
         }

@@ -43,6 +43,43 @@ fn words_keep_their_places() {
 }
 
 #[test]
+fn a_producer_knows_how_far_the_consumer_is() {
+    let (producer, consumer) = pair();
+    let (mut producer, mut consumer) = (
+        producer.starting_at(u32::MAX),
+        consumer.starting_at(u32::MAX),
+    );
+    let mut published = [producer.published(); 4];
+    for count in &mut published[1..] {
+        producer.reserve(0).expect("room");
+        producer.publish(Cell::default());
+        *count = producer.published();
+    }
+    for released in 0..4 {
+        let far = published.map(|frames| producer.has_released(frames));
+        assert_eq!(far, std::array::from_fn(|frames| frames <= released));
+        if consumer.peek().is_some() {
+            consumer.release();
+        }
+    }
+}
+
+#[test]
+fn what_is_set_aside_stays_while_the_producer_looks() {
+    let (mut producer, mut consumer) = pair();
+    producer.reserve(64).expect("room");
+    producer.publish(Cell::default());
+    consumer.peek().expect("a frame");
+    consumer.release();
+    let offset = producer.reserve(5).expect("room");
+    assert!(producer.has_released(1));
+    let written = producer.write_bytes(offset, 0, b"hello");
+    written.expect("in the piece");
+    producer.publish(Cell::default());
+    assert!(producer.reserve(64).is_some(), "all but two pieces is free");
+}
+
+#[test]
 fn there_are_as_many_frames_in_flight_as_cells() {
     let (mut producer, mut consumer) = pair();
     for _ in 0..CELLS_MAX {

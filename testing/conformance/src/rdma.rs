@@ -14,6 +14,8 @@ use crate::lab::Lab;
 use crate::layout::{Raw, Sheet};
 use crate::send_recv::assert_format_error;
 
+mod order;
+
 pub(crate) fn s137_write_lands_where_it_says(lab: &dyn Lab) {
     each_kind_and_level(lab, |kind, level| {
         let pair = Pair::for_rdma(lab, level);
@@ -93,6 +95,8 @@ pub(crate) fn s139_write_is_there_before_the_next_send(lab: &dyn Lab) {
                 sent(&pair.va).ok().must();
                 sent(&pair.va).ok().must();
             }
+            order::later_writes_win(lab, level, kind);
+            order::a_region_fills_from_the_front(lab, level, kind);
         });
     }
 }
