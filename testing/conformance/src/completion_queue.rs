@@ -9,7 +9,7 @@ use via::{Cq, Descriptor, Done, Error, Fault, Queue, Reliability, Vi};
 
 use crate::kit::{
     Must, SHORT, SOON, Site, assert_about, assert_fault, assert_prompt, beside, connect,
-    each_level, poll, refused, sent, timed, until,
+    each_level, poll, refused, sent, three_sleepers, timed, until,
 };
 use crate::lab::{Host, Lab};
 
@@ -263,6 +263,23 @@ pub(crate) fn s175_bound_queue_stays(lab: &dyn Lab) {
         refused(cq.ops().notify(Box::new(|_| {})), Error::InvalidParameter);
         refused(cq.ops().destroy(), Error::InvalidParameter);
     });
+    // It ends the wait of all who sleep on it, as closing the NIC does.
+    for closes in [false, true] {
+        let site = Site::open(lab, Host::A);
+        let cq = site.nic.create_cq(8).must();
+        let waits = three_sleepers(
+            lab,
+            || cq.wait(None),
+            || {
+                if closes {
+                    site.ops().close();
+                } else {
+                    cq.ops().destroy().must();
+                }
+            },
+        );
+        assert_eq!(waits, [Err(Error::InvalidParameter); 3]);
+    }
 }
 
 pub(crate) fn s176_entries_go_with_their_vi(lab: &dyn Lab) {

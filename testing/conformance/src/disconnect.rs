@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use via::{Descriptor, Done, Error, ErrorCode, Fault, Queue, Vi, ViState};
+use via::{Descriptor, Done, Error, ErrorCode, Fault, Queue, Reliability, Vi, ViState};
 
 use crate::buffer::Buffer;
 use crate::kit::{
     Must, Pair, SOON, Site, assert_fault, assert_prompt, await_state, beside, connect, each_level,
-    incoming, poll, received, refused, request, sent,
+    incoming, poll, received, refused, request, sent, three_sleepers,
 };
 use crate::lab::{Host, Lab};
 use crate::process::Process;
@@ -222,7 +222,56 @@ pub(crate) fn s102_disconnect_wakes_waiters(lab: &dyn Lab) {
             );
             assert_fault(woken, 1, Fault::Flushed);
         }
+        all_waiters_wake(lab, level);
     });
+}
+
+/// Three threads sleep for a receive each: a disconnect gives each its own, and closing the NIC ends the wait of all.
+fn all_waiters_wake(lab: &dyn Lab, level: Reliability) {
+    for connected in [false, true] {
+        for closes in [false, true] {
+            println!("three waiters, connected: {connected}, the NIC is closed: {closes}");
+            let (a, b) = Site::two(lab);
+            let (va, vb) = (a.vi(level), b.vi(level));
+            if connected {
+                connect((&a, &va), (&b, &vb));
+            }
+            (0..3).for_each(|token| vb.post_recv(&Descriptor::recv(), token).must());
+            let waits = three_sleepers(
+                lab,
+                || vb.ops().wait(Queue::Recv, None),
+                || {
+                    if closes {
+                        b.ops().close();
+                    } else {
+                        vb.disconnect().must();
+                    }
+                },
+            );
+            if closes {
+                assert_eq!(waits, [Err(Error::InvalidParameter); 3]);
+                continue;
+            }
+            let waits = waits
+                .into_iter()
+                .map(|done| done.must().completion().must());
+            let mut waits: Vec<_> = waits.collect();
+            waits.sort_by_key(|done| done.token);
+            for (token, done) in (0..).zip(waits) {
+                assert_fault(done, token, Fault::Flushed);
+            }
+        }
+    }
+    // More of them than receives: who gets none is told that there is none.
+    let vi = Site::open(lab, Host::A).vi(level);
+    vi.post_recv(&Descriptor::recv(), 5).must();
+    let waits = three_sleepers(
+        lab,
+        || vi.ops().wait(Queue::Recv, None).must(),
+        || vi.disconnect().must(),
+    );
+    let none = waits.iter().filter(|done| **done == Done::Empty).count();
+    assert_eq!(none, 2, "{waits:?}");
 }
 
 pub(crate) fn s103_killed_peer_is_noticed(lab: &dyn Lab) {

@@ -15,9 +15,11 @@ use crate::lab::{Host, Lab};
 
 pub(crate) use log::Log;
 pub(crate) use must::Must;
+pub(crate) use sleepers::three_sleepers;
 
 mod log;
 mod must;
+mod sleepers;
 
 /// A NIC that is open, strict, with a tag and somebody who notes its asynchronous errors.
 pub(crate) struct Site<'l> {

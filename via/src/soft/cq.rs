@@ -231,7 +231,8 @@ impl<D: Device> CqOps for SoftCq<D> {
                 self.heat(&vi);
             }
             let entry = match entry {
-                None => self.done()?,
+                // It is over for the others, too, and a wake-up wakes one.
+                None => self.done().inspect_err(|_| self.waiter.wake())?,
                 entry => entry,
             };
             if let Some(entry) = entry {

@@ -132,7 +132,7 @@ impl<D: Device> SoftVi<D> {
             }
         }
         loop {
-            if let Some(found) = self.sleep(deadline, &mut look)? {
+            if let Some(found) = self.sleep(queue, deadline, &mut look)? {
                 spin.hit();
                 return Ok(found);
             }
@@ -152,6 +152,7 @@ impl<D: Device> SoftVi<D> {
     /// Sleeps once, unless there is something to take already.
     fn sleep<R>(
         &self,
+        queue: Queue,
         deadline: Option<Instant>,
         look: &mut impl FnMut(&mut Core<D>) -> Option<R>,
     ) -> Result<Option<R>, Error> {
@@ -179,8 +180,10 @@ impl<D: Device> SoftVi<D> {
         }
         let mut core = self.lock();
         core.sleepers -= 1;
-        // One wake-up without a link may have been meant for several.
-        if link.is_none() && core.sleepers > 0 && core.link.is_some() {
+        // One wake-up without a link may have been meant for several: all have to go where there is a link now or nothing to wait for any more.
+        let over = core.destroyed || !core.queue(queue).has_open();
+        let more = over || core.link.is_some() || core.queue(queue).has_ready();
+        if link.is_none() && core.sleepers > 0 && more {
             self.idle.wake();
         }
         disarm(&mut core);

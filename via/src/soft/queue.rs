@@ -216,6 +216,11 @@ impl WorkQueue {
         Some((posted.request.ticket, outcome))
     }
 
+    /// Whether something has ended and was not taken yet.
+    pub(super) fn has_ready(&self) -> bool {
+        self.ready > 0
+    }
+
     pub(super) fn has_open(&self) -> bool {
         self.ready < self.posted.len()
     }
