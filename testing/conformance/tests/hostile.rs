@@ -36,6 +36,11 @@ fn connects_and_kills() {
 }
 
 #[test]
+fn a_flood_of_errors() {
+    alone(|lab| hostile::flood_with_errors(lab));
+}
+
+#[test]
 fn a_mapping_that_is_kept() {
     alone(|lab| hostile::keep_a_mapping(lab));
 }

@@ -3,11 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
+use std::time::Instant;
 
 use sys::quiet;
 
 use crate::provider::{CqEntry, CqHandler, CqId, DoneHandler, ErrorHandler, ViId};
-use crate::{AsyncError, Completion, Error};
+use crate::{AsyncError, Completion, Error, ErrorCode};
+
+use error_log::ErrorLog;
+
+mod error_log;
 
 /// Calls the handlers of one NIC handle, one at a time, on a thread that begins with the first.
 ///
@@ -33,6 +38,7 @@ struct Inner {
     /// Errors from before the first handler was installed.
     early: VecDeque<AsyncError>,
     had_handler: bool,
+    log: ErrorLog,
 }
 
 enum Job {
@@ -59,8 +65,19 @@ impl Job {
 }
 
 impl Dispatcher {
+    /// One of many that a peer can cause, and that end nothing, is left out where many jobs wait and another of its VI tells the same: it must
+    /// not cost memory without bound.
     pub(super) fn error(&self, error: AsyncError) {
-        self.submit(Job::Error(error));
+        let mut inner = self.state.lock();
+        let same = |job: &Job| matches!(job, Job::Error(told) if (told.vi, told.code) == (error.vi, error.code));
+        let repeats = matches!(error.code, ErrorCode::RdmawProt | ErrorCode::RecvqEmpty);
+        if repeats && inner.jobs.len() >= WAITING_MAX && inner.jobs.iter().rev().any(same) {
+            if inner.handler.is_none() {
+                inner.log.leave_out();
+            }
+            return;
+        }
+        self.submit_to(inner, Job::Error(error));
     }
 
     pub(super) fn done(&self, vi: ViId, handler: DoneHandler, completion: Completion) {
@@ -137,7 +154,10 @@ impl Dispatcher {
     }
 
     fn submit(&self, job: Job) {
-        let mut inner = self.state.lock();
+        self.submit_to(self.state.lock(), job);
+    }
+
+    fn submit_to(&self, mut inner: MutexGuard<'_, Inner>, job: Job) {
         if inner.stopping {
             return;
         }
@@ -183,9 +203,16 @@ impl State {
             {
                 inner.early.push_back(*error);
             }
+            let line = match (&job, &handler) {
+                (Job::Error(error), None) => inner.log.line(error, Instant::now()),
+                _ => None,
+            };
             drop(inner);
-            // A handler that panics ends its own call, not the ones of others.
-            let call = std::panic::AssertUnwindSafe(|| job.call(handler));
+            // A handler that panics ends its own call, not the ones of others; so does a standard error that is closed.
+            let call = std::panic::AssertUnwindSafe(|| match line {
+                Some(line) => eprintln!("{line}"),
+                None => job.call(handler),
+            });
             drop(std::panic::catch_unwind(call));
             inner = self.lock();
             inner.running = None;
@@ -198,9 +225,8 @@ impl Job {
     fn call(self, handler: Option<ErrorHandler>) {
         match (self, handler) {
             (Self::Error(error), Some(handler)) => handler(&error),
-            (Self::Error(error), None) => {
-                eprintln!("via: asynchronous error: {error:?}");
-            }
+            // Logged, or left out.
+            (Self::Error(_), None) => {}
             (Self::Done(_, handler, completion), _) => handler(completion),
             (Self::Entry(_, handler, entry), _) => handler(entry),
         }
@@ -209,3 +235,5 @@ impl Job {
 
 const STACK: usize = 256 * 1024;
 const EARLY_MAX: usize = 16;
+/// Jobs that wait, beyond which errors that repeat are left out.
+const WAITING_MAX: usize = 1024;
