@@ -1,14 +1,15 @@
 //! M: handlers of completions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Weak};
 use std::thread;
 
 use via::provider::{CqEntry, ViOps};
-use via::{Completion, Descriptor, Done, Fault, Queue, Vi};
+use via::{Completion, Descriptor, Done, Fault, Queue, Reliability, Vi};
 
 use crate::kit::{
-    Log, Must, Pair, Site, assert_fault, connect, each_level, poll, received, sent, until,
+    Log, Must, Pair, SOON, Site, assert_fault, connect, each_level, poll, received, sent, until,
 };
 use crate::lab::{Host, Lab};
 
@@ -153,7 +154,53 @@ pub(crate) fn s185_destruction_cancels(lab: &dyn Lab) {
         });
         site.settle();
         assert_eq!(calls.len(), 0);
+        no_call_is_left_behind(lab, level);
+        disconnecting_cancels(lab, level);
     });
+}
+
+/// A VI is destroyed while the call for what it completed waits behind another VI's handler.
+fn no_call_is_left_behind(lab: &dyn Lab, level: Reliability) {
+    let site = Site::open(lab, Host::A);
+    let (busy, dying) = (site.vi(level), site.vi(level));
+    let (release, held) = channel::<()>();
+    busy.post_send(&Descriptor::send(), 1).must();
+    let handler = move |_| held.recv_timeout(SOON.must()).must();
+    busy.ops().notify(Queue::Send, Box::new(handler)).must();
+    dying.post_send(&Descriptor::send(), 2).must();
+    let calls: Log<Completion> = Log::default();
+    let log = calls.clone();
+    dying
+        .ops()
+        .notify(Queue::Send, Box::new(move |done| log.note(done)))
+        .must();
+    dying.ops().destroy().must();
+    assert_eq!(calls.len(), 0);
+    release.send(()).must();
+    site.settle();
+    assert_eq!(calls.len(), 0, "called for a VI that is no more");
+}
+
+/// A handler of one connection does not get a message of the next.
+fn disconnecting_cancels(lab: &dyn Lab, level: Reliability) {
+    let pair = Pair::new(lab, level);
+    let calls = Log::default();
+    pair.vb.post_recv(&Descriptor::recv(), 1).must();
+    let handlers = [notify(&pair.vb, &calls), notify(&pair.vb, &calls)];
+    pair.vb.disconnect().must();
+    pair.va.disconnect().must();
+    connect((&pair.a, &pair.va), (&pair.b, &pair.vb));
+    pair.vb.post_recv(&Descriptor::recv(), 2).must();
+    pair.va.post_send(&Descriptor::send(), 0).must();
+    assert_eq!(poll(lab, &pair.vb, Queue::Recv).ok().must().token, 2);
+    // The flushed receive went to the first; the second is cancelled.
+    assert_fault(calls.first(lab), 1, Fault::Flushed);
+    until(lab, "the handlers to be dropped", || {
+        handlers.iter().all(|handler| handler.strong_count() == 0)
+    });
+    pair.b.settle();
+    assert_eq!(calls.len(), 1);
+    sent(&pair.va).ok().must();
 }
 
 pub(crate) fn s186_handlers_may_call(lab: &dyn Lab) {

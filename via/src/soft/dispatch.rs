@@ -113,6 +113,11 @@ impl Dispatcher {
         );
     }
 
+    /// The VI is destroyed: when this returns no handler of any kind runs, or will run, for it, unless called from one.
+    pub(super) fn forget_vi(&self, vi: ViId) {
+        self.quiesce(Subject::Vi(vi), |job| job.subject() == Subject::Vi(vi));
+    }
+
     /// When this returns no handler runs, or will run, for `cq`, unless called from one.
     pub(super) fn quiesce_cq(&self, cq: CqId) {
         self.quiesce(
@@ -139,7 +144,14 @@ impl Dispatcher {
 
     fn quiesce(&self, subject: Subject, drop_job: impl Fn(&Job) -> bool) {
         let mut inner = self.state.lock();
-        inner.jobs.retain(|job| !drop_job(job));
+        // Dropped without the lock: a handler may own what comes back here when it goes.
+        let (dropped, kept) = std::mem::take(&mut inner.jobs)
+            .into_iter()
+            .partition(&drop_job);
+        inner.jobs = kept;
+        drop(inner);
+        drop::<VecDeque<Job>>(dropped);
+        let mut inner = self.state.lock();
         let me = thread::current().id();
         while inner
             .running

@@ -97,8 +97,11 @@ impl<D: Device> ViOps for SoftVi<D> {
         }
         core.step(ViEvent::Disconnect);
         self.flush(&mut core, None);
+        // Those that no flushed descriptor needed. Dropped without the lock: a handler may own what calls this VI when it goes.
+        let cancelled = std::mem::take(&mut core.notify);
         self.unlink(&mut core);
         drop(core);
+        drop(cancelled);
         self.nic.dispatcher.quiesce_vi(self.id);
         Ok(())
     }
@@ -118,7 +121,7 @@ impl<D: Device> ViOps for SoftVi<D> {
         self.end_life(&mut core);
         drop(core);
         self.nic.forget_vi(self.id);
-        self.nic.dispatcher.quiesce_vi(self.id);
+        self.nic.dispatcher.forget_vi(self.id);
         Ok(())
     }
 
