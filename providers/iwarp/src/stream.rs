@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use proto::mpa::{Terms, ULPDU_LEN_MAX, mulpdu};
+use proto::mpa::{Role, RtrSet, Terms, ULPDU_LEN_MAX, mulpdu};
 use proto::rdmap::{Config, NoBuffer, PlaceAhead};
 use via::{Error, Reliability, ViAttributes};
 
@@ -22,13 +22,18 @@ impl Stream {
     /// # Errors
     /// `InvalidReliabilityLevel`: whether a message has been received is asked by RDMA Reads, which this peer does not answer.
     pub(crate) fn new(
-        terms: Terms,
+        mut terms: Terms,
         is_ours: bool,
         attributes: &ViAttributes,
     ) -> Result<Self, Error> {
         let reliability = attributes.reliability;
         if reliability == Reliability::ReliableReception && terms.depths.ord == 0 {
             return Err(Error::InvalidReliabilityLevel);
+        }
+        // Revision 1 has no message that says that the initiator is ready, and without one a responder that speaks first never may.
+        // Between ourselves the first Write of no octets is understood whether it was agreed on or not.
+        if is_ours && terms.role == Role::Initiator && terms.rtr == RtrSet::EMPTY {
+            terms.rtr.write = true;
         }
         Ok(Self {
             terms,

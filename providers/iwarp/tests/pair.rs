@@ -218,6 +218,36 @@ fn writes_reads_and_immediate_data() {
     }
 }
 
+/// Revision 1 has no message with which the asker says that it is ready, and the acceptor may say nothing before the asker has.
+#[test]
+fn an_acceptor_may_speak_first_in_either_revision() {
+    for (asks, answers) in [(true, true), (false, true), (false, false)] {
+        let revision = |enhanced| {
+            let config = Config {
+                address: "127.0.0.1:0".parse().expect("an address"),
+                enhanced,
+                ..Config::default()
+            };
+            IwarpDriver::new(config).expect("a port")
+        };
+        let drivers = [revision(asks), revision(answers)];
+        let (a, b) = (Site::open(&drivers[0]), Site::open(&drivers[1]));
+        let level = Reliability::ReliableDelivery;
+        let (va, vb) = (a.vi(level), b.vi(level));
+        let (source, target) = (b.region(64), a.region(64));
+        fill(&source, &pattern(64, 1));
+        va.post_recv(&Descriptor::recv().segment(&target, 0..64), 1)
+            .expect("posts");
+        connect((&a, &va), (&b, &vb));
+        vb.post_send(&Descriptor::send().segment(&source, 0..64), 2)
+            .expect("posts");
+        let got = va.recv_wait(SOON).expect("comes").ok().expect("whole");
+        assert_eq!(got.length, 64);
+        assert_eq!(held(&target, 64), pattern(64, 1));
+        vb.send_wait(SOON).expect("sent").ok().expect("arrives");
+    }
+}
+
 #[test]
 fn blocking_waits_sleep_and_wake() {
     let driver = driver(true, false);
