@@ -334,6 +334,9 @@ impl Framer {
             self.own.drain(..done);
             self.own_start += done as u64;
         }
+        if self.own.is_empty() && self.own.capacity() > OWN_KEPT_MAX {
+            self.own = Vec::new();
+        }
     }
 
     /// Forgets the FPDUs of which no octet has been written.
@@ -412,6 +415,12 @@ impl Framer {
         self.queued
     }
 
+    /// Whether it puts markers in, and so copies all payload.
+    #[must_use]
+    pub fn has_markers(&self) -> bool {
+        self.markers
+    }
+
     /// How many pieces wait.
     #[must_use]
     pub fn pieces_len(&self) -> usize {
@@ -426,3 +435,5 @@ impl Framer {
 }
 
 const PAGE: u32 = 4096;
+/// Room for octets of our own that a stream keeps when nothing waits.
+const OWN_KEPT_MAX: usize = 256 << 10;

@@ -153,6 +153,9 @@ impl Outbound {
                 None => break,
             };
             let before = self.framer.waiting();
+            if self.copies(turn) && before >= COPIED_MAX {
+                break;
+            }
             let ended = match turn {
                 Turn::Work => self.frame_work(memory)?,
                 Turn::Response => self.frame_response(responses, memory)?,
@@ -171,6 +174,11 @@ impl Outbound {
         let waiting = self.framer.waiting();
         let pieces = self.framer.pieces_len() + self.framer.pieces_of_fpdu();
         waiting == 0 || (waiting < window && pieces <= PIECES_MAX)
+    }
+
+    /// Whether its payload is copied, and so takes memory of ours until it is written.
+    fn copies(&self, turn: Turn) -> bool {
+        self.framer.has_markers() || (turn == Turn::Response && self.copies_reads)
     }
 
     /// Whether the next work may be sent now.
@@ -435,5 +443,7 @@ impl Source for NoPayload {
     }
 }
 
+/// Octets that wait before no more is copied: a peer that does not take them has no more of our memory than this and a segment.
+const COPIED_MAX: u64 = 128 << 10;
 /// One system call takes 1024 pieces (`IOV_MAX`).
 const PIECES_MAX: usize = 1024;

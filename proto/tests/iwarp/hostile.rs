@@ -209,6 +209,42 @@ fn c134_changed_octets_of_the_stream() {
     }
 }
 
+/// Answers that are copied wait for the peer to take those before them.
+#[test]
+fn c136_a_peer_that_takes_nothing_holds_little() {
+    for (crc, send_markers) in [(true, false), (false, true), (false, false)] {
+        let terms = Terms {
+            crc,
+            send_markers,
+            ..terms(Role::Initiator)
+        };
+        let config = Config {
+            mulpdu: 64768,
+            ..Config::default()
+        };
+        let mut sut = Sut::new(terms, config);
+        sut.memory.region(0x77, 0, counting(4 << 20));
+        let mut framer = Framer::new(false, crc);
+        for msn in 1..=4 {
+            let request = format!(
+                "4141 00000000 00000001 {msn:08x} 00000000 00000007 0000000000000000 00400000 00000077 0000000000000000"
+            );
+            sut.feed(&framed(&mut framer, &hex(&request)));
+        }
+        sut.output_some(0);
+        let is_copied = crc || send_markers;
+        assert_eq!(
+            sut.engine.waiting() < 256 << 10,
+            is_copied,
+            "{crc} {send_markers}"
+        );
+        // And all of it goes out in the end.
+        let ulpdus = sut.ulpdus();
+        let octets: usize = ulpdus.iter().map(|ulpdu| ulpdu.len() - 14).sum();
+        assert_eq!(octets, 16 << 20);
+    }
+}
+
 #[test]
 fn c134_random_octets() {
     for seed in 0..cases() {

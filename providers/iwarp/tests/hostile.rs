@@ -357,6 +357,43 @@ fn what_is_announced_is_not_what_is_held() {
     site.nobody_noticed(99);
 }
 
+/// Their answers are copied, for the checksum: no more of them than a peer takes.
+#[test]
+fn what_a_peer_asks_for_is_not_held_for_it() {
+    const LEN: u32 = 16 << 20;
+    let site = Site::new(false);
+    let memory = Memory::private(LEN as usize).expect("memory");
+    let source = site
+        .nic
+        .register(memory, &site.tag, Access::Read)
+        .expect("registers");
+    // Pages that are there before the peers ask.
+    let octets = vec![1; LEN as usize];
+    source.memory().write(0, &octets).expect("in range");
+    drop(octets);
+    let (stag, to) = (source.remote(0).handle.0, source.remote(0).addr);
+    let vis: Vec<_> = (0..64).map(|_| site.victim()).collect();
+    let before = resident();
+    let mut peers = Vec::new();
+    for (at, vi) in vis.iter().enumerate() {
+        let mut peer = site.let_in(vi);
+        for msn in 1..=8 {
+            let request = format!(
+                "4141 00000000 00000001 {msn:08x} 00000000 00000007 0000000000000000 {LEN:08x} {stag:08x} {to:016x}"
+            );
+            peer.send(&fpdu(&hex(&request)));
+        }
+        peer.is_answered();
+        site.nobody_noticed(at as u8);
+        peers.push(peer);
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < (64 * 320) << 10, "{} kB for 64 peers", grown >> 10);
+    drop(peers);
+    vis.iter().for_each(ended);
+    site.nobody_noticed(99);
+}
+
 #[test]
 fn callers_that_say_nothing_keep_nobody_out() {
     let site = Site::new(false);

@@ -79,6 +79,12 @@ impl Peer {
         }
     }
 
+    /// Something has come; it is left where it is.
+    pub(crate) fn is_answered(&self) {
+        let there = self.tcp.peek(&mut [0; 1]);
+        assert!(matches!(there, Ok(1)), "{there:?}");
+    }
+
     fn octets<const N: usize>(&mut self) -> [u8; N] {
         let mut octets = [0; N];
         self.tcp
