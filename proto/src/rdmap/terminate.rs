@@ -109,6 +109,10 @@ impl Terminate {
 
     /// Reads what follows the DDP header. Peers differ in what they append, so what is missing or
     /// left over does not matter; a body without a code is an unspecified error.
+    ///
+    /// Linux siw on a little-endian processor writes layer and type in each other's place, and M, D and R in the lowest bits, first
+    /// to last. A code that has a name read so is taken for that if it has none otherwise, or if bits are set that the RFC wants zero.
+    /// In every other case (its "unexpected opcode" is one, `2006 0000`) the RFC's reading holds.
     #[must_use]
     pub fn decode(body: &[u8]) -> Self {
         let mut terminate = Self {
@@ -120,9 +124,15 @@ impl Terminate {
         let Some(([kind, code], rest)) = body.split_first_chunk() else {
             return terminate;
         };
+        let mut hdrct = rest.first().copied().unwrap_or_default();
         terminate.code = Code::new(kind >> 4, kind & 0x0f, *code);
-        if let Some(([hdrct, _], rest)) = rest.split_first_chunk() {
-            terminate.decode_headers(*hdrct, rest);
+        let swapped = Code::new(kind & 0x0f, kind >> 4, *code);
+        if swapped.name().is_some() && (is_mirrored(hdrct) || terminate.code.name().is_none()) {
+            terminate.code = swapped;
+            hdrct = hdrct.reverse_bits();
+        }
+        if let Some(([_, _], rest)) = rest.split_first_chunk() {
+            terminate.decode_headers(hdrct, rest);
         }
         terminate
     }
@@ -167,6 +177,12 @@ impl fmt::Display for Terminate {
         }
         Ok(())
     }
+}
+
+/// The RFC's bits are clear, and those are set that siw has for them.
+fn is_mirrored(hdrct: u8) -> bool {
+    hdrct & (FLAG_M | FLAG_D | FLAG_R) == 0
+        && hdrct.reverse_bits() & (FLAG_M | FLAG_D | FLAG_R) != 0
 }
 
 const FLAG_M: u8 = 0x80;

@@ -132,6 +132,37 @@ fn c123_terminates_of_any_shape() {
     );
 }
 
+/// As lab.md has seen them on the wire, and one read that it refuses.
+#[test]
+fn siws_terminates_are_understood() {
+    for (body, line) in [
+        ("0202 0000", "2/0/02 MPA CRC"),
+        (
+            "2103 0300 0014 4143 00000000 00000000 00000002 00000000",
+            "1/2/03 invalid MSN, out of range segment 20 [qn 0 msn 2 mo 0 last]",
+        ),
+        (
+            "2101 0300 0014 4143 00000000 00000003 00000001 00000000",
+            "1/2/01 invalid QN segment 20 [qn 3 msn 1 mo 0 last]",
+        ),
+        (
+            "1100 0300 0013 c140 00000077 0000000000000010",
+            "1/1/00 invalid STag segment 19 [stag 0x77 to 0x10 last]",
+        ),
+        (
+            "1000 0700 002e 4141 00000000 00000001 00000001 00000000 00000051 0000000000000500 00000004 00000077 0000000000001000",
+            "0/1/00 invalid STag segment 46 [qn 1 msn 1 mo 0 last] [4 from 0x77@0x1000 to 0x51@0x500]",
+        ),
+        // Of this one the RFC's reading has a name too.
+        ("2006 0000", "2/0/06 insufficient IRD"),
+        // And what the RFC's order says stays as it is, also with bits set that mean nothing.
+        ("2002 0000", "2/0/02 MPA CRC"),
+        ("0102 0300", "0/1/02 access rights"),
+    ] {
+        assert_eq!(Terminate::decode(&hex(body)).to_string(), line);
+    }
+}
+
 #[test]
 fn c124_what_only_looks_like_a_terminate() {
     for (header, code) in [
