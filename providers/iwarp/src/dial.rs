@@ -105,10 +105,16 @@ impl Client {
             Answer::No(said) | Answer::Asked { said, .. } => return Err(private::refused(&said)),
         };
         let told = private::accepted(&said);
-        let stream = Stream::new(terms, told.is_some(), &self.attributes)?;
-        // The other holders only ever shut it down.
-        let tcp = dial.tcp.try_clone().map_err(|_| Error::Resource)?;
-        let wire = Wire::new(tcp).map_err(|_| Error::Resource)?;
+        let begun = || {
+            let stream = Stream::new(terms, told.is_some(), &self.attributes)?;
+            // The other holders only ever shut it down.
+            let tcp = dial.tcp.try_clone().map_err(|_| Error::Resource)?;
+            let wire = Wire::new(tcp).map_err(|_| Error::Resource)?;
+            Ok((stream, wire))
+        };
+        // The peer has accepted already, and is told that it comes to nothing (RFC 6581 section 9.2).
+        let (stream, wire) =
+            begun().inspect_err(|_| terminate(&dial.tcp, &terms, MpaError::Local))?;
         Ok(Established {
             link: IwarpLink::new(Arc::new(wire), &stream, &self.agent),
             // A stranger is as we are.

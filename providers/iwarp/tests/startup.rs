@@ -120,8 +120,8 @@ fn reliable_reception_needs_a_peer_that_answers_reads() {
     };
     let (refused, mut tcp) = call(&nic, &vi(), UNREADABLE);
     assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
-    let end = tcp.read(&mut [0; 1]).expect("the end");
-    assert_eq!(end, 0, "nothing was said");
+    // C-48: it has said yes already.
+    assert_eq!(terminate(&mut tcp), "2005");
     let (connected, _tcp) = call(
         &nic,
         &vi(),
@@ -249,6 +249,46 @@ fn a_responder_that_will_not_do_hears_why() {
         assert!(refused.is_err());
         assert_eq!(terminate(&mut tcp), code);
     }
+}
+
+/// C-46: a responder that closes on revision 2 is asked once more, with revision 1 and the same words.
+#[test]
+fn an_old_responder_is_asked_in_its_revision() {
+    let (nic, _) = nic(Config::default());
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let SocketAddr::V4(at) = listener.local_addr().expect("bound") else {
+        panic!("not IPv4");
+    };
+    let read_request = || {
+        let (mut tcp, _) = listener.accept().expect("a caller");
+        tcp.set_read_timeout(LONG).expect("TCP");
+        let mut head = [0; 20];
+        tcp.read_exact(&mut head).expect("a Request");
+        let mut words = vec![0; usize::from(u16::from_be_bytes([head[18], head[19]]))];
+        tcp.read_exact(&mut words).expect("private data");
+        (tcp, head, words)
+    };
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let to = NetAddress::new(iwarp::host(at), b"").expect("short");
+            vi.connect(&nic.address(b"").expect("short"), &to, LONG)
+        });
+        let (tcp, head, words) = read_request();
+        assert_eq!((head[16] & 0x10, head[17]), (0x10, 2));
+        drop(tcp);
+        let (mut tcp, head, again) = read_request();
+        assert_eq!((head[16] & 0x10, head[17]), (0, 1));
+        // Without what RFC 6581 puts before them.
+        assert_eq!(words[4..], again);
+        tcp.write_all(b"MPA ID Rep Frame\x40\x01\0\0")
+            .expect("a listener");
+        asking.join().expect("no panic").expect("connects");
+    });
+    // And not a third time.
+    listener.set_nonblocking(true).expect("TCP");
+    assert!(listener.accept().is_err());
 }
 
 const LONG: Timeout = Some(Duration::from_secs(20));
