@@ -349,6 +349,13 @@ impl Inner {
         }
     }
 
+    /// The call `waiter` waits no more.
+    fn forget_news(&self, waiter: u64) {
+        if let Ok(mut core) = self.locked() {
+            core.news.retain(|(of, _)| *of != waiter);
+        }
+    }
+
     fn close(&self, until: Option<Instant>) {
         let Ok(mut core) = self.locked() else {
             return;

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use sys::errno::Errno;
+use sys::sync::Ordering;
 use via::Memory;
 
 use super::Socket;
@@ -80,16 +81,28 @@ impl Socket {
         if wanted == 0 {
             return Ok(0);
         }
+        // What was peeked at stays, and would keep a sleeper on the socket awake.
+        let waiter = (peek && all).then(|| super::NEXT.fetch_add(1, Ordering::Relaxed));
+        let bed = |core: &Core| waiter.and_then(|waiter| core.news_of(waiter));
         let mut got = 0;
-        let result = self.inner.until(wait.deadline(), false, no_bed, |core| {
-            let mut filled = got;
+        let result = self.inner.until(wait.deadline(), false, bed, |core| {
+            let mut filled = if peek { 0 } else { got };
             let n = core.read(peek, |memory, start, there| {
                 let copied = copy_out(memory, start, there, into, filled);
                 filled += copied;
                 copied
             });
             match n {
-                Ok(n) if peek || n == 0 => Ok(got + n),
+                Ok(n) if peek => {
+                    got = n;
+                    match waiter {
+                        Some(waiter) if n < wanted && wait != Wait::Not && core.may_more_come() => {
+                            core.await_news(waiter)
+                        }
+                        _ => Ok(n),
+                    }
+                }
+                Ok(0) => Ok(got),
                 Ok(n) => {
                     got += n;
                     if all && got < wanted && wait != Wait::Not {
@@ -101,6 +114,9 @@ impl Socket {
                 Err(errno) => Err(errno),
             }
         });
+        if let Some(waiter) = waiter {
+            self.inner.forget_news(waiter);
+        }
         match result {
             Err(_) if got > 0 => Ok(got),
             result => result,

@@ -7,6 +7,7 @@ mod say;
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 
 use proto::extended::{CREDITS, Frame, Grants, PAYLOAD_MAX, SLOT, VERSION};
 use sys::double::{Double, Sign};
@@ -47,7 +48,7 @@ pub(super) struct Core {
     pub(super) sign: Option<Sign>,
     /// The same, and that there will be no more, to calls that wait for one.
     pub(super) bed: Option<Sign>,
-    /// For each call that waits for the peer to tell of a region.
+    /// For each call that waits for the peer to tell of a region, or for more than the bytes that it peeks at.
     pub(super) news: Vec<(u64, Sign)>,
     shown: (u64, u64),
     socket: u64,
@@ -259,6 +260,7 @@ impl Core {
             self.drop_first();
         }
         self.stream.unread_bytes = 0;
+        self.tell_news();
         self.grant();
         self.show();
     }
@@ -274,6 +276,12 @@ impl Core {
         if self.gone.is_none() && self.post_slot(slot).is_ok() {
             self.owed.stream += 1;
         }
+    }
+
+    /// Whether more bytes can come though none is read.
+    pub(super) fn may_more_come(&self) -> bool {
+        let over = self.gone.is_some() || self.stream.heard_fin || self.stream.deaf;
+        !over && !self.is_full()
     }
 
     /// Whether the peer can send no more bytes until some are read.
@@ -346,7 +354,7 @@ impl Core {
         }
     }
 
-    /// Wakes whoever waits for the peer to tell of something.
+    /// Wakes whoever waits for something else to come than what has.
     fn tell_news(&mut self) {
         for (_, sign) in &mut self.news {
             sign.show(true);
@@ -363,6 +371,13 @@ impl Core {
             }
         }
         Err(Errno::AGAIN)
+    }
+
+    /// What the call `waiter` sleeps on.
+    pub(super) fn news_of(&self, waiter: u64) -> Option<OwnedFd> {
+        let mut news = self.news.iter();
+        let own = news.find(|(of, _)| *of == waiter);
+        own.and_then(|(_, sign)| sign.fd().try_clone_to_owned().ok())
     }
 
     /// Has the descriptors show how things are.

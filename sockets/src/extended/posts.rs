@@ -81,11 +81,7 @@ impl Socket {
     /// `EAGAIN` at `deadline`; `ECONNRESET` or `ESHUTDOWN` if it never will; `EINTR`.
     pub fn remote(&self, tag: u64, deadline: Option<Instant>) -> Result<Remote, Errno> {
         let waiter = super::NEXT.fetch_add(1, Ordering::Relaxed);
-        let bed = |core: &Core| {
-            let mut news = core.news.iter();
-            let own = news.find(|(of, _)| *of == waiter);
-            own.and_then(|(_, sign)| sign.fd().try_clone_to_owned().ok())
-        };
+        let bed = |core: &Core| core.news_of(waiter);
         let result = self.inner.until(deadline, false, bed, |core| {
             let found = core.remotes.iter().rfind(|remote| remote.tag() == tag);
             match (found, core.gone) {
@@ -95,9 +91,7 @@ impl Socket {
                 (None, None) => core.await_news(waiter),
             }
         });
-        if let Ok(mut core) = self.inner.locked() {
-            core.news.retain(|(of, _)| *of != waiter);
-        }
+        self.inner.forget_news(waiter);
         result
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sockets::extended::{Directions, Socket, Wait};
@@ -106,6 +107,49 @@ fn peek_takes_nothing_and_all_waits_for_all() {
             a.write(&sent[..1000]).expect("writes");
         });
         assert!(one == sent[..17_000] && two[..23_000] == sent[17_000..]);
+    }
+}
+
+#[test]
+fn a_look_at_all_waits_for_all() {
+    for over in ALL {
+        let (a, b) = over.pair();
+        let look = |len: usize, wait| {
+            let mut bytes = vec![0; len];
+            let n = b.receive(&mut [IoSliceMut::new(&mut bytes)], wait, true, true);
+            n.map(|n| {
+                bytes.truncate(n);
+                bytes
+            })
+        };
+        a.write(b"four").expect("writes");
+        assert_eq!(look(4, Wait::Ever), Ok(b"four".to_vec()));
+        // What there is, for one who does not wait, and for one whose time is over.
+        assert_eq!(look(8, Wait::Not), Ok(b"four".to_vec()));
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert_eq!(look(8, Wait::Until(soon)), Ok(b"four".to_vec()));
+        thread::scope(|scope| {
+            let looking = scope.spawn(|| look(8, Wait::Ever));
+            a.write(b"and").expect("writes");
+            a.write(b"more").expect("writes");
+            assert_eq!(looking.join().expect("no panic"), Ok(b"fourandm".to_vec()));
+        });
+        // And at the end, and when no more can come before some is taken.
+        let rest = pattern(1 << 20, 1);
+        let mut sent = 11;
+        while let Ok(n) = a.send(&[IoSlice::new(&rest)], Wait::Not) {
+            sent += n;
+        }
+        assert_eq!(look(4 << 20, Wait::Ever).map(|bytes| bytes.len()), Ok(sent));
+        let mut taken = vec![0; sent];
+        let all = b.receive(&mut [IoSliceMut::new(&mut taken)], Wait::Ever, false, true);
+        assert_eq!(all, Ok(sent));
+        thread::scope(|scope| {
+            let looking = scope.spawn(|| look(8, Wait::Ever));
+            a.write(b"last").expect("writes");
+            a.shutdown(SHUT_WR).expect("ends");
+            assert_eq!(looking.join().expect("no panic"), Ok(b"last".to_vec()));
+        });
     }
 }
 

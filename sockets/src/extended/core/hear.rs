@@ -96,6 +96,7 @@ impl Core {
                     self.drop_first();
                     self.stream.unread_bytes = 0;
                 }
+                self.tell_news();
             }
             Frame::Fin => {
                 self.stream.heard_fin = true;
