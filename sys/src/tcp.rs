@@ -13,6 +13,7 @@ use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
 
 mod counts;
+mod demand;
 mod option;
 mod owner;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod tests;
 mod witness;
 
 pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by};
+pub use demand::{is_filtered, is_paced, is_wrapped, peeks_at_offset};
 pub use owner::{Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};
 

@@ -12,6 +12,8 @@ use crate::buffers::is_memory;
 use crate::outcome::{Outcome, connection, fail, keeping_errno};
 use crate::{extended, real, via_socket};
 
+mod demand;
+
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
@@ -137,6 +139,8 @@ pub unsafe extern "C" fn setsockopt(
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
     }
+    // SAFETY: as above.
+    unsafe { demand::before_set(fd, level, name, value, len) };
     if level == libc::IPPROTO_TCP
         && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
         && len as usize >= size_of::<c_int>()
@@ -186,6 +190,7 @@ pub unsafe extern "C" fn getsockopt(
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
     }
+    demand::before_get(fd, level, name);
     // SAFETY: as above.
     let outcome = unsafe { extended::get(fd, level, name, value, len) };
     // SAFETY: as above.

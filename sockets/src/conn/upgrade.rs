@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use sys::stream::Stream;
 use sys::sync::Ordering;
-use sys::time;
+use sys::{tcp, time};
 
 use super::{Conn, MAPPED, MEETING, Way, YOUNG};
 use crate::flow::Flow;
@@ -111,6 +111,9 @@ impl Conn {
         if let Some(reason) = self.forbidden(fd) {
             return self.stay_on_tcp(reason);
         }
+        if let Some(reason) = demanded(fd) {
+            return self.stay_on_tcp(reason);
+        }
         let Some(windows) = host().and_then(|host| host.windows()) else {
             return self.stay_on_tcp(Reason::NoNic);
         };
@@ -201,6 +204,15 @@ impl Conn {
             ready::upgraded(fd, self);
         }
     }
+}
+
+/// What the program has asked of TCP, in whatever way and before whichever `exec`, that the rings cannot do.
+fn demanded(fd: BorrowedFd<'_>) -> Option<Reason> {
+    if tcp::is_wrapped(fd) {
+        return Some(Reason::NotTcp);
+    }
+    let option = tcp::is_filtered(fd) || tcp::peeks_at_offset(fd) || tcp::is_paced(fd);
+    option.then_some(Reason::Option)
 }
 
 /// From one step to the next, by and by.

@@ -32,6 +32,24 @@ pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> Result
     Ok(unsafe { value.assume_init() })
 }
 
+/// How much there is of an option that has no fixed length.
+pub(crate) fn len(fd: BorrowedFd<'_>, level: i32, name: i32) -> Result<u32, Errno> {
+    let mut len = 0u32;
+    let at = (&raw mut len).expose_provenance();
+    // SAFETY: there is room for nothing, so the kernel writes nothing but the length, which outlives the call.
+    checked(unsafe {
+        call(
+            libc::SYS_getsockopt,
+            fd,
+            level,
+            name,
+            std::ptr::null_mut(),
+            at,
+        )
+    })?;
+    Ok(len)
+}
+
 /// Sets an option.
 pub(crate) fn set<T: Plain>(
     fd: BorrowedFd<'_>,

@@ -58,6 +58,10 @@ pub const PARTICULARS: &[Particular] = &[
         "limits/low_from_the_start",
         "there is no room for another file",
     ),
+    stays_on_tcp(
+        "options/asked_before",
+        "an option of the socket's is only TCP's to honour",
+    ),
     no_connection("shutdown/not_connected", "nothing is connected"),
 ];
 

@@ -117,12 +117,17 @@ pub const GROUPS: &[Group] = &[
         reason: "of TCP's options few count, SO_TYPE is SOCK_VIA, and there is no state of TCP's to ask for",
         programs: &[
             "flags/waitall_peek_waits",
+            "options/asked_before",
+            "options/filter",
             "options/of_a_socket",
+            "options/pacing",
+            "options/peek_off",
             "options/rcvlowat",
             "options/siocoutq",
             "options/tcp_info",
             "options/tcp_inq",
             "options/zerocopy",
+            "options/zerocopy_receive",
         ],
     },
     Group {
