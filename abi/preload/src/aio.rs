@@ -1,11 +1,12 @@
-//! Asynchronous input and output, as POSIX has it: threads of the C library's read and write, and their calls cannot be seen.
+//! Asynchronous input and output: as POSIX has it, threads of the C library's read and write, and as Linux has it, the kernel does. Neither can be seen.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 
 use libc::{aiocb, sigevent};
 use sockets::handover::go_back;
 use sockets::reason::Reason;
 
+use crate::buffers::is_memory;
 use crate::outcome::{connection, keeping_errno};
 use crate::real;
 
@@ -59,3 +60,68 @@ macro_rules! listed {
 }
 
 listed! { lio_listio lio_listio64 }
+
+/// Before the kernel is handed blocks of its own kind, to read, write or wait.
+///
+/// # Safety
+/// The program's `count` pointers to such blocks, as `io_submit` wants them.
+pub(crate) unsafe fn before_submit(count: c_long, blocks: *const *const Block) {
+    if !is_memory(blocks) {
+        return;
+    }
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: by the contract.
+        if let Some(block) = unsafe { blocks.add(at).read().as_ref() } {
+            leave_ring(block.fd.cast_signed());
+        }
+    }
+}
+
+/// libaio. It makes its system calls by instructions of its own, and says the error's number below zero.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn io_submit(
+    context: usize,
+    count: c_long,
+    blocks: *const *const Block,
+) -> c_int {
+    // Not by its own function: it may be a library that only its user knows of.
+    let call = libc::SYS_io_submit;
+    // SAFETY: the program's own call, here and below.
+    unsafe { before_submit(count, blocks) };
+    let mut errno = 0;
+    let submitted = keeping_errno(|| {
+        // SAFETY: as above.
+        let submitted = unsafe {
+            real::syscall(
+                call,
+                context,
+                count.cast_unsigned() as usize,
+                blocks.expose_provenance(),
+                0,
+                0,
+                0,
+            )
+        };
+        if submitted < 0 {
+            errno = crate::outcome::errno().raw_os_error();
+        }
+        submitted
+    });
+    if submitted < 0 {
+        -errno
+    } else {
+        submitted as c_int
+    }
+}
+
+/// `struct iocb` of `linux/aio_abi.h`, as far as we read it.
+#[repr(C)]
+pub struct Block {
+    data: u64,
+    key_and_flags: [u32; 2],
+    operation: u16,
+    priority: i16,
+    fd: u32,
+}
+
+const _: () = assert!(std::mem::offset_of!(Block, fd) == 20);

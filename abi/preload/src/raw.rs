@@ -14,7 +14,7 @@ use sockets::{handover, table};
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
 use crate::{
-    connect, descriptor, epoll, extended, file, filter, messages, option, poll, real, receive,
+    aio, connect, descriptor, epoll, extended, file, filter, messages, option, poll, real, receive,
     send, via_socket,
 };
 
@@ -128,6 +128,10 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 }
                 ring
             }
+            libc::SYS_io_submit => {
+                aio::before_submit(b as c_long, pointer(c));
+                return None;
+            }
             _ => return on_connection(number, arguments),
         })
     }
@@ -158,6 +162,13 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
             libc::SYS_write => send::write(fd, pointer(b), c) as c_long,
             libc::SYS_readv => receive::readv(fd, pointer(b), int(c)) as c_long,
             libc::SYS_writev => send::writev(fd, pointer(b), int(c)) as c_long,
+            // An offset has a register of its own for its upper half, which is of no use here.
+            libc::SYS_preadv2 => {
+                receive::preadv2(fd, pointer(b), int(c), d as i64, int(f)) as c_long
+            }
+            libc::SYS_pwritev2 => {
+                send::pwritev2(fd, pointer(b), int(c), d as i64, int(f)) as c_long
+            }
             libc::SYS_recvfrom => {
                 receive::recvfrom(fd, pointer(b), c, int(d), pointer(e), pointer(f)) as c_long
             }
@@ -174,6 +185,9 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
             libc::SYS_setsockopt => {
                 option::setsockopt(fd, int(b), int(c), pointer(d), e as u32).into()
             }
+            libc::SYS_getsockopt => {
+                option::getsockopt(fd, int(b), int(c), pointer(d), pointer(e)).into()
+            }
             libc::SYS_shutdown => connect::shutdown(fd, int(b)).into(),
             libc::SYS_sendfile => file::sendfile(fd, int(b), pointer(c), d) as c_long,
             libc::SYS_splice => {
@@ -184,11 +198,13 @@ unsafe fn on_connection(number: c_long, arguments: [usize; 6]) -> Option<c_long>
     }
 }
 
-const MOVING: [c_long; 15] = [
+const MOVING: [c_long; 18] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_readv,
     libc::SYS_writev,
+    libc::SYS_preadv2,
+    libc::SYS_pwritev2,
     libc::SYS_recvfrom,
     libc::SYS_sendto,
     libc::SYS_recvmsg,
@@ -197,6 +213,7 @@ const MOVING: [c_long; 15] = [
     libc::SYS_sendmmsg,
     libc::SYS_ioctl,
     libc::SYS_setsockopt,
+    libc::SYS_getsockopt,
     libc::SYS_shutdown,
     libc::SYS_sendfile,
     libc::SYS_splice,

@@ -174,8 +174,8 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "threads of the C library's, which carry out POSIX's asynchronous calls, go past us",
-        programs: &["transfer/aio"],
+        reason: "asynchronous calls are carried out past us, by threads of the C library's or by the kernel",
+        programs: &["raw/kernel_aio", "transfer/aio"],
     },
     Group {
         reason: "what the stand-in shows beside what was asked: it is a Unix socket",
