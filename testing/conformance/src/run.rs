@@ -46,8 +46,9 @@ pub fn watch(body: impl FnOnce() + Send + 'static) {
         let _done = done;
         body();
     });
-    match finished.recv_timeout(LIMIT) {
-        Err(RecvTimeoutError::Timeout) => panic!("no end after {LIMIT:?}"),
+    let limit = if is_long() { LONG_LIMIT } else { LIMIT };
+    match finished.recv_timeout(limit) {
+        Err(RecvTimeoutError::Timeout) => panic!("no end after {limit:?}"),
         Ok(()) | Err(RecvTimeoutError::Disconnected) => {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
@@ -65,5 +66,6 @@ pub fn is_long() -> bool {
 /// Statements about what the whole process holds: nothing else runs beside them.
 const ALONE: [u16; 4] = [20, 34, 53, 207];
 static HOUSE: RwLock<()> = RwLock::new(());
-/// Below the limit of nextest, which knows no statement.
+/// Below the limits of nextest, which knows no statement.
 const LIMIT: Duration = Duration::from_secs(150);
+const LONG_LIMIT: Duration = Duration::from_secs(800);
