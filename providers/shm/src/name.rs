@@ -1,6 +1,5 @@
 //! Names under which processes find each other.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use via::NetAddress;
@@ -10,11 +9,8 @@ use via::NetAddress;
 pub(crate) fn host_address() -> [u8; 6] {
     static ADDRESS: LazyLock<[u8; 6]> = LazyLock::new(|| {
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        let mut hasher = DefaultHasher::new();
-        boot_id
-            .unwrap_or_else(|_| sys::host::hostname())
-            .hash(&mut hasher);
-        let [a, b, c, d, e, ..] = hasher.finish().to_le_bytes();
+        let name = boot_id.unwrap_or_else(|_| sys::host::hostname());
+        let [a, b, c, d, e, ..] = fnv1a(name.as_bytes()).to_le_bytes();
         [0x02, a, b, c, d, e]
     });
     *ADDRESS
@@ -38,6 +34,13 @@ pub(crate) fn offer(local: &NetAddress, remote: &NetAddress, slot: usize) -> Vec
 /// How many processes can wait for one address at a time.
 pub(crate) const SLOTS: usize = 4;
 
+/// One that is the same in every build: std promises that of none of its own, and a program and `libvipl.so` are two builds.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 fn hex(address: &NetAddress) -> String {
     let discriminator = address.discriminator.as_bytes();
     address
@@ -49,3 +52,19 @@ fn hex(address: &NetAddress) -> String {
 }
 
 const VERSION: u8 = proto::setup::VERSION;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_its_authors() {
+        let hashes = ["", "a", "foobar"].map(|text| fnv1a(text.as_bytes()));
+        let published = [
+            0xcbf2_9ce4_8422_2325,
+            0xaf63_dc4c_8601_ec8c,
+            0x8594_4171_f739_67e8,
+        ];
+        assert_eq!(hashes, published);
+    }
+}
