@@ -38,16 +38,23 @@ impl Driver for ShmDriver {
     }
 
     fn open(&self, options: OpenOptions) -> Result<Arc<dyn NicOps>, Error> {
-        let device = ShmDevice {
-            agent: Agent::new(&DRIVER.open)?,
-            attributes: attributes(),
-        };
-        SoftNic::open(device, options)
+        SoftNic::open(device()?, options)
     }
 
     fn windows(&self) -> Option<&'static dyn Windows> {
         Some(&WINDOWS)
     }
+}
+
+/// The NIC `shm` as the engine takes it, for who puts something in between; [`SoftNic::open`] makes an open NIC of it.
+///
+/// # Errors
+/// [`Error::Resource`] if its agent cannot be started.
+pub fn device() -> Result<impl Device, Error> {
+    Ok(ShmDevice {
+        agent: Agent::new(&DRIVER.open)?,
+        attributes: attributes(),
+    })
 }
 
 pub(crate) struct ShmDevice {

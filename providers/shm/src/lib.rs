@@ -75,4 +75,4 @@ mod peering;
 mod window;
 mod windows;
 
-pub use self::device::{DRIVER, ShmDriver};
+pub use self::device::{DRIVER, ShmDriver, device};

@@ -10,8 +10,8 @@
 //! timeout takes no time, and one that fails fails again. [`DRIVER`] is for programs that know
 //! nothing of this.
 //!
-//! [`Tapped`] wraps any software NIC, of this crate or another, with a [`Tap`] on its frames: a
-//! [`Trace`] or planned [`Faults`].
+//! [`Tapped`] wraps a software NIC whose links carry frames, of this crate or another (`shm`'s, but not `iwarp`'s, whose links carry whole
+//! messages), with a [`Tap`] on its frames: a [`Trace`] or planned [`Faults`].
 //!
 //! ```
 //! use sim::{Fabric, FabricConfig};
