@@ -225,7 +225,7 @@ macro_rules! statements {
             90 F "Without a request its outcome is an invalid state."
                 peer::s090_no_request_no_outcome;
             91 F "Many peer requests at once all complete."
-                peer::s091_many_at_once;
+                peer::s091_many_at_once + "legacy_armci";
             92 G "A local disconnect leads to idle and flushes the queues in order."
                 disconnect::s092_local_disconnect_flushes;
             93 G "After it the queues drain down to empty."
@@ -419,11 +419,11 @@ macro_rules! statements {
             187 M "A null handler is an invalid parameter."
                 + "abi_vi";
             188 N "Without a handler an error is logged and the program goes on."
-                async_errors::s188_without_a_handler;
+                async_errors::s188_without_a_handler + "abi_notify";
             189 N "The handler gets a complete description."
                 async_errors::s189_error_is_filled_in;
             190 N "Removing the handler restores the default."
-                async_errors::s190_default_handler_comes_back;
+                async_errors::s190_default_handler_comes_back + "abi_notify";
             191 N "A lost connection is reported for a VI that is in the error state."
                 async_errors::s191_connection_lost_means_error;
             192 N "A handler may query, disconnect and destroy."
@@ -455,7 +455,7 @@ macro_rules! statements {
             205 P "After fork the child's handles are invalid and the parent's work."
                 + "abi_fork";
             206 P "Signals do not end a wait."
-                robustness::s206_signals_do_not_end_a_wait;
+                robustness::s206_signals_do_not_end_a_wait + "abi_signals";
             207 P "A thousand cycles of open, connect, transfer and close leave nothing behind."
                 robustness::s207_nothing_is_left_over;
             208 P "Garbage on the wire harms nothing but its own connection."

@@ -1,5 +1,5 @@
 /*
- * abi_notify - statements 180, 182, 184, 186, 189 to 191: what handlers are given, and that they may call back.
+ * abi_notify - statements 180, 182, 184, 186, 188 to 191: what handlers are given, and that they may call back.
  */
 #include "test.h"
 
@@ -211,6 +211,48 @@ static void from_inside(struct memory *memory, VIP_VI_HANDLE server, VIP_VI_HAND
     conclude(&verdict);
 }
 
+/* Posts a descriptor that is misaligned, for which there is no handler, and waits for the line on stderr that tells of it. */
+static void logged(struct verdict *verdict, VIP_VI_HANDLE idle, VIP_DESCRIPTOR *misaligned, VIP_MEM_HANDLE handle)
+{
+    static const char wanted[] = "asynchronous error";
+    char              text[4096] = "";
+    FILE             *log = tmpfile();
+    int               before = dup(STDERR_FILENO);
+    double            end = now_us() + SOON_MS * 1e3;
+
+    NEED(log && before >= 0 && dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
+    RETURNS(verdict, VIP_SUCCESS, VipPostRecv(idle, misaligned, handle));
+    while (!strstr(text, wanted) && now_us() < end) {
+        ssize_t length = pread(fileno(log), text, sizeof text - 1, 0);
+
+        NEED(length >= 0);
+        text[length] = '\0';
+        pause_ms(1);
+    }
+    NEED(dup2(before, STDERR_FILENO) == STDERR_FILENO && close(before) == 0 && fclose(log) == 0);
+    check(verdict, strstr(text, wanted) && strstr(text, "PostDesc"), "no line that tells of it: %s", text);
+}
+
+/* Statement 188: a NIC handle that never had a handler. */
+static void without_handler(struct nic *nic, const char *device)
+{
+    struct verdict verdict = {188, 0, 0, "without a handler an error is logged and the program goes on"};
+    struct nic     fresh = *nic;
+    struct memory  memory;
+    VIP_VI_HANDLE  idle;
+
+    MUST(VipOpenNic(device, &fresh.handle));
+    MUST(VipCreatePtag(fresh.handle, &fresh.ptag));
+    memory_get(&fresh, &memory, 4096, VIP_FALSE);
+    idle = vi_create(&fresh, NULL, NULL, VIP_FALSE);
+    logged(&verdict, idle, (VIP_DESCRIPTOR *)(void *)(memory.at + 8), memory.handle);
+    post_recv(idle, &memory, 0);
+    vi_close(idle);
+    memory_put(&fresh, &memory);
+    nic_close(&fresh);
+    conclude(&verdict);
+}
+
 static void errors(struct nic *nic, struct memory *memory, VIP_VI_HANDLE server, VIP_VI_HANDLE client)
 {
     struct verdict        filled = {189, 0, 0, "a handler of errors gets its context and a filled descriptor"};
@@ -239,10 +281,11 @@ static void errors(struct nic *nic, struct memory *memory, VIP_VI_HANDLE server,
 
     begin();
     MUST(VipErrorCallback(nic->handle, NULL, NULL));
-    MUST(VipPostRecv(idle, misaligned, memory->handle));
+    logged(&restored, idle, misaligned, memory->handle);
+    check(&restored, count == 0, "the handler that was removed has been called");
     MUST(VipErrorCallback(nic->handle, NULL, on_async_error));
     MUST(VipPostRecv(idle, misaligned, memory->handle));
-    check(&restored, await_calls(1) >= 1, "the handler is not back");
+    check(&restored, await_calls(1) == 1, "the handler is not back");
     conclude(&restored);
     MUST(VipErrorCallback(nic->handle, NULL, on_error));
     vi_close(idle);
@@ -270,6 +313,7 @@ int main(void)
     completion_queue(&nic, &memory, cq, bound, other);
     from_inside(&memory, server, client);
     errors(&nic, &memory, server, client);
+    without_handler(&nic, device);
 
     vi_close(server);
     vi_close(client);

@@ -1,5 +1,5 @@
 /*
- * legacy_armci - statement 210, as ARMCI used cLAN: VIPL095, peer-to-peer connections among all, addresses in fixed buffers of
+ * legacy_armci - statements 91 and 210, as ARMCI used cLAN: VIPL095, peer-to-peer connections among all, addresses in fixed buffers of
  * 40 bytes, VIs with the NULL tag over regions with a created one, return codes by #ifndef, polling with a timeout of 1 ms.
  */
 #define VIPL095
@@ -175,6 +175,9 @@ int main(void)
 {
     int (*const side[])(const struct sides *) = {peer, peer, peer};
 
-    ok(run_all(test_start(), PEERS, side), 210, "peer-to-peer among %d, NULL tag, 40-byte addresses, RDMA write then send", PEERS);
+    int held = run_all(test_start(), PEERS, side);
+
+    ok(held, 91, "%d processes connect to each other, all at once", PEERS);
+    ok(held, 210, "peer-to-peer among %d, NULL tag, 40-byte addresses, RDMA write then send", PEERS);
     return test_failed;
 }
