@@ -31,6 +31,7 @@ pub(crate) fn s069_accept_needs_the_same_level(lab: &dyn Lab) {
 
 /// Only QoS 0 exists, so no two VIs differ in it.
 pub(crate) fn s070_accept_needs_the_same_transfer_size(lab: &dyn Lab) {
+    println!("QoS: no NIC has another than 0, so that two VIs cannot differ in it");
     each_level(lab, |level| {
         let (a, b) = Site::two(lab);
         let va = a.vi(level);

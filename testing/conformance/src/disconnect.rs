@@ -280,11 +280,11 @@ pub(crate) fn s103_killed_peer_is_noticed(lab: &dyn Lab) {
         let vb = b.vi(level);
         let mut process = with_process(lab, &b, &vb);
         post_five(&vb);
-        process.kill();
         let (took, ()) = crate::kit::timed(lab, || {
+            process.kill();
             assert_fault(received(&vb), 0, Fault::Flushed);
         });
-        println!("noticed after {took:?}");
+        println!("killed, reaped and noticed in {took:?}");
         assert_prompt(took);
         assert_eq!(vb.state(), Ok(ViState::Error));
         for token in 1..5 {
