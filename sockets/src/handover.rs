@@ -51,6 +51,11 @@ pub fn retire() {
     table::retire();
 }
 
+/// Whether every connection of this process stays on TCP.
+pub fn stays_on_tcp() -> bool {
+    all_on_tcp().is_some()
+}
+
 /// Why no connection of this process is to leave TCP, if that is so.
 pub(crate) fn all_on_tcp() -> Option<Reason> {
     match ALL_ON_TCP.load(Ordering::Relaxed) {

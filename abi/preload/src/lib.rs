@@ -46,4 +46,5 @@ mod receive;
 mod rules;
 mod send;
 mod stdio;
+mod uring;
 mod via_socket;

@@ -3,19 +3,18 @@
 //! Those that concern a connection, or waiting, or the life of a process, are carried out by the function of the same name here. All others pass
 //! through with their six registers as they are. A program that makes system calls by instructions of its own is not seen at all.
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{c_int, c_long};
 use std::mem::MaybeUninit;
 use std::ptr;
 
 use libc::sigset_t;
-use sockets::reason::Reason;
-use sockets::{handover, table};
+use sockets::table;
 
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
 use crate::{
     aio, connect, descriptor, epoll, extended, file, filter, messages, option, poll, real, receive,
-    send, via_socket,
+    send, uring, via_socket,
 };
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
@@ -124,7 +123,7 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             libc::SYS_io_uring_setup => {
                 let ring = real::syscall(number, a, b, c, d, e, f);
                 if ring >= 0 {
-                    keeping_errno(|| handover::leave_all(Reason::IoUring));
+                    uring::leave();
                 }
                 ring
             }
@@ -250,25 +249,3 @@ unsafe fn mask(address: usize, len: usize) -> Option<Mask> {
 
 /// Bytes of the kernel's set of signals.
 const KERNEL_SET: usize = 8;
-
-macro_rules! ring_makers {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
-        /// liburing makes its system calls by instructions of its own.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            // SAFETY: the program's own call.
-            let made = unsafe { real::$name($($argument),*) };
-            if made >= 0 {
-                keeping_errno(|| handover::leave_all(Reason::IoUring));
-            }
-            made
-        }
-    )*};
-}
-
-ring_makers! {
-    io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32);
-    io_uring_queue_init_params(entries: u32, ring: *mut c_void, parameters: *mut c_void);
-    io_uring_queue_init_mem(entries: u32, ring: *mut c_void, parameters: *mut c_void, buffer: *mut c_void, len: usize);
-    io_uring_setup(entries: u32, parameters: *mut c_void);
-}

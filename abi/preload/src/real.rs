@@ -145,12 +145,27 @@ next! {
     fn lio_listio64(mode: c_int, blocks: *const *mut libc::aiocb, count: c_int, event: *mut libc::sigevent) -> c_int;
 }
 
-// Calls by number, rings of the kernel, directories.
+// liburing.
 next! {
+    fn io_uring_enter(fd: u32, submit: u32, count: u32, flags: u32, mask: *mut libc::sigset_t) -> c_int;
+    fn io_uring_enter2(fd: u32, submit: u32, count: u32, flags: u32, argument: *mut c_void, len: usize) -> c_int;
     fn io_uring_queue_init(entries: u32, ring: *mut c_void, flags: u32) -> c_int;
     fn io_uring_queue_init_mem(entries: u32, ring: *mut c_void, parameters: *mut c_void, buffer: *mut c_void, len: usize) -> c_int;
     fn io_uring_queue_init_params(entries: u32, ring: *mut c_void, parameters: *mut c_void) -> c_int;
     fn io_uring_setup(entries: u32, parameters: *mut c_void) -> c_int;
+    fn io_uring_submit(ring: *mut c_void) -> c_int;
+    fn io_uring_submit_and_get_events(ring: *mut c_void) -> c_int;
+    fn io_uring_submit_and_wait(ring: *mut c_void, count: u32) -> c_int;
+    fn io_uring_submit_and_wait_min_timeout(ring: *mut c_void, completion: *mut c_void, count: u32, time: *mut c_void, least_us: u32, mask: *mut libc::sigset_t) -> c_int;
+    fn io_uring_submit_and_wait_reg(ring: *mut c_void, completion: *mut c_void, count: u32, index: c_int) -> c_int;
+    fn io_uring_submit_and_wait_timeout(ring: *mut c_void, completion: *mut c_void, count: u32, time: *mut c_void, mask: *mut libc::sigset_t) -> c_int;
+    fn io_uring_wait_cqe_timeout(ring: *mut c_void, completion: *mut c_void, time: *mut c_void) -> c_int;
+    fn io_uring_wait_cqes(ring: *mut c_void, completion: *mut c_void, count: u32, time: *mut c_void, mask: *mut libc::sigset_t) -> c_int;
+    fn io_uring_wait_cqes_min_timeout(ring: *mut c_void, completion: *mut c_void, count: u32, time: *mut c_void, least_us: u32, mask: *mut libc::sigset_t) -> c_int;
+}
+
+// Calls by number, directories.
+next! {
     fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn readdir(directory: *mut libc::DIR) -> *mut libc::dirent;
     fn readdir64(directory: *mut libc::DIR) -> *mut libc::dirent64;
