@@ -11,7 +11,7 @@ home=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=kit.sh
 source "$home/kit.sh"
 declare_case() { :; }
-for file in redis nginx proxies postgresql memcached; do
+for file in redis nginx proxies postgresql memcached mariadb apache messaging; do
     # shellcheck disable=SC1090 # all are beside this script
     source "$home/cases/$file.sh"
 done
@@ -32,10 +32,16 @@ declare -A unit=(
     [redis_replica]="MB/s of SETs until the replica has them"
     [mosquitto]="messages/s, QoS 1, to one subscriber"
     [node]="requests/s, wrk, 10 connections, 1 kB"
+    [mariadb_one]="queries/s, mariadb-slap, SELECT 1, 1 client"
+    [mariadb_eight]="queries/s, mariadb-slap, SELECT 1, 8 clients"
+    [apache]="requests/s, ab -k, 10 connections, 1 kB, event"
+    [erlang]="terms there and back/s, two nodes"
+    [zeromq]="requests/s, REQ and REP, Python"
+    [openmpi]="messages of 1 byte there and back/s, two ranks"
     [java]="requests/s, wrk, 10 connections, 1 kB"
 )
 order=(memcached_50 memcached_1 postgresql_select postgresql_write nginx_keep_alive nginx_close nginx_large nginx_proxy haproxy_http haproxy_tcp redis_get
-    redis_replica mosquitto node java)
+    redis_replica mosquitto node java mariadb_one mariadb_eight apache erlang zeromq openmpi)
 
 # Requests per second of wrk on $url/PATH.
 wrk_rate() {
@@ -119,6 +125,26 @@ gain_mosquitto() {
 
 gain_node() { web_start node "$home/servers/http.js"; wrk_rate "$url/small"; }
 gain_java() { web_start java -Dsun.net.httpserver.nodelay=true "$home/servers/Http.java"; wrk_rate "$url/small" >/dev/null; wrk_rate "$url/small"; }
+
+# Seconds for so many queries are the third column.
+gain_mariadb() {
+    mariadb_start
+    mariadb_slap rate --query='SELECT 1' --create-schema=mysql --concurrency="$1" --number-of-queries="$2"
+    awk -F, -v queries="$2" '{ print queries / $3 }' rate
+}
+gain_mariadb_one() { gain_mariadb 1 30000; }
+gain_mariadb_eight() { gain_mariadb 8 60000; }
+
+gain_apache() {
+    apache_start event
+    client ab -q -k -n 10000 -c 10 "$url/kilobyte" >/dev/null 2>&1
+    client ab -q -k -n 60000 -c 10 "$url/kilobyte" 2>/dev/null | awk '/^Requests per second/ { print $4 }'
+}
+
+gain_erlang() { case_erlang; rate_of client.log; }
+gain_zeromq() { case_zeromq; rate_of client.log; }
+gain_openmpi() { ranks_each=1 case_openmpi; rate_of mpi.log; }
+rate_of() { sed -n 's/^whole, \([0-9]*\) a second$/\1/p' "$1"; }
 # shellcheck source=cases/runtimes.sh
 source "$home/cases/runtimes.sh"
 
