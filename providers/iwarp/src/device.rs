@@ -1,5 +1,6 @@
 //! The NIC as the engine sees it.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
@@ -83,6 +84,11 @@ impl Device for IwarpDevice {
 
     fn now(&self) -> Instant {
         sys::time::now()
+    }
+
+    /// STags are handles, and the wire has nothing else by which a peer names a region.
+    fn handle_seed(&self) -> u32 {
+        RandomState::new().build_hasher().finish() as u32
     }
 
     fn request(&self, ask: &Ask) -> Result<Request, Error> {

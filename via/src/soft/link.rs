@@ -41,6 +41,11 @@ pub trait Device: Send + Sync + Sized + 'static {
     fn stirred(&self, vi: ViId);
     /// The time that timeouts are measured in.
     fn now(&self) -> Instant;
+    /// Where the handles of a place for regions begin, and how they go on. They count unless the device says random numbers, where
+    /// peers that know of one region are not to guess the handles of others.
+    fn handle_seed(&self) -> u32 {
+        0
+    }
 
     /// Asks the waiter at `ask.remote`. [`Error::NoMatch`] at once when there is none.
     fn request(&self, ask: &Ask) -> Result<Self::Pending, Error>;

@@ -39,10 +39,31 @@ struct Table {
     last_ptag: u32,
 }
 
-#[derive(Default)]
+/// A place for a region. Its handles count in steps from a beginning that the device chose: with an odd step none comes again before
+/// all others have, and who knows of one slot's handle knows nothing of another's.
 struct Slot {
     generation: u16,
+    step: u16,
     region: Option<Arc<RegionEntry>>,
+}
+
+impl Slot {
+    fn new(seed: u32) -> Self {
+        Self {
+            generation: (seed >> 16) as u16,
+            step: seed as u16 | 1,
+            region: None,
+        }
+    }
+
+    /// The next generation, which is never 0: no handle is.
+    fn renew(&mut self) -> u16 {
+        self.generation = self.generation.wrapping_add(self.step);
+        if self.generation == 0 {
+            self.generation = self.step;
+        }
+        self.generation
+    }
 }
 
 /// A registered region as the engine sees it.
@@ -114,10 +135,12 @@ impl Registry {
         self.table().unuse_ptag(ptag);
     }
 
+    /// `seed` is asked for a new slot's [generations](Slot).
     pub(super) fn register(
         &self,
         memory: Arc<Memory>,
         attributes: MemAttributes,
+        seed: impl FnOnce() -> u32,
     ) -> Result<MemHandle, Error> {
         let len = memory.len() as u64;
         if len == 0 {
@@ -136,13 +159,12 @@ impl Registry {
         let index = match table.free.pop_front() {
             Some(index) => index,
             None => {
-                table.slots.push(Slot::default());
+                table.slots.push(Slot::new(seed()));
                 (table.slots.len() - 1) as u16
             }
         };
         let slot = &mut table.slots[usize::from(index)];
-        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
-        let handle = MemHandle(u32::from(slot.generation) << 16 | u32::from(index));
+        let handle = MemHandle(u32::from(slot.renew()) << 16 | u32::from(index));
         slot.region = Some(Arc::new(RegionEntry {
             handle,
             memory,

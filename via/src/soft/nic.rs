@@ -203,7 +203,9 @@ impl<D: Device> NicOps for SoftNic<D> {
         attributes: MemAttributes,
     ) -> Result<MemHandle, Error> {
         self.shared.check()?;
-        self.shared.registry.register(memory, attributes)
+        let shared = &self.shared;
+        let seed = || shared.device.handle_seed();
+        shared.registry.register(memory, attributes, seed)
     }
 
     fn deregister_mem(&self, addr: u64, handle: MemHandle) -> Result<(), Error> {
