@@ -152,6 +152,12 @@ impl Ground<'_> {
         Some(())
     }
 
+    /// Whether it is of another tag than the VI.
+    fn is_foreign(&self, region: &RegionEntry) -> bool {
+        let tags = (region.attributes.ptag, self.attributes.ptag);
+        matches!(tags, (Some(theirs), Some(ours)) if theirs != ours)
+    }
+
     fn permit(
         &self,
         region: &RegionEntry,
@@ -159,10 +165,7 @@ impl Ground<'_> {
         to: u64,
         len: u32,
     ) -> Result<Place, Fault> {
-        let tags = (region.attributes.ptag, self.attributes.ptag);
-        if let (Some(theirs), Some(ours)) = tags
-            && theirs != ours
-        {
+        if self.is_foreign(region) {
             return Err(Fault::NotAssociated);
         }
         let (of_region, of_vi) = (region.attributes, self.attributes);
@@ -291,13 +294,17 @@ impl DdpMemory for Ground<'_> {
         Ok(())
     }
 
-    fn invalidate(&mut self, _: Stag) -> Result<(), InvalidateFault> {
-        // A region of VIPL's is its owner's to take back.
+    fn invalidate(&mut self, stag: Stag) -> Result<(), InvalidateFault> {
         if self.has_immediate {
-            Ok(())
-        } else {
-            Err(InvalidateFault::UnknownStag)
+            return Ok(());
         }
+        let mut regions = self.regions.borrow_mut();
+        let region = regions.get(self.registry, MemHandle(stag.0));
+        // A region of VIPL's is its owner's to take back, also where the tags match.
+        Err(match region {
+            Some(region) if self.is_foreign(region) => InvalidateFault::NotAssociated,
+            _ => InvalidateFault::UnknownStag,
+        })
     }
 
     fn atomic(&mut self, place: Place, change: impl Fn(u64) -> u64) -> Result<u64, SourceLost> {
