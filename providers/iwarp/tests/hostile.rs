@@ -3,11 +3,12 @@
 #[path = "hostile/raw.rs"]
 mod raw;
 
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use iwarp::{Config, IwarpDriver};
-use via::{Access, Descriptor, Error, Memory, Nic, Ptag, Region, Vi, ViConfig, ViState};
+use via::{Access, Descriptor, Done, Error, Memory, Nic, Ptag, Region, Vi, ViConfig, ViState};
 
 use raw::{Peer, fpdu, hex};
 
@@ -121,14 +122,22 @@ struct Offence {
     name: &'static str,
     octets: Vec<u8>,
     code: &'static str,
+    /// Whether there is a receive for a message.
+    room: bool,
 }
 
-fn offences(read: &Region, write: &Region) -> Vec<Offence> {
+/// `foreign` is of another protection tag than the VI.
+fn offences(read: &Region, write: &Region, foreign: &Region) -> Vec<Offence> {
     let offence = |name, ulpdu: &str, code| Offence {
         name,
         octets: fpdu(&hex(ulpdu)),
         code,
+        room: true,
     };
+    let (theirs, there) = (
+        format!("{:08x}", foreign.remote(0).handle.0),
+        foreign.remote(0).addr,
+    );
     let (stag, to) = (
         format!("{:08x}", write.remote(0).handle.0),
         write.remote(0).addr,
@@ -160,11 +169,13 @@ fn offences(read: &Region, write: &Region) -> Vec<Offence> {
             name: "a wrong checksum (C-52)",
             octets: spoilt,
             code: "2002",
+            room: true,
         },
         Offence {
             name: "more reads than the IRD (C-110)",
             octets: reads,
             code: "1202",
+            room: true,
         },
         offence(
             "an unknown opcode (C-96)",
@@ -191,10 +202,69 @@ fn offences(read: &Region, write: &Region) -> Vec<Offence> {
             "4143 00000000 00000000 00000002 00000000",
             "1203",
         ),
+        Offence {
+            room: false,
+            ..offence(
+                "a message that nothing is posted for (C-85)",
+                &format!("{send} 6869"),
+                "1202",
+            )
+        },
         offence(
-            "a message that nothing is posted for (C-85)",
-            &format!("{send} 6869"),
-            "1202",
+            "an offset beyond the receive (C-87)",
+            "4143 00000000 00000000 00000001 00001000 68",
+            "1204",
+        ),
+        offence(
+            "another version of DDP, tagged (C-78)",
+            &format!("c240 {stag} {to:016x} 68"),
+            "1104",
+        ),
+        offence(
+            "a tagged message that is none (C-97)",
+            &format!("c143 {stag} {to:016x} 68"),
+            "0206",
+        ),
+        offence(
+            "a message on the queue of requests (C-98)",
+            "4143 00000000 00000001 00000001 00000000 0000",
+            "0206",
+        ),
+        offence(
+            "a request that is too short (C-109)",
+            "4141 00000000 00000001 00000001 00000000 0000",
+            "02ff",
+        ),
+        offence(
+            "a write to a region of another tag (C-81)",
+            &format!("c140 {theirs} {there:016x} 6869"),
+            "1102",
+        ),
+        offence(
+            "a read of a region of another tag (C-107)",
+            &request(&theirs, there, 4),
+            "0103",
+        ),
+        offence(
+            "a read that wraps (C-107)",
+            &request(&source, u64::MAX - 3, 8),
+            "0104",
+        ),
+        offence(
+            "an invalidation of an STag that is none (C-101)",
+            "4144 00badbad 00000000 00000001 00000000 68",
+            "0209",
+        ),
+        offence(
+            "an invalidation in another tag (C-101)",
+            &format!("4144 {theirs} 00000000 00000001 00000000 68"),
+            "0109",
+        ),
+        // C-100 does not apply: a region of VIPL's is its owner's to take back.
+        offence(
+            "an invalidation of what the peer may write",
+            &format!("4144 {stag} 00000000 00000001 00000000 68"),
+            "0209",
         ),
         offence(
             "an ULPDU shorter than its header (C-67)",
@@ -253,8 +323,23 @@ fn offences(read: &Region, write: &Region) -> Vec<Offence> {
 fn each_offence_has_its_answer_and_ends_its_own_connection_only() {
     let site = Site::new(false);
     let (read, write) = (site.region(Access::Read), site.region(Access::Write));
-    for (round, Offence { name, octets, code }) in (1..).zip(offences(&read, &write)) {
+    let other = site.nic.create_ptag().expect("a tag");
+    let memory = Memory::private(4096).expect("memory");
+    let foreign = site.nic.register(memory, &other, Access::ReadWrite);
+    let foreign = foreign.expect("registers");
+    let inbox = site.region(Access::Local);
+    for (round, offence) in (1..).zip(offences(&read, &write, &foreign)) {
+        let Offence {
+            name,
+            octets,
+            code,
+            room,
+        } = offence;
         let vi = site.victim();
+        if room {
+            let place = Descriptor::recv().segment(&inbox, 0..64);
+            vi.post_recv(&place, 1).expect("posts");
+        }
         let mut peer = site.let_in(&vi);
         // Before the first good record a responder says nothing.
         peer.send(&fpdu(&hex("c140 00000001 0000000000000000")));
@@ -267,12 +352,79 @@ fn each_offence_has_its_answer_and_ends_its_own_connection_only() {
         site.nobody_noticed(round);
         vi.disconnect().expect("lets go");
     }
-    let mut octets = vec![0; 4096];
-    write.memory().read(0, &mut octets).expect("in range");
-    assert!(
-        octets.iter().all(|&octet| octet == 0),
-        "something was written"
-    );
+    for region in [&write, &foreign] {
+        let mut octets = vec![0; 4096];
+        region.memory().read(0, &mut octets).expect("in range");
+        assert!(
+            octets.iter().all(|&octet| octet == 0),
+            "something was written"
+        );
+    }
+}
+
+/// Half of a handle is the number of a place; the other half is random for each place.
+#[test]
+fn c139_successive_stags_are_no_sequence() {
+    let site = Site::new(false);
+    let mut live = VecDeque::new();
+    let mut seen = HashSet::new();
+    let mut steps = HashMap::<u32, u32>::new();
+    let mut last = 0;
+    for _ in 0..10_000 {
+        let region = site.region(Access::Local);
+        let stag = region.remote(0).handle.0;
+        *steps.entry(stag.wrapping_sub(last)).or_default() += 1;
+        last = stag;
+        assert!(seen.insert(stag), "{stag:08x} twice");
+        live.push_back(region);
+        if live.len() > 1000 {
+            // Its place is taken again, by another handle.
+            drop(live.pop_front());
+        }
+    }
+    let often = steps.values().max();
+    assert!(often < Some(&20), "one step {often:?} times of 10000");
+}
+
+/// A completion queue that nobody empties, and receives that nobody posts, are the affair of their connection.
+#[test]
+fn c140_what_one_connection_uses_up_is_its_own() {
+    let site = Site::new(false);
+    let cq = site.nic.create_cq(1).expect("a queue");
+    let vi = || {
+        let config = ViConfig::new(&site.tag).recv_cq(&cq);
+        site.nic.create_vi(&config).expect("a VI")
+    };
+    let (full, dry) = (vi(), vi());
+    let inbox = site.region(Access::Local);
+    let send = |peer: &mut Peer, msn: u32| {
+        let ulpdu = format!("4143 00000000 00000000 {msn:08x} 00000000 6869");
+        peer.send(&fpdu(&hex(&ulpdu)));
+    };
+    for _ in 0..8 {
+        let room = Descriptor::recv().segment(&inbox, 0..64);
+        full.post_recv(&room, 1).expect("posts");
+    }
+    let mut peers = [site.let_in(&full), site.let_in(&dry)];
+    for msn in 1..=8 {
+        send(&mut peers[0], msn);
+        site.nobody_noticed(msn as u8);
+    }
+    send(&mut peers[1], 1);
+    assert_eq!(peers[1].terminate(), "1202");
+    peers[1].hears_the_end();
+    ended(&dry);
+    site.nobody_noticed(9);
+    // Nothing of the first one's was lost.
+    let (began, mut come) = (Instant::now(), 0);
+    while come < 8 {
+        if let Ok(Done::Completed(got)) = full.recv_done() {
+            assert_eq!(got.ok().expect("whole").length, 2);
+            come += 1;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{come} of 8");
+    }
+    assert_eq!(full.state(), Ok(ViState::Connected));
 }
 
 #[test]
