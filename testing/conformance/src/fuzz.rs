@@ -14,9 +14,11 @@ use crate::buffer::{Buffer, Kind};
 use crate::kit::{Log, Must, Site};
 use crate::lab::{Forger, Host, ShmForger, ShmLab};
 
+mod extended;
 mod iwarp;
 mod seeds;
 
+pub use self::extended::{fuzz_extended, fuzz_extended_socket};
 pub use self::iwarp::{fuzz_ddp, fuzz_mpa, fuzz_rdmap};
 
 /// A function of bytes.
@@ -33,7 +35,7 @@ pub struct Target {
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self {
             name: "frame",
             run: fuzz_frame,
@@ -69,6 +71,18 @@ impl Target {
             run: fuzz_rdmap,
             a_second: 5_000,
             seeds: iwarp::rdmap_seeds,
+        },
+        Self {
+            name: "extended",
+            run: fuzz_extended,
+            a_second: 200_000,
+            seeds: extended::frame_seeds,
+        },
+        Self {
+            name: "extended_socket",
+            run: fuzz_extended_socket,
+            a_second: 200,
+            seeds: extended::socket_seeds,
         },
     ];
 

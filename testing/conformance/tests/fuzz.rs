@@ -123,4 +123,6 @@ targets! {
     3 mpa_corpus mpa_changes;
     4 ddp_corpus ddp_changes;
     5 rdmap_corpus rdmap_changes;
+    6 extended_corpus extended_changes;
+    7 extended_socket_corpus extended_socket_changes;
 }
