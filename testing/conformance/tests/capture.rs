@@ -1,13 +1,16 @@
 //! What we say on the wire, decoded by tshark: each field as our own decoder has it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
 use conformance::Plain;
-use proto::ddp::{Header, Stag};
-use proto::mpa::{Deframer, Handshake, Options, Outcome, Place, Ready, Revision};
-use proto::rdmap::{Config, Engine, Operation, Receive, Remote, Work, WorkId};
+use proto::ddp::{Header, Stag, TAGGED_LEN};
+use proto::mpa::{Deframer, Handshake, MarkerCheck, Options, Outcome, Place, Ready, Revision};
+use proto::rdmap::{
+    Config, Engine, Opcode, Operation, ReadRequest, Receive, Remote, Terminate, Work, WorkId,
+};
 
 const NOW: Duration = Duration::ZERO;
 const CLIENT: u16 = 40000;
@@ -17,6 +20,8 @@ const SERVER: u16 = 7174;
 #[derive(Default)]
 struct Capture {
     segments: Vec<(u16, Vec<u8>)>,
+    /// What our own decoder has of the records.
+    records: Vec<Fields>,
 }
 
 impl Capture {
@@ -24,14 +29,22 @@ impl Capture {
         self.segments.push((port, octets.to_vec()));
     }
 
-    /// One segment for each record.
-    fn say_records(&mut self, port: u16, mut stream: &[u8]) {
-        while let Some(length) = stream.first_chunk() {
-            let len = usize::from(u16::from_be_bytes(*length)) + 2;
-            let (record, rest) = stream.split_at(len.next_multiple_of(4) + 4);
-            self.say(port, record);
-            stream = rest;
+    /// One segment for each record, as `deframer` finds them.
+    fn say_records(&mut self, port: u16, stream: &[u8], deframer: &mut Deframer) {
+        let mut begin = 0;
+        for (at, octet) in stream.iter().enumerate() {
+            deframer.handle_octets(std::slice::from_ref(octet));
+            if deframer.poll() == Ok(Ready::Fpdu) {
+                let record = &stream[begin..=at];
+                let mut ulpdu = vec![0; deframer.ulpdu().len().into()];
+                deframer.ulpdu().copy_to(&mut ulpdu);
+                deframer.release();
+                self.records.push(ours(record, &ulpdu));
+                self.say(port, record);
+                begin = at + 1;
+            }
         }
+        assert_eq!(begin, stream.len(), "records");
     }
 
     /// As a pcap file (Ethernet, IPv4, TCP; checksums of those are zero).
@@ -99,12 +112,14 @@ struct End {
     engine: Engine,
     memory: Plain,
     port: u16,
+    /// Of what this end says.
+    deframer: Deframer,
 }
 
 impl End {
     fn speak(&mut self, other: &mut Self, capture: &mut Capture) {
         let said = self.memory.said(&mut self.engine);
-        capture.say_records(self.port, &said);
+        capture.say_records(self.port, &said, &mut self.deframer);
         let taken = other.engine.handle_octets(&said);
         assert_eq!(taken, said.len());
         other.engine.handle_arrivals(&mut other.memory, NOW);
@@ -120,11 +135,19 @@ impl End {
     }
 }
 
-/// Startup of revision 1, a Send in three segments, a Write, a Read, and a Terminate for a Write that may not be.
-fn conversation() -> Capture {
+/// What a conversation ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offence {
+    Write,
+    Read,
+}
+
+/// Startup of revision 1, a Send in three segments, a Write, a Read, a Send that invalidates, and a Terminate for what may not be.
+fn conversation(markers: bool, offence: Offence) -> Capture {
     let mut capture = Capture::default();
     let options = Options {
         revision: Revision::One,
+        markers,
         ..Options::default()
     };
     let mut initiator = Handshake::initiate(options, b"hello", NOW).expect("it is short");
@@ -154,6 +177,7 @@ fn conversation() -> Capture {
             engine: Engine::new(&terms, config),
             memory: Plain::default(),
             port,
+            deframer: Deframer::new(markers.then_some(MarkerCheck::On), true, 0),
         }
     };
     let mut client = end(&mut initiator, CLIENT);
@@ -161,13 +185,16 @@ fn conversation() -> Capture {
     client.memory.0.insert(1 << 40, (0..=255).collect());
     client.memory.0.insert(0x51, vec![0; 64]);
     server.memory.0.insert(0x77, (0..64).collect());
+    server.memory.0.insert(0x0102_0304, vec![0; 8]);
     server.memory.0.insert(1 << 40, vec![0; 512]);
-    let receive = Receive {
-        id: WorkId(1),
-        into: Place::new(1 << 40),
-        capacity: 512,
-    };
-    server.engine.post_receive(receive).expect("it is open");
+    for id in [1, 2] {
+        let receive = Receive {
+            id: WorkId(id),
+            into: Place::new(1 << 40),
+            capacity: 512,
+        };
+        server.engine.post_receive(receive).expect("it is open");
+    }
     let from = Place::new(1 << 40);
     let remote = |stag, to| Remote {
         stag: Stag(stag),
@@ -196,58 +223,167 @@ fn conversation() -> Capture {
     );
     client.speak(&mut server, &mut capture);
     server.speak(&mut client, &mut capture);
-    let to = remote(0xbad, 8);
-    client.post(4, Operation::Write { from, len: 5, to });
+    client.post(
+        4,
+        Operation::Send {
+            from,
+            len: 6,
+            solicited: true,
+            invalidate: Some(Stag(0x0102_0304)),
+        },
+    );
+    let nobodys = remote(0xbad, 8);
+    client.post(
+        5,
+        match offence {
+            Offence::Write => Operation::Write {
+                from,
+                len: 5,
+                to: nobodys,
+            },
+            Offence::Read => Operation::Read {
+                into: Place::new(0x51),
+                len: 9,
+                sink: remote(0x51, 7),
+                source: nobodys,
+            },
+        },
+    );
     client.speak(&mut server, &mut capture);
     server.speak(&mut client, &mut capture);
     capture
 }
 
-/// What a decoder says of a record.
-#[derive(Debug, PartialEq, Eq)]
-struct Fields([Option<u64>; 9]);
+/// What a decoder says of a record, by tshark's names: numbers, and octets in hexadecimal digits.
+type Fields = BTreeMap<&'static str, String>;
 
-const FIELDS: [&str; 9] = [
-    "iwarp_mpa.ulpdulength",
-    "iwarp_ddp.tagged_flag",
-    "iwarp_ddp.last_flag",
-    "iwarp_ddp.stag",
-    "iwarp_ddp.tagged_offset",
-    "iwarp_ddp.qn",
-    "iwarp_ddp.msn",
-    "iwarp_ddp.mo",
-    "iwarp_rdma.opcode",
+/// Whether what tshark prints are octets.
+const FIELDS: [(&str, bool); 32] = [
+    ("iwarp_mpa.ulpdulength", false),
+    ("iwarp_mpa.crc_check", false),
+    ("iwarp_ddp.tagged_flag", false),
+    ("iwarp_ddp.last_flag", false),
+    ("iwarp_ddp.dv", false),
+    ("iwarp_ddp.stag", false),
+    ("iwarp_ddp.tagged_offset", false),
+    ("iwarp_ddp.qn", false),
+    ("iwarp_ddp.msn", false),
+    ("iwarp_ddp.mo", false),
+    ("iwarp_rdma.version", false),
+    ("iwarp_rdma.opcode", false),
+    ("iwarp_rdma.inval_stag", false),
+    ("iwarp_rdma.sinkstag", false),
+    ("iwarp_rdma.sinkto", false),
+    ("iwarp_rdma.rdmardsz", false),
+    ("iwarp_rdma.srcstag", false),
+    ("iwarp_rdma.srcto", false),
+    ("iwarp_rdma.term_layer", false),
+    ("iwarp_rdma.term_etype_rdma", false),
+    ("iwarp_rdma.term_etype_ddp", false),
+    ("iwarp_rdma.term_etype_llp", false),
+    ("iwarp_rdma.term_errcode_rdma", false),
+    ("iwarp_rdma.term_errcode_ddp_tagged", false),
+    ("iwarp_rdma.term_errcode_ddp_untagged", false),
+    ("iwarp_rdma.term_errcode_llp", false),
+    ("iwarp_rdma.term_hdrct_m", false),
+    ("iwarp_rdma.hdrct_d", false),
+    ("iwarp_rdma.hdrct_r", false),
+    ("iwarp_rdma.term_ddp_seg_len", true),
+    ("iwarp_rdma.term_ddp_h", true),
+    ("iwarp_rdma.term_rdma_h", true),
 ];
 
-fn ours(record: &[u8]) -> Fields {
-    let mut deframer = Deframer::new(None, true, 0);
-    deframer.handle_octets(record);
-    assert_eq!(deframer.poll(), Ok(Ready::Fpdu));
-    let ulpdu = deframer.ulpdu();
-    let mut octets = vec![0; ulpdu.len().into()];
-    ulpdu.copy_to(&mut octets);
-    let header = Header::decode(&octets).expect("it is ours");
-    let (mut tagged, mut untagged) = ([None; 2], [None; 3]);
+fn digits(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn ours(record: &[u8], ulpdu: &[u8]) -> Fields {
+    let mut fields = Fields::new();
+    let mut say = |name, number: u64| {
+        fields.insert(name, number.to_string());
+    };
+    let header = Header::decode(ulpdu).expect("it is ours");
+    let (_, crc) = record.split_last_chunk().expect("a checksum");
+    say("iwarp_mpa.ulpdulength", ulpdu.len() as u64);
+    say("iwarp_mpa.crc_check", u32::from_be_bytes(*crc).into());
+    say("iwarp_ddp.last_flag", header.is_last().into());
+    say("iwarp_ddp.dv", 1);
+    say("iwarp_rdma.version", 1);
+    let opcode = Opcode::from_control(header.ulp()).expect("it is ours");
+    say("iwarp_rdma.opcode", u64::from(header.ulp() & 0xf));
+    let body = &ulpdu[header.encode().len()..];
     match header {
-        Header::Tagged(it) => tagged = [it.stag.0.into(), it.to].map(Some),
+        Header::Tagged(it) => {
+            say("iwarp_ddp.tagged_flag", 1);
+            say("iwarp_ddp.stag", it.stag.0.into());
+            say("iwarp_ddp.tagged_offset", it.to);
+        }
         Header::Untagged(it) => {
-            untagged = [it.queue, it.msn.0, it.mo].map(|word| Some(word.into()));
+            say("iwarp_ddp.tagged_flag", 0);
+            say("iwarp_ddp.qn", it.queue.into());
+            say("iwarp_ddp.msn", it.msn.0.into());
+            say("iwarp_ddp.mo", it.mo.into());
+            if opcode.row().invalidates {
+                say("iwarp_rdma.inval_stag", it.ulp_word.into());
+            }
         }
     }
-    let [qn, msn, mo] = untagged;
-    let [stag, to] = tagged;
-    let is_tagged = u64::from(stag.is_some());
-    Fields([
-        Some(u64::from(ulpdu.len())),
-        Some(is_tagged),
-        Some(header.is_last().into()),
-        stag,
-        to,
-        qn,
-        msn,
-        mo,
-        Some(u64::from(header.ulp() & 0xf)),
-    ])
+    match opcode {
+        Opcode::ReadRequest => {
+            let request = ReadRequest::decode(body.first_chunk().expect("a body"));
+            say("iwarp_rdma.sinkstag", request.sink.stag.0.into());
+            say("iwarp_rdma.sinkto", request.sink.to);
+            say("iwarp_rdma.rdmardsz", request.len.into());
+            say("iwarp_rdma.srcstag", request.source.stag.0.into());
+            say("iwarp_rdma.srcto", request.source.to);
+        }
+        Opcode::Terminate => fields.extend(terminated(&Terminate::decode(body))),
+        _ => {}
+    }
+    fields
+}
+
+fn terminated(terminate: &Terminate) -> Fields {
+    let code = terminate.code;
+    let (etype, errcode) = match (code.layer, code.etype) {
+        (0, _) => ("iwarp_rdma.term_etype_rdma", "iwarp_rdma.term_errcode_rdma"),
+        (1, 1) => (
+            "iwarp_rdma.term_etype_ddp",
+            "iwarp_rdma.term_errcode_ddp_tagged",
+        ),
+        (1, _) => (
+            "iwarp_rdma.term_etype_ddp",
+            "iwarp_rdma.term_errcode_ddp_untagged",
+        ),
+        _ => ("iwarp_rdma.term_etype_llp", "iwarp_rdma.term_errcode_llp"),
+    };
+    let bit = |on: bool| u8::from(on).to_string();
+    let mut fields = Fields::from([
+        ("iwarp_rdma.term_layer", code.layer.to_string()),
+        (etype, code.etype.to_string()),
+        (errcode, code.code.to_string()),
+        (
+            "iwarp_rdma.term_hdrct_m",
+            bit(terminate.segment_len.is_some()),
+        ),
+        ("iwarp_rdma.hdrct_d", bit(terminate.header.is_some())),
+        ("iwarp_rdma.hdrct_r", bit(terminate.request.is_some())),
+    ]);
+    if let Some(len) = terminate.segment_len {
+        fields.insert("iwarp_rdma.term_ddp_seg_len", digits(&len.to_be_bytes()));
+    }
+    let mut echoed = terminate.header.map_or_else(Vec::new, |it| it.to_vec());
+    if let Some(request) = &terminate.request {
+        echoed.extend(request.encode());
+        // tshark 4.0 takes the header for a tagged one here, and the rest of it for the beginning of the request.
+        let request = &echoed[TAGGED_LEN..TAGGED_LEN + ReadRequest::LEN];
+        fields.insert("iwarp_rdma.term_rdma_h", digits(request));
+        echoed.truncate(TAGGED_LEN);
+    }
+    if !echoed.is_empty() {
+        fields.insert("iwarp_rdma.term_ddp_h", digits(&echoed));
+    }
+    fields
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -279,16 +415,26 @@ fn tshark_reads_what_we_wrote() {
         println!("not tested here: there is no tshark (Debian's package tshark)");
         return;
     }
-    let capture = conversation();
+    for (markers, offence) in [
+        (false, Offence::Write),
+        (false, Offence::Read),
+        (true, Offence::Write),
+    ] {
+        compare(markers, offence);
+    }
+}
+
+fn compare(markers: bool, offence: Offence) {
+    let capture = conversation(markers, offence);
     let name = format!("sovia-capture-{}.pcap", std::process::id());
     let file = std::env::temp_dir().join(name);
     fs::write(&file, capture.pcap()).expect("a file");
-    let fields = FIELDS.iter().flat_map(|field| ["-e", field]);
+    let fields = FIELDS.iter().flat_map(|(field, _)| ["-e", field]);
     let arguments = ["-T", "fields", "-Y", "iwarp_ddp"]
         .into_iter()
         .chain(fields);
     let table = tshark(&file, &arguments.collect::<Vec<_>>());
-    let frames = ["iwarp_mpa.rev", "iwarp_mpa.crc_flag", "iwarp_mpa.pdlength"];
+    let frames = ["rev", "crc_flag", "marker_flag", "pdlength"].map(|it| format!("iwarp_mpa.{it}"));
     let frames = frames.iter().flat_map(|field| ["-e", field]);
     let arguments = ["-T", "fields", "-Y", "iwarp_mpa.rev"]
         .into_iter()
@@ -304,21 +450,38 @@ fn tshark_reads_what_we_wrote() {
         .lines()
         .map(|line| line.split('\t').map(number).collect())
         .collect();
-    let frame = |private| vec![Some(1), Some(1), Some(private)];
+    let frame = |private| vec![Some(1), Some(1), Some(markers.into()), Some(private)];
     assert_eq!(startup, [frame(5), frame(7)]);
 
-    let records: Vec<_> = capture.segments[2..].iter().collect();
-    let theirs: Vec<_> = table
-        .lines()
-        .map(|line| {
-            let mut fields = line.split('\t').map(number);
-            Fields([(); 9].map(|()| fields.next().flatten()))
-        })
-        .collect();
-    let ours: Vec<_> = records.iter().map(|(_, record)| ours(record)).collect();
-    assert_eq!(theirs, ours, "{text}");
-    let opcodes: Vec<_> = ours.iter().filter_map(|fields| fields.0[8]).collect();
-    assert_eq!(opcodes, [3, 3, 3, 0, 1, 2, 0, 7], "{text}");
-    assert_eq!(text.matches("Good CRC32").count(), records.len(), "{text}");
+    let theirs: Vec<Fields> = table.lines().map(theirs).collect();
+    assert_eq!(theirs, capture.records, "{markers} {offence:?}: {text}");
+    let opcodes = capture.records.iter().map(|it| &*it["iwarp_rdma.opcode"]);
+    let last = match offence {
+        Offence::Write => "0",
+        Offence::Read => "1",
+    };
+    let expected = ["3", "3", "3", "0", "1", "2", "6", last, "7"];
+    assert_eq!(opcodes.collect::<Vec<_>>(), expected, "{text}");
+    assert_eq!(
+        text.matches("Good CRC32").count(),
+        capture.records.len(),
+        "{text}"
+    );
     assert!(!text.contains("Malformed"), "{text}");
+}
+
+/// A line of tshark's, with a column for each field.
+fn theirs(line: &str) -> Fields {
+    let columns = line.split('\t').zip(FIELDS);
+    let fields = columns.filter(|(text, _)| !text.is_empty());
+    fields
+        .map(|(text, (name, octets))| {
+            let value = if octets {
+                text.replace(':', "")
+            } else {
+                number(text).map_or_else(|| text.to_owned(), |number| number.to_string())
+            };
+            (name, value)
+        })
+        .collect()
 }
