@@ -1,10 +1,11 @@
 //! RFC 7306 (17.7).
 
 use proto::ddp::Stag;
+use proto::mpa::{Depths, Role, Terms};
 use proto::rdmap::{Action, AtomicOperation, Config, Operation, Received, Remote, WorkId};
 
 use crate::rdmap::{exchange, pair};
-use crate::rig::{Sut, hex};
+use crate::rig::{Sut, hex, terms};
 
 fn config() -> Config {
     Config {
@@ -115,6 +116,47 @@ fn c131_c132_atomics_between_two_ends() {
     exchange(&mut one, &mut other);
     assert_eq!(one.completed(), [(1, 0xffff_ffff), (2, 0), (3, 0), (4, 77)]);
     assert_eq!(number(&other), 78);
+}
+
+#[test]
+fn c40_atomics_take_places_among_the_reads() {
+    let terms = Terms {
+        depths: Depths { ird: 4, ord: 2 },
+        ..terms(Role::Initiator)
+    };
+    let mut sut = Sut::new(terms, config());
+    let (stag, to) = (Stag(9), 0);
+    let remote = Remote { stag, to };
+    let operation = AtomicOperation::FetchAdd { add: 1, mask: 0 };
+    sut.read(1, 4, remote, remote);
+    sut.post(
+        2,
+        Operation::Atomic {
+            operation,
+            target: remote,
+        },
+    );
+    sut.post(
+        3,
+        Operation::Atomic {
+            operation,
+            target: remote,
+        },
+    );
+    sut.read(4, 4, remote, remote);
+    assert_eq!(sut.lines().len(), 2);
+    for (answer, next) in [
+        ("c142 00000009 0000000000000000 01020304", "Atomic"),
+        (
+            "414b 00000000 00000003 00000001 00000000 00000001 0000000000000005",
+            "Read Request",
+        ),
+    ] {
+        sut.feed_ulpdu(answer);
+        let lines = sut.lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with(next), "{lines:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Two NIC handles over loopback.
 
+use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -313,9 +314,16 @@ fn what_waits_for_company_does_not_wait_for_its_owner() {
     a_stream_of_three(|_| {});
 }
 
+/// C-24: markers count from the first octet behind the startup, whatever the stream carried before.
 #[test]
-fn a_connection_in_place() {
-    let driver = driver(true, false);
+fn a_connection_in_place_of_plain_octets() {
+    for markers in [false, true] {
+        in_place(markers);
+    }
+}
+
+fn in_place(markers: bool) {
+    let driver = driver(true, markers);
     let (a, b) = (Site::open(&driver), Site::open(&driver));
     let (va, vb) = (
         a.vi(Reliability::ReliableDelivery),
@@ -324,6 +332,13 @@ fn a_connection_in_place() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let here = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("there");
     let (there, _) = listener.accept().expect("connected");
+    for (mut from, mut to, len) in [(&here, &there, 333), (&there, &here, 77)] {
+        let plain = pattern(len, 9);
+        from.write_all(&plain).expect("connected");
+        let mut come = vec![0; len];
+        to.read_exact(&mut come).expect("comes");
+        assert_eq!(come, plain);
+    }
     let soon = Instant::now() + Duration::from_secs(10);
     let config = driver.config();
     thread::scope(|scope| {
@@ -346,14 +361,18 @@ fn a_connection_in_place() {
         .expect("responds");
         initiator.join().expect("no panic").expect("initiates");
     });
-    let (source, target) = (a.region(64), b.region(64));
-    fill(&source, &pattern(64, 1));
-    vb.post_recv(&Descriptor::recv().segment(&target, 0..64), 0)
-        .expect("posts");
-    va.post_send(&Descriptor::send().segment(&source, 0..64), 0)
-        .expect("posts");
-    assert_eq!(vb.recv_wait(SOON).expect("received").length, 64);
-    assert_eq!(held(&target, 64), pattern(64, 1));
+    const LEN: usize = 3000;
+    for (from, to, here, there) in [(&va, &vb, &a, &b), (&vb, &va, &b, &a)] {
+        let (source, target) = (here.region(LEN), there.region(LEN));
+        fill(&source, &pattern(LEN, 1));
+        to.post_recv(&Descriptor::recv().segment(&target, 0..LEN as u32), 0)
+            .expect("posts");
+        from.post_send(&Descriptor::send().segment(&source, 0..LEN as u32), 0)
+            .expect("posts");
+        let got = to.recv_wait(SOON).expect("received").ok().expect("whole");
+        assert_eq!(got.length as usize, LEN);
+        assert_eq!(held(&target, LEN), pattern(LEN, 1));
+    }
 }
 
 #[test]
