@@ -64,7 +64,8 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "\
-The exit status is 0 when all pings came back or the other end took its leave, 1 when something went wrong.
+The exit status is 0 when all pings came back, or a server's client took its leave; 1 when something went wrong. Unlike librdmacm's,
+a client whose server goes away ends with 1.
 
 Examples:
   sovia vi rping -s -P                          (here)
