@@ -24,6 +24,7 @@ use layout::{CELLS, CellPage, ControlPage, DATA, PAGE};
 mod control;
 mod grant;
 mod layout;
+pub(crate) mod state;
 #[cfg(all(test, not(loom)))]
 mod tests;
 

@@ -4,6 +4,7 @@ use loom::{sync::Arc, thread};
 
 use crate::{
     ring::{Cell, Cells, Consumer, Frame, Note, Producer},
+    segment::state::State,
     sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell},
 };
 
@@ -95,6 +96,79 @@ fn loom_an_answer_releases_the_data_before_the_note() {
         assert!(producer.note(Note([2; 3]), consumer.notes()));
         send(to, &mut producer, AREA, 3);
         other.join().expect("no panic");
+    });
+}
+
+#[test]
+fn loom_what_was_sent_before_a_goodbye_is_there_with_it() {
+    loom::model(|| {
+        let (line, state) = (Arc::new(Line::default()), Arc::new(AtomicU32::new(0)));
+        let sender = {
+            let (line, state) = (line.clone(), state.clone());
+            thread::spawn(move || {
+                let (mut producer, _) = ends(&line, 0);
+                send(&line.0[0], &mut producer, AREA, 0);
+                send(&line.0[0], &mut producer, 0, 1);
+                State::new(&*state).set(7);
+            })
+        };
+        let (_, mut consumer) = ends(&line, 1);
+        let mut frame = 0;
+        loop {
+            // As the engine looks: at the end first, at the ring then.
+            let ended = State::new(&*state).get();
+            while consumer.peek().is_some() {
+                receive(
+                    &line.0[0],
+                    &mut consumer,
+                    if frame == 0 { AREA } else { 0 },
+                    frame,
+                );
+                frame += 1;
+            }
+            if ended != 0 {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert_eq!(frame, 2, "frames before the goodbye");
+        sender.join().expect("no panic");
+    });
+}
+
+/// An RDMA write that goes to its place without the ring comes after one whose data goes through it.
+#[test]
+fn loom_a_write_beside_the_ring_does_not_overtake_one_within() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let writer = {
+            let line = line.clone();
+            thread::spawn(move || {
+                let (mut producer, _) = ends(&line, 0);
+                let place = &line.0[0].data;
+                send(&line.0[0], &mut producer, 0, 0);
+                let written = producer.published();
+                send(&line.0[0], &mut producer, 0, 1);
+                while !producer.has_released(written) {
+                    thread::yield_now();
+                }
+                // SAFETY: what the consumer wrote there it wrote before it released the frame; loom checks that.
+                place.with_mut(|place| unsafe { *place = 2 });
+                send(&line.0[0], &mut producer, 0, 2);
+            })
+        };
+        let (_, mut consumer) = ends(&line, 1);
+        let place = &line.0[0].data;
+        assert_eq!(await_frame(&mut consumer), Frame::Cell(Cell([0; 15])));
+        // SAFETY: the writer waits for the release that follows; loom checks that.
+        place.with_mut(|place| unsafe { *place = 1 });
+        consumer.release();
+        receive(&line.0[0], &mut consumer, 0, 1);
+        assert_eq!(await_frame(&mut consumer), Frame::Cell(Cell([2; 15])));
+        // SAFETY: the writer sent the frame when it had written; loom checks that.
+        assert_eq!(place.with(|place| unsafe { *place }), 2);
+        consumer.release();
+        writer.join().expect("no panic");
     });
 }
 

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     bell::Bell,
-    segment::{Grant, Segment, Side, layout::BellWords},
-    sync::Ordering,
+    segment::{Grant, Segment, Side, layout::BellWords, state::State},
 };
 
 /// What the two sides tell each other beside the rings. The peer's words say what the peer likes.
@@ -25,22 +24,19 @@ impl Control {
 
     /// This side's state, as far as the peer did not overwrite it.
     pub fn state(&self) -> u32 {
-        self.load_state(self.side)
+        self.state_of(self.side).get()
     }
 
     /// Sets this side's state: 0 is open, everything else the reason why not. Whatever was written before is visible to a peer
     /// that sees it. Knock on both of the peer's bells afterwards.
     pub fn set_state(&self, state: u32) {
-        // Release pairs with the acquire in `load_state`.
-        self.segment.control().state[self.side.index()]
-            .0
-            .store(state, Ordering::Release);
+        self.state_of(self.side).set(state);
     }
 
     /// The peer's state.
     #[inline]
     pub fn peer_state(&self) -> u32 {
-        self.load_state(self.side.peer())
+        self.state_of(self.side.peer()).get()
     }
 
     /// The bell on which this side sleeps.
@@ -67,10 +63,8 @@ impl Control {
     }
 
     #[inline]
-    fn load_state(&self, side: Side) -> u32 {
-        self.segment.control().state[side.index()]
-            .0
-            .load(Ordering::Acquire)
+    fn state_of(&self, side: Side) -> State<'_> {
+        State::new(&self.segment.control().state[side.index()].0)
     }
 
     #[inline]
