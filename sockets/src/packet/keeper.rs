@@ -2,6 +2,8 @@
 //!
 //! It begins with the first message that is held back, and sleeps until something is due.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -46,8 +48,31 @@ struct Entry {
     duty: Duty,
 }
 
+/// What is due first is the greatest, for a heap.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.due.cmp(&self.due)
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl Eq for Entry {}
+
 struct State {
-    entries: Vec<Entry>,
+    entries: BinaryHeap<Entry>,
+    /// With so many, those of streams that are gone are thrown away.
+    swept_at: usize,
     /// The thread is of this generation of forks; 0 before there is one.
     begun_in: Option<u32>,
 }
@@ -61,7 +86,10 @@ fn submit(due: Instant, stream: Weak<Stream>, duty: Duty) {
         let begun = quiet::spawn("sovia-keeper", None, run);
         state.begun_in = begun.is_ok().then_some(generation);
     }
-    let earliest = state.entries.iter().map(|entry| entry.due).min();
+    if state.entries.len() >= state.swept_at {
+        state.sweep();
+    }
+    let earliest = state.entries.peek().map(|entry| entry.due);
     state.entries.push(Entry { due, stream, duty });
     drop(state);
     if earliest.is_none_or(|earliest| due < earliest) {
@@ -69,26 +97,30 @@ fn submit(due: Instant, stream: Weak<Stream>, duty: Duty) {
     }
 }
 
+impl State {
+    /// Closed connections are soon gone, and would be kept for as long as one that a dead peer has is waited for. Costs each submission a constant, on average.
+    fn sweep(&mut self) {
+        self.entries.retain(|entry| entry.stream.strong_count() > 0);
+        self.swept_at = (self.entries.len() * 2).max(SWEPT_LEAST);
+    }
+}
+
 fn run() {
     let mut state = lock();
     loop {
         let now = Instant::now();
-        let (due, waiting) = state.entries.drain(..).partition(|entry| entry.due <= now);
-        state.entries = waiting;
-        let due: Vec<Entry> = due;
-        if due.is_empty() {
-            state = match state.entries.iter().map(|entry| entry.due).min() {
-                Some(next) => {
-                    let time = next.saturating_duration_since(now);
-                    let waited = CHANGED.wait_timeout(state, time);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+        let Some(next) = state.entries.peek().map(|entry| entry.due) else {
+            state = CHANGED.wait(state).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        if next > now {
+            let waited = CHANGED.wait_timeout(state, next - now);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             continue;
         }
+        let entry = state.entries.pop();
         drop(state);
-        let again: Vec<Entry> = due.into_iter().filter_map(attend).collect();
+        let again = entry.and_then(attend);
         state = lock();
         state.entries.extend(again);
     }
@@ -126,11 +158,43 @@ fn lock() -> MutexGuard<'static, State> {
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
-    entries: Vec::new(),
+    entries: BinaryHeap::new(),
+    swept_at: SWEPT_LEAST,
     begun_in: None,
 });
 static CHANGED: Condvar = Condvar::new();
+const SWEPT_LEAST: usize = 64;
 /// As long as Linux keeps a TCP connection that nobody has (`tcp_fin_timeout`).
 const LINGER_TIME: Duration = Duration::from_secs(60);
 /// How long an acknowledgement may wait for DATA, twice at most; TCP's may 40 ms.
 const TICK: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use crate::packet::{Adapter, Socket, Variant};
+
+    use super::*;
+
+    #[test]
+    fn closed_connections_are_not_kept() {
+        let adapter = Adapter::open(&shm::DRIVER, Variant::dacks(), None).expect("a NIC");
+        let listener = Socket::new(&adapter);
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        listener.bind(at).expect("an address");
+        listener.listen(5).expect("a port");
+        for _ in 0..CLOSES {
+            let asker = Socket::new(&adapter);
+            asker.connect(listener.local(), 0).expect("it listens");
+            let accepted = listener.accept(|| true).expect("it has asked");
+            asker.close();
+            accepted.close();
+        }
+        listener.close();
+        let kept = lock().entries.len();
+        assert!(kept < CLOSES / 2, "{kept}");
+    }
+
+    const CLOSES: usize = 1000;
+}
