@@ -27,6 +27,8 @@ mod unit;
 mod watched;
 pub(crate) mod way;
 
+pub(crate) use place::clear_when_told_to_end;
+
 use crate::error::{Error, Result};
 
 /// Measure, side by side

@@ -192,7 +192,7 @@ impl Trace {
 
 /// Removes the folders when somebody ends us, too. Programs that we have started are asked to end by the kernel then
 /// (`until_our_end`).
-fn clear_when_told_to_end(folders: [PathBuf; 2]) -> Result<()> {
+pub(crate) fn clear_when_told_to_end<const N: usize>(folders: [PathBuf; N]) -> Result<()> {
     // A handler is gone in a program that we start. Signals that are blocked, to be waited for, would stay blocked there for ever.
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("sigaction")?;
     thread::Builder::new()

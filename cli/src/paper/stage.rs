@@ -8,6 +8,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use super::way::Way;
+use crate::bench::clear_when_told_to_end;
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
 use crate::output::complain;
@@ -45,6 +46,7 @@ impl Stage {
             path: folder.display().to_string(),
             source,
         })?;
+        clear_when_told_to_end([folder.clone()])?;
         Ok(Self {
             cpus,
             everywhere: Affinity::current()?,

@@ -264,6 +264,40 @@ fn who_is_told_to_end_leaves_no_server_behind() {
     }
 }
 
+/// Its files are in memory, and of hundreds of megabytes.
+#[test]
+fn who_is_told_to_end_leaves_no_file_of_the_paper_s() {
+    if !is_installed("vsftpd") && !std::path::Path::new("/usr/sbin/vsftpd").exists() {
+        println!("not tested here: vsftpd is not installed");
+        return;
+    }
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut bench = command("bench paper-sovia --part table1 --quick")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let name = format!("sovia-paper-{}", bench.id());
+        let folders = [
+            std::path::Path::new("/dev/shm").join(&name),
+            std::env::temp_dir().join(&name),
+        ];
+        let has_file = || {
+            let files = folders.iter().filter_map(|folder| folder.read_dir().ok());
+            files.flatten().next().is_some()
+        };
+        while !has_file() {
+            assert!(bench.try_wait().expect("it is ours").is_none());
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_child(&bench), signal).expect("it is still there");
+        bench.wait().expect("it is ours");
+        let left = folders.iter().find(|folder| folder.exists());
+        assert_eq!(left, None, "{signal:?}");
+    }
+}
+
 #[test]
 fn a_folder_may_be_called_anything() {
     if !is_installed("wrk")
