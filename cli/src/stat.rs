@@ -106,6 +106,7 @@ fn narrow(look: &mut Look, filter: &Filter) {
     for process in processes {
         // Of connections that are no more nobody knows whether they fitted.
         process.closed = Closed::default();
+        process.sums = None;
     }
 }
 

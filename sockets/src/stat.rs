@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use sys::ledger::{HISTORY, Reader, Record};
+use sys::ledger::{HISTORY, Reader, Record, Totals};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 use sys::tcp;
@@ -97,10 +97,35 @@ impl Ledger {
         lines
     }
 
+    /// The connections that there are, and sums over those that there are no more: each connection is in one of them.
+    ///
+    /// If connections of the process end all the time it is in both, or in none, for what it is worth: then the answer has `false`.
+    pub fn look(&self) -> (Vec<Line>, Closed, bool) {
+        let mut tries = 0;
+        loop {
+            let before = self.still();
+            let (lines, closed) = (self.lines(), self.closed());
+            let is_whole = before.is_some() && before == self.still();
+            tries += 1;
+            if is_whole || tries == TRIES {
+                return (lines, closed, is_whole);
+            }
+        }
+    }
+
+    /// How many connections have ended, if none is on its way from the lines to the sums.
+    fn still(&self) -> Option<u64> {
+        let totals = self.0.totals();
+        // In this order: what has ended has begun to. Pairs with `end`.
+        let ended = totals.ended.load(Ordering::Acquire);
+        (totals.ending.load(Ordering::Acquire) == ended).then_some(ended)
+    }
+
     /// Sums over those that there are no more.
     pub fn closed(&self) -> Closed {
         let totals = self.0.totals();
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        // Who sees what a connection has added sees that it has begun to end.
+        let load = |count: &AtomicU64| count.load(Ordering::Acquire);
         Closed {
             connections: load(&totals.connections),
             bytes: totals.bytes.each_ref().map(load),
@@ -189,16 +214,23 @@ pub(crate) fn change(record: &Record, state: u32, reason: u32) {
 
 /// It is gone.
 pub(crate) fn end(record: &Record) {
-    if record.state.swap(0, Ordering::Release) == 0 {
-        return;
-    }
     let Some(totals) = sys::ledger::totals() else {
+        record.state.store(0, Ordering::Release);
         return;
     };
+    totals.ending.fetch_add(1, Ordering::Relaxed);
+    // Whoever finds it given up, here and in the sums, finds that it has begun to end: `Ledger::look` reads these words the other way around.
+    if record.state.swap(0, Ordering::Release) != 0 {
+        add_up(totals, record);
+    }
+    totals.ended.fetch_add(1, Ordering::Release);
+}
+
+fn add_up(totals: &Totals, record: &Record) {
     let add = |total: &AtomicU64, count: &AtomicU64| {
-        total.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        total.fetch_add(count.load(Ordering::Relaxed), Ordering::Release);
     };
-    totals.connections.fetch_add(1, Ordering::Relaxed);
+    totals.connections.fetch_add(1, Ordering::Release);
     totals
         .bytes
         .iter()
@@ -293,6 +325,8 @@ fn get(words: &[AtomicU64; 2]) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(high << 64 | low)).to_canonical()
 }
 
+/// How often a look is repeated in which a connection ended.
+const TRIES: u32 = 8;
 /// In an entry of `Record::history`: the state and the reason, below milliseconds of the monotonic clock.
 const WAY: u64 = (1 << WAY_BITS) - 1;
 const WAY_BITS: u32 = 20;
@@ -326,6 +360,43 @@ mod tests {
             let line = line(&record, now_ms);
             prop_assert!(line.history.len() <= HISTORY);
         }
+    }
+
+    /// Whoever scrapes would take sums that go down for those of another process.
+    #[test]
+    fn a_connection_that_ends_is_in_the_sums_or_among_the_lines() {
+        // The first records are for connections of other tests. Those between stretch a look.
+        let records: Vec<_> = (1000..1200).map(sys::ledger::record).collect();
+        records.iter().for_each(|record| change(record, MAPPED, 0));
+        let last = records[records.len() - 1];
+        let ledger = Ledger::open(std::process::id()).expect("our own");
+        let ledger = ledger.expect("there are records");
+        let stop = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while stop.load(Ordering::Relaxed) == 0 {
+                    last.bytes[0].store(0, Ordering::Relaxed);
+                    change(last, MAPPED, 0);
+                    last.bytes[0].store(1 << 20, Ordering::Relaxed);
+                    end(last);
+                    (0..20_000).for_each(|_| std::hint::spin_loop());
+                }
+            });
+            let (mut least, mut whole) = (0, 0);
+            while whole < 2000 {
+                let (lines, closed, is_whole) = ledger.look();
+                if !is_whole {
+                    continue;
+                }
+                whole += 1;
+                let open: u64 = lines.iter().map(|line| line.bytes[0]).sum();
+                let sum = open + closed.bytes[0];
+                assert!(sum >= least, "{sum} after {least}");
+                least = sum;
+            }
+            stop.store(1, Ordering::Relaxed);
+        });
+        records.iter().for_each(|record| end(record));
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct Record {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Totals {
+    /// How many have begun to end, each before its record is given up.
+    pub ending: AtomicU64,
+    /// How many of those are in the sums: the same, when none is on its way from its record into them.
+    pub ended: AtomicU64,
     /// How many there were.
     pub connections: AtomicU64,
     /// Bytes sent and received.
@@ -250,13 +254,15 @@ impl Ledger {
         self.mapping.replace(fresh.as_fd())?;
         // What the parent's connections carried is told by the parent.
         let Totals {
+            ending,
+            ended,
             connections,
             bytes,
             calls,
             sleeps,
             bells,
         } = &self.head().closed;
-        for count in [connections, sleeps, bells]
+        for count in [ending, ended, connections, sleeps, bells]
             .into_iter()
             .chain(bytes)
             .chain(calls)
@@ -285,7 +291,7 @@ pub fn own_fd() -> Option<i32> {
 const NAME: &str = "sovia-process";
 const LINK: &str = "/memfd:sovia-process";
 /// "sovia" and the version of the layout.
-const MAGIC: u64 = 0x736f_7669_6100_0002;
+const MAGIC: u64 = 0x736f_7669_6100_0003;
 /// Changes that are kept of a connection.
 pub const HISTORY: usize = 16;
 const HEAD: usize = size_of::<Head>();

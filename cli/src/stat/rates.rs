@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use super::row::{Look, Row};
+use super::row::{Look, Row, Sums};
 
 /// What flows through a connection, or through all of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,7 +72,18 @@ impl Sort {
 
 /// What is remembered from look to look.
 #[derive(Debug, Default)]
-pub(super) struct Rates(BTreeMap<Key, Known>);
+pub(super) struct Rates {
+    connections: BTreeMap<Key, Known>,
+    processes: BTreeMap<u32, Known>,
+}
+
+/// What flows, from one look to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moving {
+    pub(super) connections: Vec<Lively>,
+    /// With what their connections carried that are no more, if that is wanted.
+    pub(super) processes: Vec<Lively>,
+}
 
 type Key = (u32, u32, SocketAddr, SocketAddr);
 
@@ -83,36 +94,63 @@ struct Known {
 }
 
 impl Rates {
-    /// The lines of a look that came `seconds` after the one before. A connection that is new has no rate yet.
-    pub(super) fn next(&mut self, look: &Look, seconds: f64) -> Vec<Lively> {
-        let mut before = std::mem::take(&mut self.0);
-        let mut lines = Vec::with_capacity(look.rows.len());
+    /// The lines of a look that came `seconds` after the one before. What is new has no rate yet.
+    pub(super) fn next(&mut self, look: &Look, seconds: f64) -> Moving {
+        let mut before = std::mem::take(&mut self.connections);
+        let mut connections = Vec::with_capacity(look.rows.len());
         for row in &look.rows {
             let key = (row.pid, row.fd, row.local, row.peer);
             let counts = [row.bytes_sent, row.bytes_received, row.calls(), row.sleeps];
-            let known = before.remove(&key);
-            let mut past = VecDeque::new();
-            let mut rate = Rate::default();
-            if let Some(known) = known {
-                let [sent, received, calls, sleeps] =
-                    std::array::from_fn(|n| per_second(known.counts[n], counts[n], seconds));
-                rate = Rate {
-                    sent,
-                    received,
-                    calls,
-                    sleeps,
-                };
-                past = known.past;
-                past.push_back(rate.bytes());
-                while past.len() > PAST {
-                    past.pop_front();
-                }
-            }
-            lines.push(lively(row, rate, &past));
-            self.0.insert(key, Known { counts, past });
+            let (rate, known) = since(before.remove(&key), counts, seconds);
+            connections.push(lively(row, rate, &known.past));
+            self.connections.insert(key, known);
         }
-        lines
+        let mut processes = by_process(&connections);
+        let mut before = std::mem::take(&mut self.processes);
+        for process in &look.processes {
+            let Some(Sums([sent, received, calls, sleeps, _])) = process.sums else {
+                continue;
+            };
+            let counts = [sent, received, calls, sleeps];
+            let (rate, known) = since(before.remove(&process.pid), counts, seconds);
+            let line = processes.entry(process.pid).or_insert_with(|| Lively {
+                pid: process.pid,
+                program: process.program.clone(),
+                ends: None,
+                way: "0 of 0 on shm/ring".to_owned(),
+                rate,
+                past: Vec::new(),
+            });
+            line.rate = rate;
+            line.past = known.past.iter().copied().collect();
+            self.processes.insert(process.pid, known);
+        }
+        Moving {
+            connections,
+            processes: processes.into_values().collect(),
+        }
     }
+}
+
+fn since(known: Option<Known>, counts: [u64; 4], seconds: f64) -> (Rate, Known) {
+    let Some(mut known) = known else {
+        let past = VecDeque::new();
+        return (Rate::default(), Known { counts, past });
+    };
+    let [sent, received, calls, sleeps] =
+        std::array::from_fn(|n| per_second(known.counts[n], counts[n], seconds));
+    let rate = Rate {
+        sent,
+        received,
+        calls,
+        sleeps,
+    };
+    known.counts = counts;
+    known.past.push_back(rate.bytes());
+    while known.past.len() > PAST {
+        known.past.pop_front();
+    }
+    (rate, known)
 }
 
 fn lively(row: &Row, rate: Rate, past: &VecDeque<f64>) -> Lively {
@@ -126,8 +164,8 @@ fn lively(row: &Row, rate: Rate, past: &VecDeque<f64>) -> Lively {
     }
 }
 
-/// One line for each process instead of one for each connection.
-pub(super) fn by_process(lines: &[Lively]) -> Vec<Lively> {
+/// One line for each process: the sums of its connections'.
+fn by_process(lines: &[Lively]) -> BTreeMap<u32, Lively> {
     let mut processes: BTreeMap<u32, (Lively, usize, usize)> = BTreeMap::new();
     for line in lines {
         let (process, all, ring) = processes.entry(line.pid).or_insert_with(|| {
@@ -148,13 +186,11 @@ pub(super) fn by_process(lines: &[Lively]) -> Vec<Lively> {
         let sums = process.past.iter_mut().rev().zip(line.past.iter().rev());
         sums.for_each(|(sum, value)| *sum += value);
     }
-    processes
-        .into_values()
-        .map(|(process, all, ring)| Lively {
-            way: format!("{ring} of {all} on shm/ring"),
-            ..process
-        })
-        .collect()
+    let line = |(pid, (process, all, ring)): (u32, (Lively, usize, usize))| {
+        let way = format!("{ring} of {all} on shm/ring");
+        (pid, Lively { way, ..process })
+    };
+    processes.into_iter().map(line).collect()
 }
 
 /// The first is the most; of equals, by process.
@@ -190,17 +226,18 @@ mod tests {
     fn rates_are_differences_by_time() {
         let mut rates = Rates::default();
         let mut look = sample::look();
-        let first = rates.next(&look, 2.0);
+        let first = rates.next(&look, 2.0).connections;
         assert!(first.iter().all(|line| line.rate == Rate::default()));
         look.rows[0].bytes_sent += 4096;
         look.rows[0].calls_received += 10;
-        let second = rates.next(&look, 2.0);
+        let second = rates.next(&look, 2.0).connections;
         assert_eq!((second[0].rate.sent, second[0].rate.calls), (2048.0, 5.0));
         assert_eq!(second[0].past, [2048.0]);
         // Another connection with the same number begins anew.
         look.rows[0].peer.set_port(1);
         look.rows[0].bytes_sent = 7;
-        assert_eq!(rates.next(&look, 2.0)[0].rate, Rate::default());
+        let third = rates.next(&look, 2.0).connections;
+        assert_eq!(third[0].rate, Rate::default());
     }
 
     #[test]
@@ -211,10 +248,25 @@ mod tests {
         for row in &mut look.rows {
             row.bytes_sent += 100;
         }
-        let processes = by_process(&rates.next(&look, 1.0));
+        let processes = rates.next(&look, 1.0).processes;
         assert_eq!(processes.len(), 2);
         assert_eq!(processes[0].way, "1 of 2 on shm/ring");
         assert_eq!(processes[0].rate.sent, 200.0);
         assert_eq!(processes[0].past, [200.0]);
+    }
+
+    /// A server of short connections has none at two looks.
+    #[test]
+    fn what_a_process_did_between_two_looks_counts() {
+        let mut rates = Rates::default();
+        let mut look = sample::look();
+        look.rows.clear();
+        look.processes[0].sums = Some(Sums([1000, 2000, 30, 4, 5]));
+        rates.next(&look, 1.0);
+        look.processes[0].sums = Some(Sums([5000, 2000, 40, 4, 5]));
+        let processes = rates.next(&look, 2.0).processes;
+        assert_eq!(processes[0].rate.sent, 2000.0);
+        assert_eq!(processes[0].rate.calls, 5.0);
+        assert_eq!(processes[0].past, [2000.0]);
     }
 }

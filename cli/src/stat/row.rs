@@ -1,5 +1,6 @@
 //! One end of a connection, as it is shown.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -62,6 +63,8 @@ pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) program: String,
     pub(super) closed: Closed,
+    /// Of all its connections, those that are no more too; `None` where only some are wanted.
+    pub(super) sums: Option<Sums>,
 }
 
 impl From<sockets::reason::Reason> for Reason {
@@ -152,10 +155,39 @@ fn shown(path: Path) -> (&'static str, Option<Reason>) {
     }
 }
 
+/// What a process has sent and received, its calls, sleeps and doorbells, of all its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums(pub(super) [u64; 5]);
+
+impl Sums {
+    fn of(closed: &Closed) -> Self {
+        let ([sent, received], [sending, receiving]) = (closed.bytes, closed.calls);
+        let calls = sending.saturating_add(receiving);
+        Self([sent, received, calls, closed.sleeps, closed.bells])
+    }
+
+    fn add(&mut self, line: &Line) {
+        let ([sent, received], [sending, receiving]) = (line.bytes, line.calls);
+        let calls = sending.saturating_add(receiving);
+        let counts = [sent, received, calls, line.sleeps, line.bells];
+        for (sum, count) in self.0.iter_mut().zip(counts) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    fn raise(&mut self, to: &Self) {
+        for (sum, least) in self.0.iter_mut().zip(to.0) {
+            *sum = (*sum).max(least);
+        }
+    }
+}
+
 /// All processes that may be looked at, from one look to the next.
 #[derive(Debug, Default)]
 pub(super) struct Host {
-    ledgers: std::collections::BTreeMap<u32, Ledger>,
+    ledgers: BTreeMap<u32, Ledger>,
+    /// The last sums of processes, which one that never holds still is not to fall behind.
+    shown: BTreeMap<u32, Sums>,
     /// Processes whose ledger is another version's.
     pub(super) strange: Vec<u32>,
 }
@@ -202,6 +234,7 @@ impl Host {
             }
         }
         self.ledgers.retain(|pid, _| seen.contains(pid));
+        self.shown.retain(|pid, _| seen.contains(pid));
         look.rows.sort_by_key(|row| (row.pid, row.fd));
         Ok(look)
     }
@@ -209,6 +242,7 @@ impl Host {
     fn look_at(&mut self, pid: u32, look: &mut Look) -> io::Result<()> {
         if !self.ledgers.get(&pid).is_some_and(Ledger::is_current) {
             self.ledgers.remove(&pid);
+            self.shown.remove(&pid);
             if let Some(ledger) = Ledger::open(pid)? {
                 self.ledgers.insert(pid, ledger);
             }
@@ -217,13 +251,19 @@ impl Host {
             return Ok(());
         };
         let program = printable(&fs::read(format!("/proc/{pid}/comm"))?);
-        let rows = ledger.lines();
+        let (rows, closed, _) = ledger.look();
+        let mut sums = Sums::of(&closed);
+        rows.iter().for_each(|line| sums.add(line));
+        // More was shown of a connection that was both here and there, or less is found for one that is neither.
+        let shown = self.shown.entry(pid).or_default();
+        shown.raise(&sums);
         look.rows
             .extend(rows.iter().map(|line| Row::new(pid, &program, line)));
         look.processes.push(Process {
             pid,
             program,
-            closed: ledger.closed(),
+            closed,
+            sums: Some(*shown),
         });
         Ok(())
     }

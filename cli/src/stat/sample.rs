@@ -66,6 +66,7 @@ pub(super) fn look() -> Look {
             bytes: [1000, 2000],
             ..Closed::default()
         },
+        sums: None,
     };
     Look {
         rows,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rates::Lively;
-use super::row::{Look, Process, Reason, Row, way};
+use super::row::{Look, Process, Reason, Row, Sums, way};
 use crate::netpipe::table::{new_table, right};
 
 pub(super) fn connections(rows: &[Row]) -> String {
@@ -128,6 +128,17 @@ pub(super) fn totals(look: &Look) -> Vec<Total> {
             (&mut total.bells, row.doorbells),
         ] {
             *sum = sum.saturating_add(count);
+        }
+    }
+    for process in &look.processes {
+        if let (Some(total), Some(Sums(sums))) = (totals.get_mut(&process.pid), process.sums) {
+            [
+                total.sent,
+                total.received,
+                total.calls,
+                total.sleeps,
+                total.bells,
+            ] = sums;
         }
     }
     totals.into_values().collect()

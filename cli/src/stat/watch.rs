@@ -10,7 +10,7 @@ use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table, TableState};
 
-use super::rates::{Lively, PAST, Rates, Sort, by_process, sort};
+use super::rates::{Lively, Moving, PAST, Rates, Sort, sort};
 use super::table;
 use super::{Options, Source};
 use crate::error::{Context, Result};
@@ -31,11 +31,12 @@ fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> 
     for _ in 0..options.times.unwrap_or(u32::MAX) {
         std::thread::sleep(every);
         let look = source.look()?;
-        let mut lines = rates.next(&look, before.elapsed().as_secs_f64());
+        let moving = rates.next(&look, before.elapsed().as_secs_f64());
         before = Instant::now();
-        if options.processes {
-            lines = by_process(&lines);
-        }
+        let mut lines = match options.processes {
+            true => moving.processes,
+            false => moving.connections,
+        };
         sort(&mut lines, Sort::default());
         let mut out = io::stdout().lock();
         let written = out.write_all(table::rates(&lines).as_bytes());
@@ -65,7 +66,7 @@ fn drive(
     };
     let mut rates = Rates::default();
     let mut before = Instant::now();
-    screen.lines = rates.next(&source.look()?, 1.0);
+    screen.moving = rates.next(&source.look()?, 1.0);
     let mut left = options.times;
     while left != Some(0) {
         terminal
@@ -85,10 +86,10 @@ fn drive(
             continue;
         }
         let look = source.look()?;
-        let lines = rates.next(&look, before.elapsed().as_secs_f64());
+        let moving = rates.next(&look, before.elapsed().as_secs_f64());
         before = Instant::now();
         if !screen.frozen {
-            screen.lines = lines;
+            screen.moving = moving;
         }
         left = left.map(|left| left - 1);
     }
@@ -98,7 +99,7 @@ fn drive(
 /// What is on the screen.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
-    pub(super) lines: Vec<Lively>,
+    pub(super) moving: Moving,
     pub(super) processes: bool,
     sort: Sort,
     frozen: bool,
@@ -125,8 +126,8 @@ impl Screen {
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
         let mut lines = match self.processes {
-            true => by_process(&self.lines),
-            false => self.lines.clone(),
+            true => self.moving.processes.clone(),
+            false => self.moving.connections.clone(),
         };
         sort(&mut lines, self.sort);
         let [head, body, foot] = Layout::vertical([
@@ -135,15 +136,16 @@ impl Screen {
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        let ring = self
-            .lines
-            .iter()
-            .filter(|line| line.way == "shm/ring")
-            .count();
-        let flow: f64 = self.lines.iter().map(|line| line.rate.bytes()).sum();
+        let Moving {
+            connections,
+            processes,
+        } = &self.moving;
+        let ring = connections.iter().filter(|line| line.way == "shm/ring");
+        let ring = ring.count();
+        let flow: f64 = processes.iter().map(|line| line.rate.bytes()).sum();
         let title = format!(
             "sovia: {} connections, {ring} on shm/ring, {}/s",
-            self.lines.len(),
+            connections.len(),
             table::bytes(flow as u64)
         );
         frame.render_widget(Line::from(title).bold(), head);
@@ -243,7 +245,7 @@ mod tests {
             look.rows[2].sleeps += 7;
         }
         let mut screen = Screen {
-            lines: rates.next(&look, 1.0),
+            moving: rates.next(&look, 1.0),
             ..Screen::default()
         };
         let mut seen = shown(&mut screen);
@@ -263,7 +265,7 @@ mod tests {
     #[test]
     fn a_small_terminal_is_no_harm() {
         let mut screen = Screen {
-            lines: Rates::default().next(&sample::look(), 1.0),
+            moving: Rates::default().next(&sample::look(), 1.0),
             ..Screen::default()
         };
         for (width, height) in [(1, 1), (3, 2), (20, 3)] {
