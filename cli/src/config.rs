@@ -89,10 +89,13 @@ impl Config {
     /// For a program that is run: what is set there already counts more, but for the rules, which are this file's.
     pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = vec![(RULES, self.text().into())];
-        let others = [
-            (PACKET, &self.contents.packet),
-            (IWARP, &self.contents.iwarp),
-        ];
+        let Contents {
+            packet, nic, iwarp, ..
+        } = &self.contents;
+        let over = nic.as_ref().map(|nic| format!("nic={nic}"));
+        let words: Vec<_> = packet.iter().chain(&over).map(String::as_str).collect();
+        let words = (!words.is_empty()).then(|| words.join(","));
+        let others = [(PACKET, &words), (IWARP, iwarp)];
         for (name, value) in others {
             if let Some(value) = value
                 && env::var_os(name).is_none()

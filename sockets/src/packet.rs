@@ -22,7 +22,7 @@ mod wait;
 pub use adapter::Adapter;
 pub use socket::Socket;
 pub use stream::Stream;
-pub use variant::{BadVariant, Flow, Large, Variant, Waiting};
+pub use variant::{BadVariant, Flow, Large, Variant, Waiting, parse_over};
 pub use wait::Wait;
 
 /// The socket type of a stream over a VI: `socket(AF_INET, SOCK_VIA, 0)`. No type of Linux's has this number.

@@ -4,12 +4,13 @@
     reason = "a test fails where a value is not there"
 )]
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use iwarp::{Config, IwarpDriver};
 use proto::packet::{Kind, Packet, Settings, State, Wakeup};
 use sim::{Fabric, FabricConfig, Time};
 use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting};
@@ -192,6 +193,51 @@ fn over_a_simulated_network() {
     for variant in [Variant::dacks(), Variant::windowless()] {
         over_a_fabric(variant);
     }
+}
+
+/// Both ends are processes of one host to each other, over TCP.
+#[test]
+fn over_iwarp() {
+    let driver = iwarp_here();
+    for variant in versions() {
+        let Pair { a, b, _sockets } = pair_over([&driver as &dyn Driver; 2], [variant; 2]);
+        let sent = pattern(300_000);
+        thread::scope(|scope| {
+            for (from, to) in [(&a, &b), (&b, &a)] {
+                let sent = &sent;
+                scope.spawn(move || {
+                    assert_eq!(from.send(sent, forever), Ok(sent.len()));
+                    from.end().unwrap();
+                });
+                scope.spawn(move || {
+                    assert!(read(to, sent.len()) == *sent, "{variant:?}");
+                    assert_eq!(to.recv(&mut [0], forever), Ok(0));
+                });
+            }
+        });
+    }
+}
+
+/// Its door is at one TCP port, whatever the discriminator.
+#[test]
+fn a_process_has_the_door_of_an_iwarp_nic_to_itself() {
+    let driver = iwarp_here();
+    let taken = TcpListener::bind(driver.config().address).unwrap();
+    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    assert_eq!(listener.listen(1), Err(Errno::ADDRINUSE));
+    drop(taken);
+    listener.listen(1).unwrap();
+    listener.close();
+}
+
+fn iwarp_here() -> IwarpDriver {
+    let config = Config {
+        address: "127.0.0.1:0".parse().unwrap(),
+        ..Config::default()
+    };
+    IwarpDriver::new(config).unwrap()
 }
 
 /// Between two hosts of a network; the sockets and the network stay while it is used.

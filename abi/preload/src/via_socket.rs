@@ -10,7 +10,7 @@ use std::sync::Arc;
 use libc::{sockaddr, socklen_t};
 use sockets::packet::calls::{self, How};
 use sockets::packet::table::{self, Held};
-use sockets::packet::{SOCK_VIA, Socket, Variant, option};
+use sockets::packet::{SOCK_VIA, Socket, option, parse_over};
 use sys::argument;
 use sys::errno::Errno;
 use sys::mem::Memory;
@@ -22,8 +22,8 @@ use crate::{cancel, real, send::raise_pipe};
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
 pub(crate) fn install() {
     let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
-    if let Ok(variant) = Variant::parse(&words) {
-        table::install(&shm::DRIVER, variant, Some(memory));
+    if let Ok((variant, driver)) = parse_over(&words, &[&shm::DRIVER, &iwarp::DRIVER]) {
+        table::install(driver, variant, Some(memory));
     }
 }
 

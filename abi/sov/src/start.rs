@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use sockets::packet::{Variant, fork, table};
+use sockets::packet::{fork, parse_over, table};
 use sys::errno::Errno;
 use sys::mem::Memory;
 
@@ -14,10 +14,10 @@ use sys::mem::Memory;
 pub(crate) fn once() -> Result<(), Errno> {
     let known = KNOWN.get_or_init(|| {
         let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
-        let Ok(variant) = Variant::parse(&words) else {
+        let Ok((variant, driver)) = parse_over(&words, &[&shm::DRIVER, &iwarp::DRIVER]) else {
             return false;
         };
-        table::install(&shm::DRIVER, variant, Some(borrow));
+        table::install(driver, variant, Some(borrow));
         // SAFETY: registers functions of this library, which is never unloaded while it has threads.
         unsafe {
             libc::atexit(end);

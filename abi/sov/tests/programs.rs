@@ -68,6 +68,8 @@ fn compile(face: Face, name: &str) -> PathBuf {
 fn start(program: &Path, face: Face, version: &str, arguments: [&str; 3]) -> Child {
     let mut command = Command::new(program);
     command.args(arguments).env("SOVIA_PACKET", version);
+    // A NIC for each pair: the port of its door is another kind than theirs.
+    command.env("SOVIA_IWARP", format!("127.0.0.1:{}", arguments[1]));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     if face == Face::Preloaded {
         command.env("LD_PRELOAD", library("libsovia.so"));
@@ -110,6 +112,8 @@ fn in_every_version(faces: &[Face], mode: &str, well: [bool; 2]) {
             "combine",
             "dacks,register",
             "dacks,poll",
+            "nic=iwarp",
+            "windowless,nic=iwarp",
         ] {
             assert_eq!(
                 run(&program, face, version, mode),

@@ -20,6 +20,7 @@ pub(super) struct Contents {
     pub(super) bytes: Option<u64>,
     pub(super) spin_us: Option<u32>,
     pub(super) packet: Option<String>,
+    pub(super) nic: Option<String>,
     pub(super) iwarp: Option<String>,
 }
 
@@ -64,6 +65,10 @@ impl Contents {
                 Variant::parse(words).map(drop).map_err(|_| {
                     "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register, windowless"
                 })
+            })?,
+            nic: said(packet.nic, |nic| match nic {
+                "shm" | "iwarp" => Ok(()),
+                _ => Err("no NIC that packets go over; they are shm and iwarp"),
             })?,
             iwarp: said(iwarp.address, |address| {
                 let whole = address.parse::<SocketAddrV4>().is_ok();
@@ -185,6 +190,7 @@ struct ConnectionTable {
 #[serde(default, deny_unknown_fields)]
 struct PacketTable {
     variant: Option<Spanned<String>>,
+    nic: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -51,6 +51,7 @@ fn mistakes_are_told_with_their_place() {
         "[connection]\nafter_bytes = 5",
         "[connection]\nafter-turns = 1.5",
         "[packet]\nvariant = \"combine,fast\"",
+        "[packet]\nnic = \"sim\"",
         "[iwarp]\naddress = \"::1\"",
         "rule = 3",
         "[rule]\nupgrade = \"never\"",

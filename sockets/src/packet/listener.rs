@@ -38,6 +38,8 @@ struct Inner {
     silent: usize,
     backlog: usize,
     closed: bool,
+    /// Nobody can wait there.
+    failed: bool,
     /// Keeps the port from other listeners, of any process.
     claim: Option<sys::net::Listener>,
     /// Where a program that polls is told what there is.
@@ -72,6 +74,7 @@ impl Listener {
                 silent: 0,
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
+                failed: false,
                 claim: adapter.claim(local.port())?,
                 shown: None,
             }),
@@ -92,7 +95,13 @@ impl Listener {
         // Who is told that we listen may ask at once.
         if !listener.is_reached() {
             listener.close();
-            return Err(Errno::AGAIN);
+            // The NIC's own place, which others on this host can have as well, over whatever it reaches them by.
+            let taken = adapter.capabilities.integrity != via::Integrity::Memory;
+            return Err(if taken {
+                Errno::ADDRINUSE
+            } else {
+                Errno::AGAIN
+            });
         }
         Ok(listener)
     }
@@ -108,7 +117,7 @@ impl Listener {
     /// Whether a thread of ours waits: it refuses a request that comes from this address.
     fn is_reached(&self) -> bool {
         let deadline = Instant::now() + START_TIME;
-        while Instant::now() < deadline {
+        while Instant::now() < deadline && !self.lock().failed {
             match self.knock() {
                 Some(via::Error::NoMatch) => std::thread::yield_now(),
                 Some(via::Error::Reject) => return true,
@@ -213,7 +222,11 @@ impl Listener {
                 Ok(request) => self.keep(request),
                 Err(_) if self.adapter.is_closed() => return,
                 // Descriptors may have run out, and come back.
-                Err(_) => self.nap(self.lock(), Some(LOOK_TIME)),
+                Err(_) => {
+                    let mut inner = self.lock();
+                    inner.failed = true;
+                    self.nap(inner, Some(LOOK_TIME));
+                }
             }
         }
     }

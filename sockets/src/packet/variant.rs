@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto::packet::Settings;
 use thiserror::Error;
+use via::provider::Driver;
 
 /// A version of SOVIA: what Figure 9 of the paper compares, and how one waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub enum Flow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the versions are handler, single, flowctrl, windowless, dacks and combine; poll and block are the ways to wait, \
-     copy and register those to send much"
+     copy and register those to send much; nic=NAME is over which NIC"
 )]
 pub struct BadVariant;
 
@@ -166,6 +167,25 @@ impl Variant {
     }
 }
 
+/// As [`Variant::parse`], and `nic=NAME`, as in `SOVIA_PACKET=dacks,nic=iwarp`: one of `drivers`, and the first if none is named.
+///
+/// # Errors
+/// Any other word.
+pub fn parse_over(
+    text: &str,
+    drivers: &[&'static dyn Driver],
+) -> Result<(Variant, &'static dyn Driver), BadVariant> {
+    let mut nic = drivers.first();
+    let mut words = Vec::new();
+    for word in text.split(',') {
+        match word.trim().strip_prefix("nic=") {
+            Some(name) => nic = drivers.iter().find(|driver| driver.name() == name),
+            None => words.push(word),
+        }
+    }
+    Ok((Variant::parse(&words.join(","))?, *nic.ok_or(BadVariant)?))
+}
+
 impl Default for Variant {
     /// [`Variant::combine`].
     fn default() -> Self {
@@ -203,6 +223,19 @@ mod tests {
             Ok(Variant::dacks().large(Large::Registered))
         );
         assert_eq!(Variant::parse("faster"), Err(BadVariant));
+    }
+
+    #[test]
+    fn a_nic_among_the_words() {
+        let drivers: [&dyn Driver; 2] = [&shm::DRIVER, &iwarp::DRIVER];
+        let parse = |text| parse_over(text, &drivers).map(|(variant, nic)| (variant, nic.name()));
+        assert_eq!(parse(""), Ok((Variant::default(), "shm")));
+        assert_eq!(parse("nic=iwarp"), Ok((Variant::default(), "iwarp")));
+        assert_eq!(parse("dacks, nic=iwarp"), Ok((Variant::dacks(), "iwarp")));
+        assert_eq!(parse("nic=shm,single"), Ok((Variant::single(), "shm")));
+        for wrong in ["nic=", "nic=sim", "iwarp", "dacks,nic=iwarp,faster"] {
+            assert_eq!(parse(wrong), Err(BadVariant), "{wrong}");
+        }
     }
 
     #[test]
