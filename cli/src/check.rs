@@ -18,6 +18,7 @@ mod image;
 mod libraries;
 mod raw;
 mod report;
+mod rules;
 mod surroundings;
 
 /// Say what would become of a program's connections under sovia, without running it
@@ -37,7 +38,7 @@ pub(crate) struct Options {
 
 const HELP: &str = "\
 Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run
-(127 if there is no such program or interpreter, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
+(127 if there is no such program or interpreter, 125 for a mistake in sovia.toml, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
 
 Examples:
   sovia check redis-server
@@ -78,6 +79,7 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
         Verdict::Partly => 3,
         Verdict::Tcp => 4,
         Verdict::CannotRun if absent => 127,
+        Verdict::CannotRun if findings.iter().any(|found| found.key == rules::MISTAKE) => 125,
         Verdict::CannotRun => 126,
     }))
 }
@@ -94,6 +96,7 @@ fn unfound(error: &Error) -> Finding {
 fn examine(program: &Program) -> Vec<Finding> {
     let mut found = Vec::new();
     surroundings::look(&mut found);
+    rules::look(program, &mut found);
     let file = program
         .interpreter()
         .unwrap_or_else(|| program.path().into());

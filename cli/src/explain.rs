@@ -107,11 +107,7 @@ fn resolve(address: &str) -> Result<SocketAddr> {
 }
 
 fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> Result<Explanation> {
-    let invoked = std::path::absolute(program.path()).context("the program's path")?;
-    let executable = program
-        .interpreter()
-        .unwrap_or_else(|| program.path().into());
-    let executable = executable.canonicalize().unwrap_or(executable);
+    let (invoked, executable) = program.names().context("the program's path")?;
     let named = text::Program {
         executable: executable.as_os_str().as_bytes(),
         invoked: invoked.as_os_str().as_bytes(),

@@ -123,6 +123,17 @@ impl Program {
         &self.0
     }
 
+    /// As rules know it: what was asked to be run, and what runs then.
+    ///
+    /// # Errors
+    /// The kernel's about the current folder.
+    pub(crate) fn names(&self) -> io::Result<(PathBuf, PathBuf)> {
+        let invoked = std::path::absolute(&self.0)?;
+        let executable = self.interpreter().unwrap_or_else(|| self.0.clone());
+        let executable = executable.canonicalize().unwrap_or(executable);
+        Ok((invoked, executable))
+    }
+
     /// What runs it, if it is a script: the shell if the script does not say, as execvp(3) has it.
     pub(crate) fn interpreter(&self) -> Option<PathBuf> {
         let mut found = None;

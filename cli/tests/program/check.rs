@@ -164,6 +164,39 @@ fn who_else_is_preloaded_is_told() {
 }
 
 #[test]
+fn the_configuration_is_heeded() {
+    let folder = Folder::new("ruled");
+    let program = folder.program("ruled", SOCKETS, &[]);
+    let config = folder.0.join("sovia.toml");
+    let mine = "[[rule]]\nprogram = \"ruled\"\nupgrade = \"never\"";
+    for (text, status, said) in [
+        (mine.to_owned(), 4, "sovia.toml:1"),
+        (mine.replace("ruled", "other"), 0, "accelerated"),
+        (
+            format!("[[rule]]\nport = 80\nupgrade = \"always\"\n{mine}"),
+            3,
+            "sovia.toml:4",
+        ),
+        (
+            mine.replace("program = \"ruled\"", "port = 80"),
+            0,
+            "sovia.toml:1",
+        ),
+        ("[[rule]]\nupgrade = 3".to_owned(), 125, "sovia.toml:2:11"),
+    ] {
+        fs::write(&config, &text).expect("it is ours");
+        let output = command("check --json")
+            .arg(&program)
+            .env("SOVIA_CONFIG", &config)
+            .output()
+            .expect("the program starts");
+        let told = crate::text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{text}: {told}");
+        assert!(told.contains(said), "{said} in {told}");
+    }
+}
+
+#[test]
 fn what_cannot_be_run_has_the_status_of_a_shell() {
     expect(Path::new("/no/such"), 127, &["cannot run", "\"absent\""]);
     expect(Path::new("/etc/passwd"), 126, &["\"forbidden\""]);

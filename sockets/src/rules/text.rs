@@ -168,6 +168,14 @@ impl<'a> Rule<'a> {
         })
     }
 
+    /// Whether it fits all connections of the programs that it fits.
+    #[must_use]
+    pub fn is_of_program_only(&self) -> bool {
+        self.words()
+            .filter_map(|word| Test::parse(word).ok())
+            .all(|test| matches!(test, Test::Program(_)))
+    }
+
     /// What keeps it from deciding over a connection; `None` if it decides.
     #[must_use]
     pub fn misfit(&self, program: &Program<'_>, peer: IpAddr, port: u16) -> Option<Misfit> {
