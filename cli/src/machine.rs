@@ -20,8 +20,10 @@ pub(crate) struct Conditions {
     pub(crate) bare_ns: Option<[f64; 2]>,
     /// One-way wake-up of a thread on an idle CPU, before.
     pub(crate) wakeup_us: Option<f64>,
-    /// Of the TCP connections measured, whatever the host's default is.
+    /// Of TCP connections of programs of our own.
     pub(crate) congestion: &'static str,
+    /// Of all others: what the host gives to whoever does not ask.
+    pub(crate) host_congestion: String,
 }
 
 impl Conditions {
@@ -44,6 +46,7 @@ impl Conditions {
                 .map(|(before, after)| [before, after]),
             wakeup_us: before.wakeup_us,
             congestion: CONGESTION,
+            host_congestion: before.congestion_control,
         })
     }
 }
@@ -59,6 +62,9 @@ impl fmt::Display for Conditions {
             self.kernel,
             self.congestion,
         )?;
+        if self.host_congestion != self.congestion {
+            write!(f, " ({} in programs not ours)", self.host_congestion)?;
+        }
         if let Some([before, after]) = self.handoff_ns {
             let [was, is] = [near_or_far(before), near_or_far(after)];
             write!(

@@ -275,6 +275,7 @@ pub(super) mod tests {
                 bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(20.0),
                 congestion: "cubic",
+                host_congestion: "bbr".to_owned(),
             },
             lines,
             notes: vec!["redis is not installed".into()],

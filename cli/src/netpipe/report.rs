@@ -240,6 +240,7 @@ mod tests {
                 bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(21.0),
                 congestion: "cubic",
+                host_congestion: "bbr".to_owned(),
             },
         }
     }

@@ -80,7 +80,8 @@ pub(super) fn knock(mut stream: impl Read, dialled: bool) -> Result<()> {
     }
 }
 
-fn set_congestion(socket: &impl AsFd) -> Result<()> {
+/// Has the connections of a socket use [`CONGESTION`].
+pub(crate) fn set_congestion(socket: &impl AsFd) -> Result<()> {
     sockopt::set_tcp_congestion(socket, CONGESTION).context("TCP_CONGESTION")
 }
 

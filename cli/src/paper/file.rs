@@ -11,6 +11,7 @@ use sockets::packet::Waiting;
 use super::way::{PacketPipe, Way, listen};
 use crate::error::{Context, Error, Result};
 use crate::machine;
+use crate::netpipe::set_congestion;
 use crate::steps::say;
 
 /// What `sovia` is started with, once more.
@@ -53,6 +54,8 @@ impl End {
         let mut line = match self.way.variant() {
             None => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
+                // What is accepted inherits it.
+                set_congestion(&listener)?;
                 say(&listener.local_addr().context("getsockname")?.to_string())?;
                 Line::Tcp(listener.accept().context("accept")?.0)
             }
