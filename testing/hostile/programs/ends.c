@@ -2,6 +2,7 @@
 // shutdown, close, and kill -9 of either. What arrives must be the beginning of what was sent; all of it, if nobody was killed.
 //
 //   ends SEED SECONDS PATIENCE       seeds from SEED on, for so long; 0 seconds is one. Stops at the first that fails
+//   ends kills SEED COUNT PATIENCE   until so many ends were killed; without the way back, which may take seconds, and shorter
 #define _GNU_SOURCE
 #include "ends.h"
 #include "loopback.h"
@@ -261,7 +262,7 @@ static void be(int index, int listener, struct sockaddr_in *address) {
 
 // ---- one seed
 
-static void plan(uint64_t seed) {
+static void plan(uint64_t seed, int only_kills) {
     memset(run, 0, sizeof *run);
     run->seed = seed;
     uint64_t random = mix(seed);
@@ -282,9 +283,11 @@ static void plan(uint64_t seed) {
             place += draw(&random) % all;
             end->at[n] = moves ? place : UINT64_MAX;
             end->what[n] = draw(&random) % MOVES;
+            if (only_kills && (end->what[n] == EXEC_STRANGER || end->what[n] == PASS_STRANGER || end->what[n] == PASS_ITSELF))
+                end->what[n] = DUP;
         }
     }
-    run->victim = draw(&random) % 2 ? (int)(draw(&random) % 2) : -1;
+    run->victim = only_kills || draw(&random) % 2 ? (int)(draw(&random) % 2) : -1;
     run->kill_at = draw(&random) % (2 * all);
     run->kill_late = draw(&random) % 200000;
 }
@@ -295,8 +298,8 @@ static int progress_of(uint64_t *sum) {
     return run->ends[0].is_done && run->ends[1].is_done;
 }
 
-static int try_seed(uint64_t seed, int patience) {
-    plan(seed);
+static int try_seed(uint64_t seed, int patience, int only_kills) {
+    plan(seed, only_kills);
     struct sockaddr_in address;
     int listener = listen_on_loopback(&address, 1);
     pid_t pids[2];
@@ -355,8 +358,10 @@ int main(int argc, char **argv) {
         signal(SIGPIPE, SIG_IGN);
         live(over < 0 ? fd : taken(over));
     }
-    if (argc != 4) return 2;
-    uint64_t seed = strtoull(argv[1], NULL, 0), begun = now_ns(), seconds = strtoull(argv[2], NULL, 0);
+    int only_kills = argc == 5 && strcmp(argv[1], "kills") == 0;
+    argv += only_kills;
+    if (argc - only_kills != 4) return 2;
+    uint64_t seed = strtoull(argv[1], NULL, 0), begun = now_ns(), until = strtoull(argv[2], NULL, 0);
     int memory = OK(memfd_create("ends", 0));
     OK(ftruncate(memory, sizeof *run));
     OK(dup2(memory, RUN_FD));
@@ -364,7 +369,7 @@ int main(int argc, char **argv) {
     if (run == MAP_FAILED) die("mmap");
     unsigned runs = 0, mapped = 0, moves = 0, kills = 0, resets = 0, lost = 0, cut = 0;
     do {
-        int status = try_seed(seed, atoi(argv[3]));
+        int status = try_seed(seed, atoi(argv[3]), only_kills);
         if (status) return status;
         runs++, seed++;
         mapped += run->ends[0].mapped && run->ends[1].mapped;
@@ -373,7 +378,7 @@ int main(int argc, char **argv) {
         lost += run->lost;
         cut += run->cut;
         resets += run->ends[0].failed || run->ends[1].failed;
-    } while (now_ns() - begun < seconds * 1000000000ull);
+    } while (only_kills ? kills < until : now_ns() - begun < until * 1000000000ull);
     printf("runs %u mapped %u moves %u kills %u resets %u lost %u cut %u\n", runs, mapped, moves, kills, resets, lost, cut);
     return 0;
 }

@@ -2,6 +2,8 @@
 declare_case endurance_reload 150
 declare_case endurance_churn 700
 declare_case endurance_crowd 300
+# Both ends are one program, so their upgrades are noted at the client only.
+declare_case endurance_kills 1800 short
 
 # Short in each run; with --long for minutes.
 long() { [ "${LONG:-no}" = yes ]; }
@@ -59,6 +61,28 @@ case_endurance_churn() {
     await has_dropped "$server" "$before"
     [ "$(redis-cli -p "$redis_port" PING)" = PONG ] || fail "redis does not answer"
     cp churn.log figures
+}
+
+# Either end of a connection is killed at any moment, ten thousand times (two hundred, in short): what arrived is the beginning of what was sent, nobody
+# waits for ever, and nothing is left. Both ends are under sovia, or neither.
+case_endurance_kills() {
+    need cc
+    local kills=200 seed seconds=$SECONDS
+    if long; then kills=10000; fi
+    cc -std=gnu11 -O1 -pthread -o ends "$home/../hostile/programs/ends.c" || fail "cc: $?"
+    seed=$(date +%s)
+    if [ "$ends" = both ]; then
+        client ./ends kills "$seed" "$kills" 30 >ends.log 2>&1 || fail "from seed $seed: $(tail -n 1 ends.log)"
+    else
+        ./ends kills "$seed" 20 30 >ends.log 2>&1 || fail "from seed $seed: $(tail -n 1 ends.log)"
+    fi
+    local mapped killed cut
+    read -r _ _ _ mapped _ _ _ killed _ _ _ _ _ cut < <(grep '^runs' ends.log)
+    [ "$cut" = 0 ] || fail "from seed $seed: $cut were cut short"
+    [ "$ends" != both ] || [ "$mapped" -gt 0 ] || fail "no connection left TCP"
+    nobody_left() { [ -z "$(find /proc/[0-9]*/exe -lname "$DIR/ends" 2>/dev/null)" ]; }
+    await nobody_left
+    echo "$killed kills in $((SECONDS - seconds)) s, $mapped connections in shared memory" >figures
 }
 
 # Ten thousand connections (a thousand, in short) held at once: what each costs in memory, and whether each still answers.
