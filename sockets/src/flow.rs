@@ -27,6 +27,8 @@ use self::back::back_at;
 use self::bell::DOORBELL;
 use crate::kernel::Kernel;
 
+pub(crate) use self::shows::is_refusal;
+
 mod back;
 mod bell;
 mod ends;
@@ -217,7 +219,8 @@ impl Flow {
         }
         let (sent, bits) = tx.write(nested, || pieces.iter())?;
         if bits != 0 {
-            self.attend(kernel, bits)?;
+            // Whatever comes of it, the bytes are sent: told that they are not, the program would send them again.
+            self.attend(kernel, bits);
         }
         if sent == 0 && !pieces.is_empty() {
             return Err(Stop::Again);

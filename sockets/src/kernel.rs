@@ -33,6 +33,9 @@ pub trait Kernel {
     /// Has the connection reset when it is closed, as the kernel does where bytes were not read.
     fn reset_on_close(&self);
 
+    /// Resets the connection, whoever has it, and keeps the error that this makes to itself.
+    fn reset_now(&self);
+
     /// Whether the program has it reset when it is closed.
     fn resets_on_close(&self) -> bool {
         false
@@ -97,6 +100,11 @@ impl Kernel for Tcp<'_> {
 
     fn reset_on_close(&self) {
         sys::socket::reset_on_close(self.fd);
+    }
+
+    fn reset_now(&self) {
+        sys::socket::reset_now(self.fd);
+        sys::socket::forget_error(self.fd);
     }
 
     fn resets_on_close(&self) -> bool {

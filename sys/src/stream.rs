@@ -180,6 +180,12 @@ impl Stream {
             .store(1, Ordering::SeqCst);
     }
 
+    /// Whether [`Stream::set_deaf`] was called at this end, by whatever process.
+    pub fn is_deaf(&self) -> bool {
+        let deaf = &self.control().ends[self.side.index()].0.deaf;
+        deaf.load(Ordering::Relaxed) != 0
+    }
+
     /// Whether nobody reads at the other end any more.
     #[inline]
     pub fn peer_deaf(&self) -> bool {

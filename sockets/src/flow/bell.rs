@@ -5,6 +5,7 @@ use sys::stream::{BACK, SLEEPER};
 use sys::sync::Ordering;
 
 use super::back::back_at;
+use super::shows::is_refusal;
 use super::{BEFORE, Flow, ON_RING, RECEIVE, Stop};
 use crate::kernel::Kernel;
 
@@ -94,7 +95,11 @@ impl Flow {
                     self.took_bell.store(1, Ordering::Relaxed);
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
                     if let Some(end) = back_at(rx) {
-                        let beyond = usize::try_from(self.taken(kernel)?.saturating_sub(end))
+                        let Ok(taken) = self.taken(kernel) else {
+                            self.abort(kernel);
+                            return Ok(());
+                        };
+                        let beyond = usize::try_from(taken.saturating_sub(end))
                             .unwrap_or(usize::MAX)
                             .min(n);
                         if let Some(bytes) = scratch.get(n - beyond..n) {
@@ -106,6 +111,7 @@ impl Flow {
                     }
                 }
                 Err(Errno::AGAIN) => return Ok(()),
+                Err(errno) if is_refusal(errno) => return Err(errno.into()),
                 Err(errno) => {
                     self.note_error(errno);
                     return Ok(());
@@ -132,15 +138,16 @@ impl Flow {
             && self.took_bell.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Rings the peer's doorbell if `bits` say that it sleeps, and serves it if it wants to go back to TCP.
+    /// Rings the peer's doorbell if `bits` say that it sleeps, and serves it if it wants to go back to TCP. What is wrong with the connection the next call
+    /// tells.
     #[cold]
-    pub(super) fn attend(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
-        if bits & BACK != 0 {
+    pub(super) fn attend(&self, kernel: &impl Kernel, bits: u32) {
+        let _ = if bits & BACK != 0 {
             // No doorbell then: it would stand between bytes of the program.
-            self.serve_back(kernel)?;
-            return Ok(());
-        }
-        self.ring_bell(kernel, bits)
+            self.serve_back(kernel).map(|_| ())
+        } else {
+            self.ring_bell(kernel, bits)
+        };
     }
 
     pub(super) fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
@@ -160,8 +167,20 @@ impl Flow {
             // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself, and the next call tells.
             Ok(_) | Err(Errno::AGAIN | Errno::PIPE) => Ok(()),
             Err(_) if self.has_ended() => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Err(_) => {
+                // Nobody would ring for what is there, and the peer would sleep beside it.
+                self.abort(kernel);
+                Err(Stop::Failed(Errno::CONNRESET))
+            }
         }
+    }
+
+    /// Resets the connection, for what became of bytes of the program can no more be said. Both ends are told: neither takes it for an orderly end.
+    #[cold]
+    fn abort(&self, kernel: &impl Kernel) {
+        self.stream.set_deaf();
+        kernel.reset_now();
+        self.note_error(Errno::CONNRESET);
     }
 
     /// Whether [`Flow::pay_bell`] is due after a receive.

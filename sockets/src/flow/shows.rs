@@ -201,6 +201,14 @@ impl Flow {
     }
 }
 
+/// Whether the kernel refused the call, which says nothing of the connection: there may be memory for the next.
+pub(crate) fn is_refusal(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::NOMEM | Errno::NOBUFS | Errno::PERM | Errno::ACCESS
+    )
+}
+
 /// Whether the kernel tells it once of a connection that is over.
 fn is_of_connection(errno: Errno) -> bool {
     matches!(

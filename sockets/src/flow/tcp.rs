@@ -148,12 +148,13 @@ impl Flow {
             let peeked = if take.leaves() { n as u64 } else { 0 };
             let taken = match self.taken(kernel) {
                 Ok(taken) => taken + peeked,
-                // Ended on both sides, the kernel counts no more: we did. Else it brought no doorbell with the last bytes, or they came late.
-                Err(Errno::NOTCONN) => match rx.taken_from_tcp() {
+                // Ended on both sides, the kernel counts no more, or it refuses to say: we did. Else it brought no doorbell with the last bytes, or they
+                // came late.
+                Err(errno) => match rx.taken_from_tcp() {
                     Some(taken) => taken + peeked,
-                    None => end.saturating_add(u64::from(n == 0)),
+                    None if errno == Errno::NOTCONN => end.saturating_add(u64::from(n == 0)),
+                    None => return Err(errno.into()),
                 },
-                Err(errno) => return Err(errno.into()),
             };
             let beyond = usize::try_from(taken.saturating_sub(end))
                 .unwrap_or(usize::MAX)
@@ -227,7 +228,8 @@ impl Flow {
     pub(super) fn only_bells_are_unread(&self) -> bool {
         let gone = self.stream.rx().finished() & GONE != 0;
         let closed = gone || self.stream.peer_deaf();
-        let in_order = !closed || (gone && self.spoke.load(Ordering::Relaxed) == 0);
+        let in_order = !self.stream.is_deaf()
+            && (!closed || (gone && self.spoke.load(Ordering::Relaxed) == 0));
         in_order && self.sends_on_ring() && self.stream.tx().drained() == Ok(true)
     }
 }

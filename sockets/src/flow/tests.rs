@@ -34,10 +34,16 @@ impl Pipe {
 struct Model<'a> {
     out: &'a Pipe,
     input: &'a Pipe,
+    /// What the next send says, once.
+    refusal: Cell<Option<Errno>>,
+    is_reset: Cell<bool>,
 }
 
 impl Kernel for Model<'_> {
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        if let Some(errno) = self.refusal.take() {
+            return Err(errno);
+        }
         let mut queue = self.out.bytes.borrow_mut();
         let n = bytes.len().min(self.out.capacity - queue.len());
         if n == 0 {
@@ -68,6 +74,10 @@ impl Kernel for Model<'_> {
     }
 
     fn reset_on_close(&self) {}
+
+    fn reset_now(&self) {
+        self.is_reset.set(true);
+    }
 
     fn finish(&self) {
         self.out.ended.set(true);
@@ -251,7 +261,12 @@ fn ends<'a>(pipes: &'a [Pipe; 2]) -> [End<'a>; 2] {
     let other = memory.try_clone().expect("dup");
     let end = |stream, out, input| End {
         flow: Flow::new(stream, &BELLS),
-        kernel: Model { out, input },
+        kernel: Model {
+            out,
+            input,
+            refusal: Cell::new(None),
+            is_reset: Cell::new(false),
+        },
         sent: 0,
         received: 0,
         away: false,
@@ -358,4 +373,27 @@ fn who_goes_back_wakes_whom_it_can_wake_no_more() {
         .expect("on the ring");
     assert_eq!(pipes[1].written.get(), 1, "the doorbell");
     assert!(!sender.flow.can_be_rung());
+}
+
+#[test]
+fn a_bell_that_is_refused_is_told_after_the_bytes_and_at_both_ends() {
+    let pipes = [Pipe::new(1000), Pipe::new(1000)];
+    let [mut sender, mut receiver] = ends(&pipes);
+    receiver.flow.consent(&receiver.kernel);
+    sender.flow.consent(&sender.kernel);
+    sender.send(3);
+    receiver.receive(&[3], Take::Read);
+    assert_eq!(receiver.flow.arm_receive(&receiver.kernel), Ok(true));
+    sender.kernel.refusal.set(Some(Errno::NOMEM));
+    // Told that it failed, a program would send the same again.
+    sender.send(5);
+    assert_eq!(sender.sent, 8);
+    assert!(sender.kernel.is_reset.get());
+    receiver.receive(&[5], Take::Read);
+    assert_eq!(receiver.received, 8);
+    // Who has read everything would take a reset for the death of one that was killed, and that for an orderly end.
+    receiver.flow.note_error(Errno::CONNRESET);
+    for end in [&sender, &receiver] {
+        assert_eq!(end.flow.kernel_end(), Some(Some(Errno::CONNRESET)));
+    }
 }

@@ -22,6 +22,10 @@ pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     if back {
         conn.restore_low_water(fd);
     } else {
+        // Or the peer, with nothing left to read, might take the reset for an orderly end.
+        if let Some(flow) = conn.flow.take(SEND) {
+            flow.stream().set_deaf();
+        }
         sys::socket::reset_now(fd);
     }
     back

@@ -11,7 +11,7 @@ use sys::sync::Ordering;
 use super::duty::look_at_peer;
 use super::errno_of;
 use crate::conn::{Asleep, Conn, Way};
-use crate::flow::{RECEIVE, SEND};
+use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
 use crate::ready::{LOOK, NAP, Naps, is_silent};
 use crate::{epoll, table};
@@ -155,6 +155,7 @@ pub(super) fn heard(
 ) -> Result<(), Errno> {
     match slept {
         Ok(()) | Err(Errno::INTR | Errno::AGAIN) => slept,
+        Err(errno) if is_refusal(errno) => slept,
         Err(errno) => {
             if let Some(turn) = conn.turn(fd, RECEIVE) {
                 turn.note_error(errno);

@@ -1,7 +1,8 @@
-// A connection in shared memory goes to another program, and the kernel refuses the n-th system call on the way, for every n. Whatever comes of it, no byte
-// is wrong, and none is missing without an error.
+// A connection in shared memory goes to another program, or a connection of the kernel's comes to shared memory, and the kernel refuses the n-th system
+// call on the way, for every n. Whatever comes of it, no byte is wrong, and none is missing without an error.
 //
-//   refused stranger|followed|passed      prints: refused N moved N failed N
+//   refused stranger|followed|passed      another program of the end that connects      prints: refused N moved N failed N
+//   refused connected|accepted            the end that is upgraded
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -33,8 +34,12 @@ static struct {
     volatile uint64_t sent[2];
 } *run;
 static unsigned char buffer[8192];
+static int is_upgraded;
 
 static unsigned char byte_at(uint64_t place, int end) { return (place * 2654435761u + end * 40503u) >> 11; }
+
+// The call itself was refused, which the program is told without us, too: it asks again. What comes between must not make it forget that.
+static int is_refused(void) { return is_upgraded && (errno == ENOMEM || errno == EPERM); }
 
 static int is_told(void) { return errno == ECONNRESET || errno == EPIPE || errno == ENOTCONN; }
 
@@ -49,6 +54,7 @@ static int sends(int fd, int end, uint64_t count) {
         uint64_t n = count < sizeof buffer ? count : sizeof buffer;
         for (uint64_t i = 0; i < n; i++) buffer[i] = byte_at(run->sent[end] + i, end);
         ssize_t sent = send(fd, buffer, n, MSG_NOSIGNAL);
+        if (sent < 0 && is_refused()) continue;
         if (sent < 0 && is_told()) return run->told = 1, 0;
         if (sent < 0) die("send");
         run->sent[end] += sent, count -= sent;
@@ -61,6 +67,7 @@ static int receives(int fd, int end, uint64_t *place, uint64_t count) {
     for (uint64_t until = *place + count; *place < until;) {
         uint64_t n = until - *place < sizeof buffer ? until - *place : sizeof buffer;
         ssize_t got = recv(fd, buffer, n, 0);
+        if (got < 0 && is_refused()) continue;
         if (got < 0 && is_told()) return run->told = 1, 0;
         if (got < 0) die("recv");
         if (got == 0) {
@@ -86,6 +93,12 @@ static void goes_on(int fd) {
     _exit(0);
 }
 
+static void begins(int is_traced) {
+    if (!is_traced) return;
+    run->ready = 1;
+    while (!run->go) {}
+}
+
 static void become(int fd, int over, int with_us) {
     char numbers[2][16];
     snprintf(numbers[0], 16, "%d", fd);
@@ -108,11 +121,12 @@ static void mover(struct sockaddr_in *address, const char *way) {
     }
     int fd = connect_to(address);
     uint64_t place = 0;
-    for (int n = 0; n < TURNS; n++) sends(fd, 0, 1), receives(fd, 0, &place, 1);
-    sends(fd, 0, BEFORE);
-    receives(fd, 0, &place, BEFORE);
-    run->ready = 1;
-    while (!run->go) {}
+    if (is_upgraded) begins(strcmp(way, "connected") == 0);
+    for (int n = 0; n < TURNS; n++)
+        if (!sends(fd, 0, 1) || !receives(fd, 0, &place, 1)) _exit(0);
+    if (!sends(fd, 0, BEFORE) || !receives(fd, 0, &place, BEFORE)) _exit(0);
+    if (is_upgraded) goes_on(fd);
+    begins(1);
     if (is_passed) {
         if (pass(over[0], fd) < 0) goes_on(fd);
         close(fd);
@@ -127,11 +141,14 @@ static void mover(struct sockaddr_in *address, const char *way) {
     goes_on(fd);
 }
 
-static void partner(int listener) {
+static void partner(int listener, const char *way) {
     int fd = OK(accept(listener, NULL, NULL));
     uint64_t place = 0;
+    begins(strcmp(way, "accepted") == 0);
     for (int n = 0; n < TURNS; n++) receives(fd, 1, &place, 1), sends(fd, 1, 1);
     sends(fd, 1, BEFORE + UNREAD);
+    // So far goes the way of this end.
+    getppid();
     while (receives(fd, 1, &place, 1)) {}
     _exit(0);
 }
@@ -211,6 +228,8 @@ int main(int argc, char **argv) {
         goes_on(fd);
     }
     if (argc != 2) return 2;
+    int traced = strcmp(argv[1], "accepted") == 0;
+    is_upgraded = traced || strcmp(argv[1], "connected") == 0;
     int memory = OK(memfd_create("refused", 0));
     OK(ftruncate(memory, sizeof *run));
     OK(dup2(memory, RUN_FD));
@@ -226,13 +245,13 @@ int main(int argc, char **argv) {
             if (pids[end] == 0) {
                 OK(setpgid(0, 0));
                 OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-                end ? partner(listener) : mover(&address, argv[1]);
+                end ? partner(listener, argv[1]) : mover(&address, argv[1]);
             }
             setpgid(pids[end], pids[end]);
         }
         close(listener);
         while (!run->ready && !run->wrong) sched_yield();
-        refused = refuse(pids[0], nth, strcmp(argv[1], "followed") == 0);
+        refused = refuse(pids[traced], nth, strcmp(argv[1], "followed") == 0);
         uint64_t begun = now_ms();
         for (int end = 0; end < 2; end++) {
             int status = 0;

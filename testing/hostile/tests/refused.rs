@@ -1,4 +1,4 @@
-//! The way back and the hand-over, where the kernel refuses one of their system calls: each in its turn.
+//! The upgrade, the way back and the hand-over, where the kernel refuses one of their system calls: each in its turn.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -17,6 +17,16 @@ fn on_the_way_to_a_program_with_us() {
 #[test]
 fn on_the_way_to_another_process() {
     nothing_is_lost("passed");
+}
+
+#[test]
+fn on_the_way_to_shared_memory_where_it_connects() {
+    nothing_is_lost("connected");
+}
+
+#[test]
+fn on_the_way_to_shared_memory_where_it_accepts() {
+    nothing_is_lost("accepted");
 }
 
 fn nothing_is_lost(way: &str) {
