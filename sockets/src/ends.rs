@@ -195,12 +195,16 @@ pub fn at_mark(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     None
 }
 
-/// What `SIOCOUTQ` says of a connection with rings, where the kernel says `kernels`: to it doorbells count.
+/// What `SIOCOUTQ` says of a connection with rings, where the kernel says `kernels`: to it doorbells count. What is in a ring with room the peer has, as
+/// its kernel acknowledges what its program has not read.
 pub fn unread_bytes(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> i32 {
     let Some(turn) = conn.turn(fd, SEND) else {
         return kernels;
     };
-    let unread = i32::try_from(turn.unread()).unwrap_or(i32::MAX);
+    let unread = match turn.stream().tx().writable() {
+        Ok(true) => 0,
+        _ => i32::try_from(turn.unread()).unwrap_or(i32::MAX),
+    };
     if turn.sends_on_ring() {
         unread
     } else {
@@ -304,10 +308,14 @@ pub fn told_state(conn: &Conn, fd: BorrowedFd<'_>, kernels: u8) -> u8 {
     }
 }
 
-/// How many bytes a send would take now without waiting, at least; `None` if that direction is on TCP.
+/// How many bytes a send would take now without waiting, at least; `None` if they would not go to the ring.
 pub fn room(conn: &Conn, fd: BorrowedFd<'_>) -> Option<usize> {
     let turn = conn.turn(fd, SEND)?;
     if !turn.sends_on_ring() {
+        return None;
+    }
+    // To one who reads no more it goes over TCP, which answers.
+    if turn.stream().peer_deaf() {
         return None;
     }
     turn.stream().tx().room(1).ok()

@@ -2,14 +2,18 @@
 
 use std::ffi::{c_int, c_uint};
 use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
 use sockets::conn::{Conn, Path, Way};
+use sockets::host::host;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
+use crate::poll::poll;
 use crate::send::raise_pipe;
 use crate::{extended, real, via_socket};
 
@@ -278,10 +282,12 @@ fn to_socket(
     let Some((_, fd)) = connection(out) else {
         return Err(Errno::BADF);
     };
+    let waits = patient && !conn.is_nonblocking();
     // What has been read from a pipe cannot be put back, so there must be room first.
-    let room = if patient && !conn.is_nonblocking() {
-        CHUNK
-    } else {
+    let room = loop {
+        if patient {
+            wait_until(pipe, libc::POLLIN, None)?;
+        }
         // Goes to the ring if it may; else it is the kernel that knows how much there is room for.
         put(conn, out, &[], true)?;
         let flags = libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE;
@@ -289,14 +295,18 @@ fn to_socket(
             // SAFETY: the program's own call.
             checked(unsafe { real::splice(pipe, null_mut(), out, null_mut(), len, flags) })
         });
-        if let Some(sent) = by_kernel {
-            return sent;
+        match by_kernel {
+            Some(Err(Errno::AGAIN)) if waits => {}
+            Some(sent) => return sent,
+            None => match sockets::ends::room(conn, fd) {
+                Some(0) if waits => {}
+                Some(0) => return Err(Errno::AGAIN),
+                // What is wrong with it the send tells.
+                room => break room.unwrap_or(CHUNK),
+            },
         }
-        sockets::ends::room(conn, fd).unwrap_or(0)
+        wait_until(out, libc::POLLOUT, send_timeout(fd))?;
     };
-    if room == 0 {
-        return Err(Errno::AGAIN);
-    }
     if !patient && !is_readable(pipe) {
         return Err(Errno::AGAIN);
     }
@@ -305,9 +315,43 @@ fn to_socket(
         checked(unsafe { real::read(pipe, chunk.as_mut_ptr().cast(), len.min(CHUNK).min(room)) })?;
     let mut sent = 0;
     while let Some(bytes) = chunk.get(sent..read).filter(|bytes| !bytes.is_empty()) {
-        sent += put(conn, out, bytes, false)?;
+        sent += match put(conn, out, bytes, false) {
+            // Another sender has taken the room; the bytes are nowhere else.
+            Err(Errno::AGAIN | Errno::INTR) => {
+                let _ = wait_until(out, libc::POLLOUT, None);
+                0
+            }
+            put => put?,
+        };
     }
     Ok(sent)
+}
+
+/// Waits as a call on `fd` would that the kernel restarts where the program's handlers ask for it.
+fn wait_until(fd: c_int, events: i16, limit: Option<Duration>) -> Result<(), Errno> {
+    let timeout = limit.map_or(-1, |limit| {
+        c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX)
+    });
+    let restarts = || limit.is_none() && host().is_some_and(|host| host.restarts());
+    loop {
+        let mut entry = libc::pollfd {
+            fd,
+            events,
+            revents: 0,
+        };
+        // SAFETY: one entry.
+        match checked(unsafe { poll(&raw mut entry, 1, timeout) } as ssize_t) {
+            Ok(0) => return Err(Errno::AGAIN),
+            Err(Errno::INTR) if restarts() => {}
+            ready => return ready.map(drop),
+        }
+    }
+}
+
+/// `SO_SNDTIMEO`.
+fn send_timeout(fd: BorrowedFd<'_>) -> Option<Duration> {
+    let timeout_ms = u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
+    timeout_ms.map(Duration::from_millis)
 }
 
 fn put(conn: &Conn, out: c_int, bytes: &[u8], dont_wait: bool) -> Result<usize, Errno> {

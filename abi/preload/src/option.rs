@@ -125,6 +125,17 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     result
 }
 
+/// POSIX. The C library's asks the kernel by a call of its own, which knows only of bytes on TCP.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
+    let mut at: c_int = 0;
+    // SAFETY: an int.
+    match unsafe { ioctl(fd, SIOCATMARK, (&raw mut at).cast()) } {
+        -1 => -1,
+        _ => at,
+    }
+}
+
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn setsockopt(

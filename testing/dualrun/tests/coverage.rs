@@ -85,6 +85,7 @@ const PLAIN: &[&str] = &[
     "sendto",
     "setsockopt",
     "shutdown",
+    "sockatmark",
     "socket",
     "socketpair",
     "splice",

@@ -1,10 +1,15 @@
-// How much the peer has not acknowledged: some when it does not read, none when all is done.
+// How much the peer has not acknowledged: none while it has room for what it has not read, some when it has none, none when all is done.
 #include "dual.h"
 #include <linux/sockios.h>
 
 static void subject(int fd) {
     int left = -1;
     TRY(ioctl(fd, SIOCOUTQ, &left));
+    send_text(fd, "unread");
+    do OK(ioctl(fd, SIOCOUTQ, &left));
+    while (left > 0);
+    say("%d", left);
+    tell();
     OK(fcntl(fd, F_SETFL, O_NONBLOCK));
     fill(buf, sizeof buf, 0);
     ssize_t sent, total = 0;
@@ -20,6 +25,8 @@ static void subject(int fd) {
 }
 
 static void partner(int fd) {
+    await();
+    hear(fd, 6);
     for (ssize_t left = await_number(); left > 0;) {
         ssize_t got = recv(fd, buf, left < 65536 ? left : 65536, 0);
         if (got <= 0) die(__LINE__, "recv");

@@ -110,6 +110,7 @@ pub const GROUPS: &[Group] = &[
             "flags/oob_inline",
             "flags/oob_none",
             "flags/peek_after_nothing",
+            "flags/sockatmark",
             "wait/select_end",
         ],
     },
@@ -139,6 +140,7 @@ pub const GROUPS: &[Group] = &[
         programs: &[
             "file/sendfile_epipe",
             "file/splice",
+            "file/splice_full",
             "file/splice_relay",
             "file/tee_vmsplice",
         ],
