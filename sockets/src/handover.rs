@@ -36,9 +36,14 @@ pub fn set_inherited(fd: RawFd, inherited: bool) {
     }
 }
 
+/// Has every connection of this process that is not upgraded yet, now and from now on, stay on TCP.
+pub(crate) fn stay_all(reason: Reason) {
+    ALL_ON_TCP.store(u32::from(reason.number()), Ordering::Relaxed);
+}
+
 /// Has every connection of this process, now and from now on, stay on TCP.
 pub fn leave_all(reason: Reason) {
-    ALL_ON_TCP.store(u32::from(reason.number()), Ordering::Relaxed);
+    stay_all(reason);
     table::for_each(|fd, conn| {
         sys::socket::with_borrowed(fd, |fd| go_back(conn, fd, reason));
     });

@@ -32,8 +32,8 @@ fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errn
         Change::Delete => sys::epoll::delete(instance, fd),
         Change::Add(event) => {
             sys::epoll::add(instance, fd, event.events, event.data)?;
-            if let Some(set) = places::first_seen(instance) {
-                set.adopt(fd, event);
+            if !places::first_seen(instance).is_some_and(|set| set.adopt(fd, event)) {
+                places::keep_to_kernel(fd);
             }
             Ok(())
         }
@@ -72,13 +72,15 @@ impl Set {
     }
 
     /// Mirrors what has been added to the kernel's instance already.
-    fn adopt(&self, fd: RawFd, event: Event) {
+    fn adopt(&self, fd: RawFd, event: Event) -> bool {
         if let Some(mut members) = self.enter()
             && let Ok(index) = members.reserve(fd)
         {
             members.insert(index, Member::new(fd, What::of(fd), event));
             members.capture(index);
+            return true;
         }
+        false
     }
 
     fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {

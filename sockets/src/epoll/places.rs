@@ -11,7 +11,8 @@ use sys::sync::mapped::AtomicU32;
 use super::Set;
 use super::set::{Busy, Entered};
 use crate::conn::Conn;
-use crate::{share, table};
+use crate::reason::Reason;
+use crate::{handover, share, table};
 
 /// The mirror of the instance behind a descriptor, if there is one.
 #[inline]
@@ -52,6 +53,19 @@ pub(super) fn first_seen(fd: RawFd) -> Option<&'static Set> {
     TOP.fetch_max(fd.cast_unsigned() + 1, Ordering::AcqRel);
     place.store(index + 1, Ordering::Release);
     Some(set)
+}
+
+/// What only the kernel's instance has as a member is to stay what the kernel knows. A socket that becomes a connection later keeps the process's new
+/// connections there.
+#[cold]
+pub(super) fn keep_to_kernel(fd: RawFd) {
+    sys::socket::with_borrowed(fd, |fd| match table::connection(fd) {
+        Some(conn) => {
+            handover::go_back(conn, fd, Reason::Sets);
+        }
+        None if sys::socket::is_tcp(fd) => handover::stay_all(Reason::Sets),
+        None => {}
+    });
 }
 
 /// The program has made `new` a duplicate of `old`.
