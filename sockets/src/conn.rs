@@ -15,6 +15,7 @@ use sys::wait::Spinner;
 
 pub(crate) use self::asleep::Asleep;
 use self::asleep::Sleepers;
+pub(crate) use self::pace::Ask;
 use crate::flow::Flow;
 use crate::kernel::Tcp;
 use crate::meet::Meeting;
@@ -51,9 +52,6 @@ pub struct Conn {
     pub(crate) lent: AtomicBool,
     /// The kernel's, 0 if it told none.
     cookie: AtomicU64,
-    /// Sends since the peer was last looked at, and how far it had read then.
-    unlooked: AtomicU32,
-    read_then: AtomicU64,
     /// How often others were found to have the socket too, or the ends missed each other.
     pub(crate) looks: AtomicU32,
     /// Whether the other end is known to come again, having missed this one.
@@ -72,6 +70,8 @@ pub struct Conn {
     turnarounds: AtomicU32,
     last: AtomicU32,
     fruitless: AtomicU32,
+    /// When the kernel was last asked whether the connection goes on; 0 if never.
+    asked_ms: AtomicU32,
     /// What the user's [rules](crate::rules) say, once they were asked.
     pub(crate) rule: AtomicU32,
     /// What `sovia stat` shows, counts among it.

@@ -13,7 +13,7 @@ pub(crate) use self::duty::look_at_peer;
 use self::duty::{pay_bell, serve_back};
 use self::plain::{receive_plain, send_plain};
 use self::rest::{Stay, has_moved_away, heard, nap, wait_for_kernel, wait_for_more, wait_for_room};
-use crate::conn::{Conn, Way};
+use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::host::host;
@@ -194,10 +194,15 @@ fn receive_mapped(
             continue;
         }
         if !patient {
-            if conn.is_time_to_ask() {
+            if let Some(ask) = conn.is_time_to_ask() {
                 // A peer that was killed said nothing in memory.
                 turn.arm_receive(&tcp).map_err(errno_of)?;
-                let (ended, rang) = (turn.kernel_end().is_some(), turn.took_bell());
+                let rang = turn.took_bell();
+                if rang && ask == Ask::ToTheEnd {
+                    // A read stops at a doorbell, and the end may lie behind it.
+                    turn.drain(&tcp).map_err(errno_of)?;
+                }
+                let ended = turn.kernel_end().is_some();
                 drop(turn);
                 if rang {
                     epoll::rang(fd.as_raw_fd(), conn);
@@ -327,6 +332,11 @@ fn send_mapped(
         let Some(mut turn) = conn.turn(fd, SEND) else {
             return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
         };
+        if turn.is_time_to_look() {
+            drop(turn);
+            look_at_peer(conn, fd);
+            continue;
+        }
         let pieces = Pieces {
             buffers,
             skip: sent,
@@ -338,14 +348,10 @@ fn send_mapped(
                 sent += n;
                 naps = Naps::default();
                 let moved = !on_ring && turn.sends_on_ring();
-                let look = conn.is_time_to_look(&turn);
                 drop(turn);
                 if moved {
                     // What an edge-triggered observer armed was TCP's.
                     epoll::rang(fd.as_raw_fd(), conn);
-                }
-                if look {
-                    look_at_peer(conn, fd);
                 }
                 if sent >= wanted || !patient {
                     spin.hit();

@@ -15,6 +15,11 @@ pub fn coarse() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
+/// [`coarse`] in milliseconds, around which it goes; never 0.
+pub fn coarse_ms() -> u32 {
+    coarse().as_millis() as u32 | 1
+}
+
 /// The monotonic clock in nanoseconds, the same for all processes of a host.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -35,8 +35,6 @@ impl Conn {
             at_fork: AtomicU32::new(0),
             lent: AtomicBool::new(false),
             cookie: AtomicU64::new(0),
-            unlooked: AtomicU32::new(0),
-            read_then: AtomicU64::new(0),
             looks: AtomicU32::new(0),
             comes_again: AtomicBool::new(false),
             entered: AtomicU32::new(0),
@@ -48,6 +46,7 @@ impl Conn {
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
             fruitless: AtomicU32::new(0),
+            asked_ms: AtomicU32::new(0),
             rule: AtomicU32::new(0),
             record: ledger::record(index),
             idle_since: AtomicU32::new(0),
@@ -100,7 +99,12 @@ impl Conn {
         for count in [&self.native_in, &self.native_out] {
             count.store(0, Ordering::Relaxed);
         }
-        for count in [&self.turnarounds, &self.last, &self.fruitless] {
+        for count in [
+            &self.turnarounds,
+            &self.last,
+            &self.fruitless,
+            &self.asked_ms,
+        ] {
             count.store(0, Ordering::Relaxed);
         }
         for count in [

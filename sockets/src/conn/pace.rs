@@ -5,7 +5,6 @@ use sys::sync::mapped::AtomicU64;
 use sys::time;
 
 use super::{Conn, Way};
-use crate::flow::Flow;
 
 impl Conn {
     /// Counts a call that moved `bytes`.
@@ -121,24 +120,30 @@ impl Conn {
         self.record.sleeps.load(Ordering::Relaxed)
     }
 
-    /// Whether receiving looks worth a question to the kernel now and then though memory says there is nothing: one of a few times.
-    pub(crate) fn is_time_to_ask(&self) -> bool {
+    /// Whether receiving looks worth a question to the kernel now and then though memory says there is nothing: one of a few times, and whenever the last
+    /// question is some milliseconds old. Who asks once before he uses a connection again is to hear of its end.
+    pub(crate) fn is_time_to_ask(&self) -> Option<Ask> {
         let fruitless = self.fruitless.load(Ordering::Relaxed).wrapping_add(1);
         self.fruitless.store(fruitless, Ordering::Relaxed);
-        fruitless.is_multiple_of(ASK_EACH)
-    }
-
-    /// Whether the peer has read nothing of what is there for it, during some sends.
-    #[inline]
-    pub(crate) fn is_time_to_look(&self, flow: &Flow) -> bool {
-        let sends = self.unlooked.load(Ordering::Relaxed).wrapping_add(1);
-        self.unlooked.store(sends, Ordering::Relaxed);
-        sends.is_multiple_of(LOOK_EACH) && flow.sends_on_ring() && {
-            let read = flow.stream().tx().read();
-            self.read_then.swap(read, Ordering::Relaxed) == read
-                && read != flow.stream().tx().tail()
+        let now_ms = time::coarse_ms();
+        let is_late = self.asked_ms.load(Ordering::Relaxed) != now_ms;
+        if is_late {
+            self.asked_ms.store(now_ms, Ordering::Relaxed);
+        }
+        match is_late {
+            true => Some(Ask::ToTheEnd),
+            false => fruitless.is_multiple_of(ASK_EACH).then_some(Ask::Once),
         }
     }
+}
+
+/// What a question to the kernel is to find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// What a read says: an end may lie behind a doorbell.
+    Once,
+    /// Whether the connection has ended.
+    ToTheEnd,
 }
 
 const ASK_EACH: u32 = 32;
@@ -147,4 +152,3 @@ const TRICKLE: u32 = 16;
 const TRICKLE_MAX: usize = 16 << 10;
 /// A call that took so long slept.
 const SLEPT_NS: u64 = 4_000;
-const LOOK_EACH: u32 = 16;

@@ -3,6 +3,7 @@
 use sys::errno::Errno;
 use sys::stream::{BACK, SLEEPER};
 use sys::sync::Ordering;
+use sys::time;
 
 use super::back::back_at;
 use super::shows::is_refusal;
@@ -152,9 +153,41 @@ impl Flow {
 
     pub(super) fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
         if bits & SLEEPER != 0 && self.stream.tx().knock() != 0 {
+            self.read_then
+                .store(self.stream.tx().read(), Ordering::Relaxed);
+            self.unlooked.store(LOOK_EACH, Ordering::Relaxed);
+            self.rang_ms.store(time::coarse_ms(), Ordering::Relaxed);
             self.ring_bell_now(kernel)?;
         }
         Ok(())
+    }
+
+    /// Before a send: whether the peer has taken nothing of what is there for it, during some sends, or for some milliseconds since its doorbell was rung.
+    /// It may have been killed, and then says nothing in memory. In a turn of side [`SEND`](super::SEND).
+    #[inline]
+    pub(crate) fn is_time_to_look(&self) -> bool {
+        let sends = self.unlooked.load(Ordering::Relaxed).wrapping_add(1);
+        self.unlooked.store(sends, Ordering::Relaxed);
+        sends > LOOK_EACH && self.takes_nothing()
+    }
+
+    #[cold]
+    fn takes_nothing(&self) -> bool {
+        self.unlooked.store(0, Ordering::Relaxed);
+        let tx = self.stream.tx();
+        let read = tx.read();
+        let nothing = self.read_then.swap(read, Ordering::Relaxed) == read && read != tx.tail();
+        if !nothing || !self.sends_on_ring() {
+            self.rang_ms.store(0, Ordering::Relaxed);
+            return false;
+        }
+        if self.rang_ms.load(Ordering::Relaxed) == 0 {
+            return true;
+        }
+        // It may only not have woken yet: the next send asks again.
+        self.unlooked.store(LOOK_EACH, Ordering::Relaxed);
+        let now_ms = time::coarse_ms();
+        self.rang_ms.swap(now_ms, Ordering::Relaxed) != now_ms
     }
 
     pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
@@ -244,6 +277,8 @@ impl Flow {
 
 /// Doorbells are few. Who sends more must not keep a call here: it goes on at the next one.
 pub(super) const READS: u32 = 64;
+/// So many sends go without a look at the peer.
+const LOOK_EACH: u32 = 16;
 /// In `owes_bell`: whether the sender asked for it or not.
 const UNASKED: u32 = 2;
 /// Its value means nothing; who sees it in a trace may know it.

@@ -67,6 +67,7 @@ pub const GROUPS: &[Group] = &[
             "fork/while_sending",
             "kill/abort_and_segv",
             "kill/all_sent_arrives",
+            "kill/asked_once",
             "kill/receiver_killed",
             "kill/sender_killed",
             "kill/unread_at_exit",
