@@ -24,6 +24,7 @@ use crate::{share, stat};
 
 mod asleep;
 mod life;
+mod option;
 mod pace;
 mod upgrade;
 
@@ -87,9 +88,6 @@ pub struct Conn {
     meeting: Lock<Option<Meeting>>,
     next_step_ns: AtomicU64,
     step_interval_ns: AtomicU64,
-    /// `TCP_NODELAY` and `TCP_CORK` as the program set them, where there are rings: doorbells need the one and no other.
-    nodelay: AtomicBool,
-    cork: AtomicBool,
     /// Whether the last descriptor is closed while threads sleep in calls on it.
     closing: AtomicBool,
     /// See [`Conn::keeps_up`].
@@ -175,7 +173,9 @@ impl Conn {
     /// Goes on with the rings that the program before this one had.
     pub(crate) fn resume(&self, opener: bool, stream: Stream) {
         self.opener.store(opener, Ordering::Relaxed);
+        let bytes = stream.low_water().load(Ordering::Relaxed).max(1);
         if self.install(Flow::resume(stream, &self.record.bells)) {
+            self.low_water.store(bytes, Ordering::Relaxed);
             self.set_path(MAPPED);
         }
     }
@@ -222,11 +222,6 @@ impl Conn {
         self.nonblocking.load(Ordering::Relaxed)
     }
 
-    /// Notes `O_NONBLOCK`.
-    pub fn set_nonblocking(&self, on: bool) {
-        self.nonblocking.store(on, Ordering::Relaxed);
-    }
-
     /// Whether the program waits for signals: `O_ASYNC`.
     #[inline]
     pub fn signals(&self) -> bool {
@@ -236,56 +231,6 @@ impl Conn {
     /// Notes `O_ASYNC`.
     pub fn set_signals(&self, on: bool) {
         self.signals.store(on, Ordering::Relaxed);
-    }
-
-    /// Notes `TCP_NODELAY`; true if that is all there is to do, because the connection needs it set.
-    pub fn set_nodelay(&self, on: bool) -> bool {
-        self.nodelay.store(on, Ordering::Relaxed);
-        self.is_mapped()
-    }
-
-    /// `TCP_NODELAY` as the program set it, where the kernel does not know.
-    pub fn nodelay(&self) -> Option<bool> {
-        self.is_mapped()
-            .then(|| self.nodelay.load(Ordering::Relaxed))
-    }
-
-    /// Notes `TCP_CORK`; true if that is all there is to do, because a doorbell would stay behind it.
-    pub fn set_cork(&self, on: bool) -> bool {
-        self.cork.store(on, Ordering::Relaxed);
-        self.is_mapped()
-    }
-
-    /// `TCP_CORK` as the program set it, where the kernel does not know.
-    pub fn cork(&self) -> Option<bool> {
-        self.is_mapped().then(|| self.cork.load(Ordering::Relaxed))
-    }
-
-    /// Takes over what doorbells need otherwise than the program has it.
-    fn keep_options(&self, fd: BorrowedFd<'_>) {
-        self.nodelay
-            .store(sys::socket::nodelay(fd), Ordering::Relaxed);
-        sys::socket::set_nodelay(fd, true);
-        let cork = sys::socket::cork(fd);
-        self.cork.store(cork, Ordering::Relaxed);
-        if cork {
-            sys::socket::set_cork(fd, false);
-        }
-    }
-
-    /// Notes `SO_RCVLOWAT`, which the program has set in the kernel. Where there are rings it is not to stay there: a doorbell is one byte.
-    pub fn note_low_water(&self, fd: BorrowedFd<'_>) {
-        let bytes = sys::socket::low_water(fd);
-        self.low_water.store(bytes, Ordering::Relaxed);
-        if bytes > 1 && self.is_mapped() {
-            sys::socket::set_low_water(fd, 1);
-        }
-    }
-
-    /// `SO_RCVLOWAT` as the program set it, where the kernel does not know.
-    pub fn low_water(&self) -> Option<u32> {
-        self.is_mapped()
-            .then(|| self.low_water.load(Ordering::Relaxed))
     }
 
     /// Whether each message is to say how much is left (`TCP_INQ`).
@@ -308,14 +253,6 @@ impl Conn {
     /// The program has set `TCP_INQ`, or may have.
     pub fn forget_what_it_says(&self) {
         self.left.store(0, Ordering::Relaxed);
-    }
-
-    /// Tells the kernel, which has all bytes again.
-    pub(crate) fn restore_low_water(&self, fd: BorrowedFd<'_>) {
-        let bytes = self.low_water.load(Ordering::Relaxed);
-        if bytes > 1 {
-            sys::socket::set_low_water(fd, bytes);
-        }
     }
 
     /// Notes that another process has the connection too, from a fork before it was upgraded.

@@ -109,7 +109,8 @@ fn receive_mapped(
     if wanted == 0 {
         return Ok(0);
     }
-    let patient = !(how.dont_wait || conn.is_nonblocking());
+    let mut patient = !(how.dont_wait || conn.is_nonblocking());
+    let mut is_sure = false;
     // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit.
     let low = if how.peek && how.wait_all {
         wanted.min(LOOKS_AHEAD)
@@ -192,6 +193,11 @@ fn receive_mapped(
                 napped => napped?,
             }
             continue;
+        }
+        if !is_sure {
+            // Another process may have said otherwise, as is known after a turn.
+            is_sure = true;
+            patient = !(how.dont_wait || conn.is_nonblocking());
         }
         if !patient {
             if let Some(ask) = conn.is_time_to_ask() {
@@ -323,7 +329,8 @@ fn send_mapped(
     let mut tcp = conn.tcp(fd);
     conn.note_answer();
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-    let patient = !(dont_wait || conn.is_nonblocking());
+    let mut patient = !(dont_wait || conn.is_nonblocking());
+    let mut is_sure = false;
     let mut sent = 0;
     let mut patience = None;
     let mut naps = Naps::default();
@@ -377,6 +384,10 @@ fn send_mapped(
                 continue;
             };
             turn = again;
+        }
+        if !is_sure {
+            is_sure = true;
+            patient = !(dont_wait || conn.is_nonblocking());
         }
         if !patient {
             return if sent > 0 {

@@ -84,6 +84,7 @@ impl Conn {
         mut turn: turn::Turn<'a, Flow>,
         side: usize,
     ) -> Option<Turn<'a>> {
+        self.heed_nonblocking(turn.stream());
         if !self.may_be_shared() {
             // The peer says so, who cannot know.
             return Some(Turn {

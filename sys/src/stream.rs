@@ -172,6 +172,16 @@ impl Stream {
         &self.control().ends[self.side.index()].0.tcp_error
     }
 
+    /// Flags of the program's that the processes of this end, and those after it, have in common.
+    pub fn options(&self) -> &AtomicU32 {
+        &self.control().ends[self.side.index()].0.options
+    }
+
+    /// `SO_RCVLOWAT` as the program set it; 0 if nobody has said.
+    pub fn low_water(&self) -> &AtomicU32 {
+        &self.control().ends[self.side.index()].0.low_water
+    }
+
     /// Says that nobody reads at this end any more.
     pub fn set_deaf(&self) {
         self.control().ends[self.side.index()]

@@ -56,8 +56,6 @@ impl Conn {
             meeting: Lock::new(None),
             next_step_ns: AtomicU64::new(0),
             step_interval_ns: AtomicU64::new(0),
-            nodelay: AtomicBool::new(false),
-            cork: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),

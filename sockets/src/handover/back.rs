@@ -20,7 +20,7 @@ pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     conn.note_back(reason);
     let back = walk(conn, fd).is_ok();
     if back {
-        conn.restore_low_water(fd);
+        conn.restore_options(fd);
     } else {
         // Or the peer, with nothing left to read, might take the reset for an orderly end.
         if let Some(flow) = conn.flow.take(SEND) {

@@ -103,6 +103,9 @@ pub(super) struct End {
     pub(super) shared: AtomicU32,
     /// An error of the TCP connection that the kernel has told one of them, once for all: a number that `sockets` gives a meaning.
     pub(super) tcp_error: AtomicU32,
+    /// Options of the program's that the socket has otherwise: numbers that `sockets` gives a meaning.
+    pub(super) options: AtomicU32,
+    pub(super) low_water: AtomicU32,
 }
 
 /// Two lines, for the processor prefetches the neighbour.

@@ -82,6 +82,7 @@ pub const GROUPS: &[Group] = &[
             "exec/exec_self",
             "exec/inetd",
             "exec/inetd_cat",
+            "exec/options_kept",
             "exec/popen_system",
             "exec/posix_spawn",
             "exec/static_child",

@@ -1,0 +1,123 @@
+//! Options that a connection with rings needs otherwise than the program has them. They lie in the shared memory, so that all processes that have the
+//! connection know them, and the program after this one.
+
+use std::os::fd::BorrowedFd;
+
+use sys::stream::Stream;
+use sys::sync::Ordering;
+
+use super::Conn;
+use crate::flow::SEND;
+use crate::handover;
+
+impl Conn {
+    /// Notes `O_NONBLOCK`.
+    pub fn set_nonblocking(&self, on: bool) {
+        self.nonblocking.store(on, Ordering::Relaxed);
+        self.keep_option(NONBLOCKING, on);
+    }
+
+    /// Another process may have set it: the flag is the open file's, which they share.
+    pub(crate) fn heed_nonblocking(&self, stream: &Stream) {
+        let flags = stream.options().load(Ordering::Relaxed);
+        self.nonblocking
+            .store(flags & NONBLOCKING != 0, Ordering::Relaxed);
+    }
+
+    /// Notes `TCP_NODELAY`; true if that is all there is to do, because doorbells need it set.
+    pub fn set_nodelay(&self, on: bool) -> bool {
+        self.keep_option(NODELAY, on) && !handover::is_back(self)
+    }
+
+    /// `TCP_NODELAY` as the program set it, where the kernel does not know.
+    pub fn nodelay(&self) -> Option<bool> {
+        self.kept_option(NODELAY)
+    }
+
+    /// Notes `TCP_CORK`; true if that is all there is to do, because a doorbell would stay behind it.
+    pub fn set_cork(&self, on: bool) -> bool {
+        self.keep_option(CORK, on) && !handover::is_back(self)
+    }
+
+    /// `TCP_CORK` as the program set it, where the kernel does not know.
+    pub fn cork(&self) -> Option<bool> {
+        self.kept_option(CORK)
+    }
+
+    /// Notes a flag where there are rings; false if there are none.
+    fn keep_option(&self, flag: u32, on: bool) -> bool {
+        let Some(flow) = self.flow.take(SEND).filter(|_| self.is_mapped()) else {
+            return false;
+        };
+        let flags = flow.stream().options();
+        if on {
+            flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn kept_option(&self, flag: u32) -> Option<bool> {
+        let flow = self.flow.take(SEND).filter(|_| self.is_mapped())?;
+        Some(flow.stream().options().load(Ordering::Relaxed) & flag != 0)
+    }
+
+    /// Takes over what doorbells need otherwise than the program has it.
+    pub(super) fn keep_options(&self, fd: BorrowedFd<'_>) {
+        let Some(flow) = self.flow.take(SEND) else {
+            return;
+        };
+        let mut flags = 0;
+        for (flag, on) in [
+            (NONBLOCKING, self.is_nonblocking()),
+            (NODELAY, sys::socket::nodelay(fd)),
+            (CORK, sys::socket::cork(fd)),
+        ] {
+            flags |= if on { flag } else { 0 };
+        }
+        flow.stream().options().store(flags, Ordering::Relaxed);
+        sys::socket::set_nodelay(fd, true);
+        if flags & CORK != 0 {
+            sys::socket::set_cork(fd, false);
+        }
+    }
+
+    /// Tells the kernel, which has all bytes again.
+    pub(crate) fn restore_options(&self, fd: BorrowedFd<'_>) {
+        if let Some(on) = self.nodelay() {
+            sys::socket::set_nodelay(fd, on);
+        }
+        if let Some(on) = self.cork() {
+            sys::socket::set_cork(fd, on);
+        }
+        let bytes = self.low_water.load(Ordering::Relaxed);
+        if bytes > 1 {
+            sys::socket::set_low_water(fd, bytes);
+        }
+    }
+
+    /// Notes `SO_RCVLOWAT`, which the program has set in the kernel. Where there are rings it is not to stay there: a doorbell is one byte.
+    pub fn note_low_water(&self, fd: BorrowedFd<'_>) {
+        let bytes = sys::socket::low_water(fd);
+        self.low_water.store(bytes, Ordering::Relaxed);
+        let Some(flow) = self.flow.take(SEND).filter(|_| self.is_mapped()) else {
+            return;
+        };
+        flow.stream().low_water().store(bytes, Ordering::Relaxed);
+        drop(flow);
+        if bytes > 1 && !handover::is_back(self) {
+            sys::socket::set_low_water(fd, 1);
+        }
+    }
+
+    /// `SO_RCVLOWAT` as the program set it, where the kernel does not know.
+    pub fn low_water(&self) -> Option<u32> {
+        self.is_mapped()
+            .then(|| self.low_water.load(Ordering::Relaxed))
+    }
+}
+
+const NONBLOCKING: u32 = 1;
+const NODELAY: u32 = 2;
+const CORK: u32 = 4;
