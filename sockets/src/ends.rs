@@ -56,6 +56,17 @@ pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
     new
 }
 
+/// The kernel has just given the program a new descriptor, `fd`, unless that is an error. What is known by that number was closed by ways that we did
+/// not see.
+pub fn given_out(fd: RawFd) -> RawFd {
+    let known = table::known(fd).is_some() || epoll::concerns(fd);
+    if known && share::is_home() {
+        epoll::before_close(fd);
+        table::renumber(fd);
+    }
+    fd
+}
+
 /// Whether what happens to a descriptor is to be noted. In the child of `vfork`, which has its parent's memory and not its descriptors, it
 /// is not; a descriptor of which nothing is known is not worth the question.
 fn is_for_us(fd: RawFd) -> bool {

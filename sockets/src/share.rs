@@ -316,7 +316,7 @@ pub fn is_home() -> bool {
         return true;
     }
     match fork::place() {
-        Place::Home => true,
+        Place::Home | Place::Sharer => true,
         Place::Guest => false,
         Place::Child => {
             // Too late for the quiet that `before_fork` makes; the other process does not know that it is not alone.
@@ -325,6 +325,11 @@ pub fn is_home() -> bool {
             true
         }
     }
+}
+
+/// Whether this is a process that shares all that the one at home has: when it ends, or becomes another program, nothing ends there.
+pub(crate) fn is_sharer() -> bool {
+    fork::place() == Place::Sharer
 }
 
 /// Whether no other process has the socket of a connection, so that it may be upgraded. Asks the kernel where there may be one.

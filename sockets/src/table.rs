@@ -35,6 +35,13 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
 
 /// Notes a new connected TCP socket, made by `connect` or `accept`.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
+    if origin == Origin::Connected
+        && known(fd.as_raw_fd()).is_some_and(|conn| is_another(conn, fd))
+        && share::is_home()
+    {
+        // Closed, and made anew, by ways that we did not see.
+        renumber(fd.as_raw_fd());
+    }
     let _guard = CHANGES.lock();
     if origin == Origin::Accepted
         && let Some(entry) = entry(fd.as_raw_fd())
@@ -42,6 +49,11 @@ pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
         abandon(entry);
     }
     insert_locked(fd, origin)
+}
+
+/// Whether a descriptor is not that of the connection that its number stands for.
+fn is_another(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    conn.cookie() != 0 && cookie(fd).is_ok_and(|cookie| cookie != conn.cookie())
 }
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.

@@ -43,23 +43,37 @@ pub fn watch() -> io::Result<()> {
 pub enum Place {
     /// It is.
     Home,
+    /// A child with the parent's memory and descriptors, as after `clone` with both flags: all but a thread.
+    Sharer,
     /// A child with the parent's memory and descriptors of its own, as after `vfork`: what it changes is the parent's.
     Guest,
     /// A child with a memory of its own, by a way of forking that nobody saw.
     Child,
 }
 
-/// Where this is. One system call.
+/// Where this is. One system call, and one more in a child that has its parent's memory.
 pub fn place() -> Place {
     let here = rustix::process::getpid().as_raw_pid().cast_unsigned();
-    if HOME.load(Ordering::Relaxed) == here {
+    let home = HOME.load(Ordering::Relaxed);
+    if home == here {
         return Place::Home;
     }
     match WIPED.get() {
         Some(Some(Page(page))) if page.load(Ordering::Relaxed) == 0 => Place::Child,
+        _ if shares_descriptors(home, here) => Place::Sharer,
         _ => Place::Guest,
     }
 }
+
+/// Whether two processes have one table of descriptors. A kernel or filter without the call says no, as is right after `vfork`.
+fn shares_descriptors(one: u32, other: u32) -> bool {
+    // SAFETY: compares, by the numbers of processes.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
+    order == 0
+}
+
+/// `linux/kcmp.h`.
+const KCMP_FILES: libc::c_int = 2;
 
 /// Makes this process the one that [`place`] compares with.
 pub fn settle() {

@@ -86,6 +86,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 }
 
 fn accepted(fd: c_int) -> c_int {
+    keeping_errno(|| ends::given_out(fd));
     if let Some(borrowed) = borrow(fd) {
         keeping_errno(|| {
             if sys::socket::is_tcp(borrowed) {

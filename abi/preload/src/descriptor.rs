@@ -96,6 +96,44 @@ pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     replaced(fd, new, || unsafe { real::dup3(fd, new, flags) })
 }
 
+/// POSIX. As far as two new descriptors go, like [`pipe2`].
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn pipe(made: *mut c_int) -> c_int {
+    // SAFETY: the program's room for two, here and below.
+    unsafe { two(made, real::pipe(made)) }
+}
+
+/// POSIX. Where something was closed by ways that we did not see, its number is another's now.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn pipe2(made: *mut c_int, flags: c_int) -> c_int {
+    // SAFETY: as above.
+    unsafe { two(made, real::pipe2(made, flags)) }
+}
+
+/// POSIX. As [`pipe2`].
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn socketpair(
+    domain: c_int,
+    kind: c_int,
+    protocol: c_int,
+    made: *mut c_int,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe { two(made, real::socketpair(domain, kind, protocol, made)) }
+}
+
+unsafe fn two(made: *const c_int, result: c_int) -> c_int {
+    if result == 0 {
+        keeping_errno(|| {
+            for at in 0..2 {
+                // SAFETY: the kernel has just written both.
+                ends::given_out(unsafe { made.add(at).read() });
+            }
+        });
+    }
+    result
+}
+
 fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     if hidden::is_hidden(fd) || !keeping_errno(|| ends::step_aside(new)) {
         return fail(Errno::BADF) as c_int;

@@ -33,6 +33,7 @@ mod file;
 mod filter;
 mod host;
 mod limit;
+mod load;
 mod messages;
 mod names;
 mod option;

@@ -61,7 +61,10 @@ next! {
     fn accept4(fd: c_int, address: *mut sockaddr, len: *mut socklen_t, flags: c_int) -> c_int;
     fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
     fn listen(fd: c_int, backlog: c_int) -> c_int;
+    fn pipe(ends: *mut c_int) -> c_int;
+    fn pipe2(ends: *mut c_int, flags: c_int) -> c_int;
     fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+    fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn close_range(first: u32, last: u32, flags: c_int) -> c_int;
     fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int;
@@ -169,5 +172,12 @@ next! {
     fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
     fn readdir(directory: *mut libc::DIR) -> *mut libc::dirent;
     fn readdir64(directory: *mut libc::DIR) -> *mut libc::dirent64;
+    fn getdents64(directory: c_int, into: *mut c_void, len: size_t) -> ssize_t;
+    fn readdir_r(directory: *mut libc::DIR, entry: *mut libc::dirent, result: *mut *mut libc::dirent) -> c_int;
+    fn readdir64_r(directory: *mut libc::DIR, entry: *mut libc::dirent64, result: *mut *mut libc::dirent64) -> c_int;
+    fn scandir(path: *const c_char, list: *mut *mut *mut libc::dirent, filter: *const c_void, order: *const c_void) -> c_int;
+    fn scandir64(path: *const c_char, list: *mut *mut *mut libc::dirent, filter: *const c_void, order: *const c_void) -> c_int;
+    fn scandirat(at: c_int, path: *const c_char, list: *mut *mut *mut libc::dirent, filter: *const c_void, order: *const c_void) -> c_int;
+    fn scandirat64(at: c_int, path: *const c_char, list: *mut *mut *mut libc::dirent, filter: *const c_void, order: *const c_void) -> c_int;
     fn syscall(number: libc::c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> libc::c_long;
 }

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use libc::{sockaddr, socklen_t};
+use sockets::ends;
 use sockets::packet::calls::{self, How};
 use sockets::packet::table::{self, Held};
 use sockets::packet::{SOCK_VIA, Socket, option, parse_over};
@@ -39,7 +40,8 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     if kind & !flags != SOCK_VIA {
         // SAFETY: the program's own call, here and below.
-        return unsafe { real::socket(domain, kind, protocol) };
+        let made = unsafe { real::socket(domain, kind, protocol) };
+        return keeping_errno(|| ends::given_out(made));
     }
     let made = match (domain, protocol) {
         (libc::AF_INET, 0) => keeping_errno(table::create),

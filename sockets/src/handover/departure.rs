@@ -22,7 +22,7 @@ pub struct Departure {
 ///
 /// In the child of `vfork` it is the child's descriptors that count, and the parent goes on.
 pub fn before_exec(followed: bool) -> Departure {
-    let guest = !share::is_home();
+    let guest = !share::is_home() || share::is_sharer();
     if guest {
         guest_leaves(followed);
     } else {
@@ -157,7 +157,7 @@ pub fn after_spawn(started: bool) {
 /// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and that other
 /// processes may have the connection.
 pub fn before_exit() {
-    if table::is_retired() || !share::is_home() {
+    if table::is_retired() || !share::is_home() || share::is_sharer() {
         return;
     }
     table::each(|conn| {

@@ -1,0 +1,47 @@
+//! dlopen: libraries that are loaded while the program runs find our functions, as those do that it begins with.
+
+#[cfg(all(target_arch = "x86_64", not(test)))]
+use std::ffi::{c_char, c_int, c_void};
+
+#[cfg(target_arch = "x86_64")]
+use sys::sync::mapped::AtomicU64;
+
+#[cfg(target_arch = "x86_64")]
+use crate::real;
+
+/// POSIX. Without `RTLD_DEEPBIND`, by which a library would find the C library's calls before ours (PHP loads its extensions so). The loader looks at
+/// who called it, for `$ORIGIN` and `DT_RUNPATH`: so it is jumped to, with the program's return address.
+#[cfg(all(target_arch = "x86_64", not(test)))]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
+    std::arch::naked_asm!(
+        "and esi, {kept}",
+        "mov rax, [rip + {next}]",
+        "test rax, rax",
+        "jnz 2f",
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {find}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "test rax, rax",
+        "jz 3f",
+        "2: jmp rax",
+        // Before glibc 2.34 a program may do without it.
+        "3: ret",
+        kept = const !libc::RTLD_DEEPBIND,
+        next = sym NEXT,
+        find = sym find,
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+extern "C" fn find() -> u64 {
+    real::lookup(&NEXT, c"dlopen")
+}
+
+#[cfg(target_arch = "x86_64")]
+static NEXT: AtomicU64 = AtomicU64::new(0);
