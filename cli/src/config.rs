@@ -114,6 +114,7 @@ impl Config {
             turns,
             bytes,
             spin_us,
+            buffer,
             ..
         } = self.contents;
         let mut say = |part: std::fmt::Arguments<'_>| {
@@ -128,6 +129,9 @@ impl Config {
         }
         if let Some(spin_us) = spin_us {
             say(format_args!(" spin={}", spin_us * 1000));
+        }
+        if let Some(buffer) = buffer {
+            say(format_args!(" ring={buffer}"));
         }
         for rule in &self.contents.rules {
             let Rule {

@@ -19,7 +19,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
-use sys::stream::{Corrupt, Side, Stream};
+use sys::stream::{Corrupt, Side, Size, Stream};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
@@ -147,7 +147,7 @@ impl Flow {
     /// # Errors
     /// The kernel's.
     pub(crate) fn of_reset(bells: &'static AtomicU64) -> io::Result<Self> {
-        let stream = Stream::map(Stream::memory()?, Side::A)?;
+        let stream = Stream::map(Stream::memory(Size::LEAST)?, Side::A)?;
         stream.tx().set_to_ring(0);
         stream.tx().set_to_tcp(0);
         stream.rx().set_phase(AFTER);

@@ -111,9 +111,13 @@ fn receive_mapped(
     }
     let mut patient = !(how.dont_wait || conn.is_nonblocking());
     let mut is_sure = false;
-    // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit.
+    // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit: a ring holds
+    // half of its length, however it is filled.
     let low = if how.peek && how.wait_all {
-        wanted.min(LOOKS_AHEAD)
+        let fits = conn
+            .turn(fd, RECEIVE)
+            .map(|turn| turn.stream().size().bytes() / 2);
+        wanted.min(fits.unwrap_or(wanted))
     } else {
         (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
     };
@@ -477,9 +481,6 @@ fn errno_of(stop: Stop) -> Errno {
         Stop::End => Errno::PIPE,
     }
 }
-
-/// Bytes that a receive waits for which takes none of them: a ring holds as many, however it is filled.
-const LOOKS_AHEAD: usize = sys::stream::RING / 2;
 
 /// `MSG_DONTWAIT`.
 pub const DONT_WAIT: i32 = 0x40;

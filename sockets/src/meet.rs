@@ -32,7 +32,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
-use sys::stream::Stream;
+use sys::stream::{Size, Stream};
 use sys::tcp;
 use via::window::Windows;
 
@@ -65,11 +65,15 @@ pub enum Step {
 }
 
 impl Meeting {
-    /// Goes to the meeting of the connection that `tcp` is an end of.
+    /// Goes to the meeting of the connection that `tcp` is an end of, for rings no longer than `most`.
     ///
     /// # Errors
     /// Why there can be none.
-    pub fn begin(tcp: BorrowedFd<'_>, windows: &'static dyn Windows) -> Result<Self, Reason> {
+    pub fn begin(
+        tcp: BorrowedFd<'_>,
+        windows: &'static dyn Windows,
+        most: Size,
+    ) -> Result<Self, Reason> {
         let identity = tcp::identity(tcp).map_err(|errno| match errno {
             Errno::NOTCONN | Errno::INVAL => Reason::NotConnected,
             Errno::AFNOSUPPORT => Reason::NotTcp,
@@ -82,7 +86,7 @@ impl Meeting {
         if !identity.is_local() {
             return Err(Reason::NotLocal);
         }
-        let mut seeker = Seeker::new(identity, windows);
+        let mut seeker = Seeker::new(identity, windows, most);
         let place = seeker.arrive(tcp)?;
         Ok(Self {
             seeker,

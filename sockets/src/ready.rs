@@ -412,14 +412,19 @@ fn enough(conn: &Conn, flow: &Flow) -> bool {
     least <= 1
         || flow
             .available()
-            .map_or(true, |n| n >= least.min(LOW_WATER_MAX) || n == 0)
+            .map_or(true, |n| n >= least.min(low_water_max(flow)) || n == 0)
 }
 
 /// As [`enough`], where bytes are on TCP, and perhaps on the ring after them; the kernel knows nothing of `SO_RCVLOWAT` then.
 #[cold]
 fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
-    let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(LOW_WATER_MAX);
+    let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(low_water_max(flow));
     flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least) || has_ended(fd)
+}
+
+/// More than this never lies in a ring that a sender waits to fill.
+fn low_water_max(flow: &Flow) -> usize {
+    flow.stream().size().bytes() / 4
 }
 
 /// There is something to receive.
@@ -449,6 +454,3 @@ pub(crate) const READ: u32 = IN | RDNORM;
 pub(crate) const WRITE: u32 = OUT | WRNORM;
 /// Told without being asked for.
 pub(crate) const ALWAYS: u32 = ERR | HUP;
-
-/// More than this never lies in a ring that a sender waits to fill.
-const LOW_WATER_MAX: usize = sys::stream::RING / 4;

@@ -11,7 +11,7 @@ use std::{env, hint, thread, time::Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use sys::{
-    stream::{Side, Stream},
+    stream::{Side, Size, Stream},
     sync::{AtomicU32, Ordering},
     turn::Turns,
     wait::pause,
@@ -186,7 +186,7 @@ fn receive(end: &Turns<Stream>, bytes: &mut [u8]) {
 struct Line(AtomicU32);
 
 fn ends() -> (Turns<Stream>, Turns<Stream>) {
-    let ours = Stream::memory().expect("memory");
+    let ours = Stream::memory(Size::DEFAULT).expect("memory");
     let theirs = ours.try_clone().expect("a descriptor");
     let end = |fd, side| {
         let turns = Turns::new();

@@ -29,7 +29,7 @@ use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd, prefetch};
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 pub use crate::segment::Side;
-pub use layout::{LEN, RING, VERSION};
+pub use layout::{LEN, RING, Size, VERSION};
 
 use layout::{ControlPage, Direction, RINGS};
 use unfinished::Unfinished;
@@ -59,6 +59,8 @@ pub use watch::{Shown, Watch};
 pub struct Stream {
     /// Where `mapping` starts, which every access would have to ask it.
     start: *mut u8,
+    /// As the memory itself says, which is sealed.
+    size: Size,
     mapping: Lease,
     fd: Hidden,
     side: Side,
@@ -72,29 +74,29 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The memory of a new stream: a sealed memfd of [`LEN`] bytes.
+    /// The memory of a new stream: a sealed memfd.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn memory() -> io::Result<OwnedFd> {
-        memfd::create_as("sovia-stream", LEN)
+    pub fn memory(size: Size) -> io::Result<OwnedFd> {
+        memfd::create_as("sovia-stream", size.memory_len())
     }
 
     /// Maps one side of a stream.
     ///
     /// # Errors
-    /// `InvalidData` if `fd` is not a sealed memfd of that size, else the kernel's.
+    /// `InvalidData` if `fd` is not a sealed memfd of a [`Size`] that there is, else the kernel's.
     pub fn map(fd: OwnedFd, side: Side) -> io::Result<Self> {
         Self::map_hidden(Hidden::new(fd)?, side)
     }
 
     fn map_hidden(fd: Hidden, side: Side) -> io::Result<Self> {
-        if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        let mapping = Mapping::shared(fd.as_fd(), LEN)?;
+        let len = memfd::sealed_size(fd.as_fd())?;
+        let size = Size::of_memory(len).ok_or(ErrorKind::InvalidData)?;
+        let mapping = Mapping::shared(fd.as_fd(), size.memory_len())?;
         Ok(Self {
             start: mapping.start(),
+            size,
             mapping: Lease::new(mapping),
             fd,
             side,
@@ -116,6 +118,12 @@ impl Stream {
     /// The kernel's.
     pub fn inherit(&self, yes: bool) -> io::Result<()> {
         self.fd.inherit(yes)
+    }
+
+    /// How long its rings are.
+    #[inline]
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     /// Which end this is.
@@ -221,14 +229,15 @@ impl Stream {
     /// Copies into the ring at byte count `at`, around its end if need be.
     #[inline]
     fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
-        let (first, second) = from.split_at(from.len().min(RING - place(at)));
-        let second = second.get(..RING).unwrap_or(second);
+        let ring = self.size.bytes();
+        let (first, second) = from.split_at(from.len().min(ring - self.place(at)));
+        let second = second.get(..ring).unwrap_or(second);
         for (at, part) in [(at, first), (at.wrapping_add(first.len() as u64), second)] {
-            // SAFETY: `place` is below RING. The first part ends at or before the end of the ring; the second begins at its start, if it is not empty,
+            // SAFETY: `place` is below the ring's length. The first part ends at or before the end of the ring; the second begins at its start, if it is not empty,
             // and is at most as long.
             unsafe {
                 copy(
-                    self.ring(index).add(place(at)),
+                    self.ring(index).add(self.place(at)),
                     part.as_ptr(),
                     part.len(),
                     store,
@@ -240,18 +249,17 @@ impl Stream {
     /// Copies out of the ring.
     #[inline]
     fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
-        let split = into.len().min(RING - place(at));
+        let ring = self.size.bytes();
+        let split = into.len().min(ring - self.place(at));
         let (first, second) = into.split_at_mut(split);
-        let second = match second.len() {
-            0..=RING => second,
-            _ => &mut second[..RING],
-        };
+        let most = second.len().min(ring);
+        let second = &mut second[..most];
         for (at, part) in [(at, first), (at.wrapping_add(split as u64), second)] {
             // SAFETY: as in `copy_in`.
             unsafe {
                 copy(
                     part.as_mut_ptr(),
-                    self.ring(index).add(place(at)),
+                    self.ring(index).add(self.place(at)),
                     part.len(),
                     Store::Plain,
                 )
@@ -261,8 +269,15 @@ impl Stream {
 
     #[inline]
     fn ring(&self, index: usize) -> *mut u8 {
-        // SAFETY: both rings lie in the mapping, which is LEN long.
-        unsafe { self.start.add(RINGS + (index & 1) * RING) }
+        // SAFETY: both rings lie in the mapping, which is as long as the size says.
+        unsafe { self.start.add(RINGS + (index & 1) * self.size.bytes()) }
+    }
+
+    /// Where in its ring a byte lies that is `at` bytes after the start.
+    #[inline]
+    fn place(&self, at: u64) -> usize {
+        // The length is a power of two, so the mask makes whatever a peer says harmless.
+        (at & (self.size.bytes() as u64 - 1)) as usize
     }
 }
 
@@ -279,13 +294,6 @@ impl fmt::Debug for Stream {
             .field("rx", &self.rx())
             .finish_non_exhaustive()
     }
-}
-
-/// Where in its ring a byte lies that is `at` bytes after the start.
-#[inline]
-fn place(at: u64) -> usize {
-    // The mask makes whatever a peer says harmless; RING fits a u64.
-    (at & (RING as u64 - 1)) as usize
 }
 
 /// Asks for what somebody is about to look at, without waiting for it. A hint: any number will do.

@@ -3,7 +3,7 @@
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitid, waitpid};
 use rustix::process::{WaitId, WaitIdOptions};
-use sys::stream::{FIN, Side, Stream};
+use sys::stream::{FIN, Side, Size, Stream};
 use sys::sync::Ordering;
 
 #[test]
@@ -124,7 +124,7 @@ fn read_records(stream: &Stream) -> bool {
 }
 
 fn pair() -> (Stream, Stream) {
-    let memory = Stream::memory().expect("memfd");
+    let memory = Stream::memory(Size::DEFAULT).expect("memfd");
     let other = memory.try_clone().expect("dup");
     (
         Stream::map(memory, Side::A).expect("map"),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use sockets::packet::Variant;
 use sockets::rules::Upgrade;
 use sockets::rules::text::Network;
+use sys::stream::Size;
 use toml::Spanned;
 
 /// What the file says, checked.
@@ -19,6 +20,7 @@ pub(super) struct Contents {
     pub(super) turns: Option<u32>,
     pub(super) bytes: Option<u64>,
     pub(super) spin_us: Option<u32>,
+    pub(super) buffer: Option<usize>,
     pub(super) packet: Option<String>,
     pub(super) nic: Option<String>,
     pub(super) iwarp: Option<String>,
@@ -61,6 +63,7 @@ impl Contents {
             turns: bounded(connection.after_turns, 1..=1_000_000)?,
             bytes: bounded(connection.after_bytes, 1..=1 << 40)?,
             spin_us: bounded(connection.spin_us, 0..=1000)?,
+            buffer: ring_size(connection.buffer_bytes)?,
             packet: said(packet.variant, |words| {
                 Variant::parse(words).map(drop).map_err(|_| {
                     "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register, windowless"
@@ -184,6 +187,7 @@ struct ConnectionTable {
     after_turns: Option<Spanned<Whole>>,
     after_bytes: Option<Spanned<Whole>>,
     spin_us: Option<Spanned<Whole>>,
+    buffer_bytes: Option<Spanned<Whole>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -386,6 +390,26 @@ fn bounded<T: TryFrom<i64>>(
         None => Err(mistake(
             &span,
             format!("not from {} to {}", bounds.start(), bounds.end()),
+        )),
+    }
+}
+
+/// Bytes of a connection's buffer in each direction.
+fn ring_size(value: Option<Spanned<Whole>>) -> Result<Option<usize>, Mistake> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let span = value.span();
+    let bytes = usize::try_from(value.into_inner().0).ok();
+    match bytes.and_then(Size::new) {
+        Some(size) => Ok(Some(size.bytes())),
+        None => Err(mistake(
+            &span,
+            format!(
+                "no power of two from {} to {}",
+                Size::LEAST.bytes(),
+                Size::MOST.bytes()
+            ),
         )),
     }
 }

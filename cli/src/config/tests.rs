@@ -49,6 +49,8 @@ fn mistakes_are_told_with_their_place() {
         "[connection]\nafter-turns = 0",
         "[connection]\nspin-us = 5000",
         "[connection]\nafter_bytes = 5",
+        "[connection]\nbuffer-bytes = 100000",
+        "[connection]\nbuffer-bytes = 32768",
         "[connection]\nafter-turns = 1.5",
         "[packet]\nvariant = \"combine,fast\"",
         "[packet]\nnic = \"sim\"",

@@ -103,6 +103,7 @@ impl Conn {
         let Settings {
             turns: enough,
             bytes: many,
+            ring,
             ..
         } = rules::settings();
         if turns < enough << patience && bytes < many << patience {
@@ -135,7 +136,7 @@ impl Conn {
         if self.path.load(Ordering::Acquire) != YOUNG || self.may_be_shared() {
             return;
         }
-        match Meeting::begin(fd, windows) {
+        match Meeting::begin(fd, windows, ring) {
             Ok(begun) => {
                 *meeting = Some(begun);
                 self.next_step_ns.store(0, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The way back to TCP.
 
 use sys::errno::Errno;
-use sys::stream::{Corrupt, RING, Rx};
+use sys::stream::{Corrupt, Rx};
 
 use super::bell::READS;
 use super::{AFTER, BEFORE, Flow, Stop};
@@ -98,7 +98,7 @@ impl Flow {
         let mut chunk = [0; 4096];
         let mut moved = 0;
         // More than the ring holds is left only by a peer that moves its cursor back.
-        while moved <= RING {
+        while moved <= self.stream.size().bytes() {
             let n = tx.unread(0, &mut chunk)?;
             let Some(bytes) = chunk.get(..n) else {
                 return Ok(true);

@@ -257,7 +257,7 @@ impl End<'_> {
 }
 
 fn ends<'a>(pipes: &'a [Pipe; 2]) -> [End<'a>; 2] {
-    let memory = Stream::memory().expect("memfd");
+    let memory = Stream::memory(Size::DEFAULT).expect("memfd");
     let other = memory.try_clone().expect("dup");
     let end = |stream, out, input| End {
         flow: Flow::new(stream, &BELLS),

@@ -6,7 +6,7 @@ use proto::meet::{MESSAGE_MAX, MeetError, Message, Terms};
 use sys::errno::Errno;
 use sys::hidden::Hidden;
 use sys::rendezvous::{Caller, FDS_MAX, Received};
-use sys::stream;
+use sys::stream::{self, Size};
 
 use super::reason_of;
 use crate::reason::Reason;
@@ -57,13 +57,16 @@ pub(super) fn say(caller: &Caller, message: &Message, fds: &[BorrowedFd<'_>]) ->
     caller.send(message.encode(&mut [0; MESSAGE_MAX]), fds)
 }
 
-pub(super) fn suits(terms: &Terms) -> bool {
-    terms.layout == TERMS.layout && terms.memory_len == TERMS.memory_len
+/// How long the rings are that somebody would have, or has made; `None` if it is another layout.
+pub(super) fn size_in(terms: &Terms) -> Option<Size> {
+    Size::of_memory(terms.memory_len).filter(|_| terms.layout == stream::VERSION)
 }
 
 /// What both ends must agree on.
-pub(super) const TERMS: Terms = Terms {
-    layout: stream::VERSION,
-    features: 0,
-    memory_len: stream::LEN as u64,
-};
+pub(super) fn terms(size: Size) -> Terms {
+    Terms {
+        layout: stream::VERSION,
+        features: 0,
+        memory_len: size.memory_len() as u64,
+    }
+}

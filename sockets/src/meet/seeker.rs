@@ -5,12 +5,12 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use proto::meet::{MESSAGE_MAX, MeetError, Message};
 use sys::errno::Errno;
 use sys::rendezvous::{Arrival, Caller, Place, arrive};
-use sys::stream::{self, OFFERED, READY, Side, Stream, WITHDRAWN};
+use sys::stream::{OFFERED, READY, Side, Size, Stream, WITHDRAWN};
 use sys::tcp::Identity;
 use via::window::Windows;
 
 use super::name::Name;
-use super::packet::{Packet, TERMS, declined, say, suits};
+use super::packet::{Packet, declined, say, size_in, terms};
 use super::{ARRIVALS_MAX, STRANGERS_MAX, proof, reason_of};
 use crate::reason::Reason;
 
@@ -18,6 +18,8 @@ use crate::reason::Reason;
 pub(super) struct Seeker {
     identity: Identity,
     windows: &'static dyn Windows,
+    /// The longest rings that this end would have.
+    most: Size,
     /// Attempts to get to the name.
     arrivals: u32,
     strangers: u32,
@@ -28,10 +30,11 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    pub(super) fn new(identity: Identity, windows: &'static dyn Windows) -> Self {
+    pub(super) fn new(identity: Identity, windows: &'static dyn Windows, most: Size) -> Self {
         Self {
             identity,
             windows,
+            most,
             arrivals: 0,
             strangers: 0,
             blame: None,
@@ -59,7 +62,11 @@ impl Seeker {
             })),
             Arrival::Second(caller) => {
                 let witness = proof::witness(tcp)?;
-                match say(&caller, &Message::Hello(TERMS), &[witness.as_fd()]) {
+                match say(
+                    &caller,
+                    &Message::Hello(terms(self.most)),
+                    &[witness.as_fd()],
+                ) {
                     Ok(()) => Ok(At::Calling(caller)),
                     Err(Errno::PIPE | Errno::AGAIN) => Ok(At::Door),
                     Err(errno) => Err(reason_of(errno)),
@@ -133,24 +140,31 @@ impl Seeker {
         }
         Heard::Peer(match asked {
             Err(reason) => decline(&caller, reason),
-            Ok(terms) if !suits(&terms) => decline(&caller, Reason::Layout),
-            Ok(_) if self.postponed => decline(&caller, Reason::GaveUp),
-            Ok(_) => match self.offer(&caller, tcp) {
-                Ok(stream) => Next::At(At::Offering(Offer { caller, stream })),
-                Err(reason) => decline(&caller, reason),
+            Ok(terms) => match size_in(&terms) {
+                None => decline(&caller, Reason::Layout),
+                Some(_) if self.postponed => decline(&caller, Reason::GaveUp),
+                Some(most) => match self.offer(&caller, tcp, most.min(self.most)) {
+                    Ok(stream) => Next::At(At::Offering(Offer { caller, stream })),
+                    Err(reason) => decline(&caller, reason),
+                },
             },
         })
     }
 
-    fn offer(&mut self, caller: &Caller, tcp: BorrowedFd<'_>) -> Result<Stream, Reason> {
+    fn offer(
+        &mut self,
+        caller: &Caller,
+        tcp: BorrowedFd<'_>,
+        size: Size,
+    ) -> Result<Stream, Reason> {
         let witness = proof::witness(tcp)?;
         let memory = self
             .windows
-            .create(stream::LEN)
+            .create(size.memory_len())
             .map_err(|_| Reason::Memory)?;
         let stream = map(memory, Side::A)?;
         let fds = [witness.as_fd(), stream.fd()];
-        match say(caller, &Message::Accept(TERMS), &fds) {
+        match say(caller, &Message::Accept(terms(size)), &fds) {
             Ok(()) => Ok(stream),
             Err(Errno::PIPE | Errno::AGAIN) => Err(Reason::PeerLeft),
             Err(errno) => Err(reason_of(errno)),
@@ -202,19 +216,20 @@ impl Seeker {
             Ok(false) => return Next::Over(Reason::FalseProof),
             Err(reason) => return decline(&caller, reason),
         }
-        if !suits(&terms) {
+        // The maker takes the lesser of what the two would have, so nobody keeps more than he allows.
+        let Some(size) = size_in(&terms).filter(|size| *size <= self.most) else {
             return decline(&caller, Reason::Layout);
-        }
-        match self.admit(packet.memory) {
+        };
+        match self.admit(packet.memory, size) {
             Ok(stream) if stream.decide(READY) => Next::Met(stream),
             Ok(_) => Next::Over(Reason::PeerGaveUp),
             Err(reason) => decline(&caller, reason),
         }
     }
 
-    fn admit(&self, memory: Option<OwnedFd>) -> Result<Stream, Reason> {
+    fn admit(&self, memory: Option<OwnedFd>, size: Size) -> Result<Stream, Reason> {
         let memory = memory.ok_or(Reason::BadMemory)?;
-        let memory = self.windows.admit(memory, stream::LEN);
+        let memory = self.windows.admit(memory, size.memory_len());
         let memory = memory.map_err(|error| match error {
             via::Error::Resource => Reason::Memory,
             _ => Reason::BadMemory,

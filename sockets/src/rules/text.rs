@@ -1,7 +1,7 @@
 //! Rules in the form in which they go through the environment to `libsovia.so`.
 //!
 //! ```text
-//! 1 /etc/sovia/sovia.toml turns=8 spin=20000;12 never p=redis-* a=10.0.0.0/8 s=6379;15 always s=8000-8999
+//! 1 /etc/sovia/sovia.toml turns=8 spin=20000 ring=65536;12 never p=redis-* a=10.0.0.0/8 s=6379;15 always s=8000-8999
 //! ```
 //!
 //! Segments between semicolons, words between spaces. First the version of the form, the file, and settings; then the rules in the order
@@ -9,6 +9,8 @@
 //! not. It is read where it stands: nothing is allocated.
 
 use std::net::{IpAddr, Ipv6Addr};
+
+use sys::stream::Size;
 
 use super::{Upgrade, glob};
 
@@ -39,6 +41,8 @@ pub struct Settings {
     pub bytes: u64,
     /// The longest time that a wait polls before it sleeps.
     pub spin_ns: Option<u32>,
+    /// The longest rings that a connection has.
+    pub ring: Size,
 }
 
 /// What the rules say of a connection.
@@ -95,6 +99,7 @@ impl<'a> Rules<'a> {
                 "turns" => settings.turns = number(value)?,
                 "bytes" => settings.bytes = number(value)?,
                 "spin" => settings.spin_ns = Some(number(value)?),
+                "ring" => settings.ring = Size::new(number(value)?).ok_or(Malformed)?,
                 _ => return Err(Malformed),
             }
         }
@@ -219,6 +224,7 @@ impl Default for Settings {
             turns: 8,
             bytes: 128 << 10,
             spin_ns: None,
+            ring: Size::DEFAULT,
         }
     }
 }

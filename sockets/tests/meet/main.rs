@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sockets::meet::{Meeting, STEPS_MAX, Step};
 use sockets::reason::Reason;
-use sys::stream::Stream;
+use sys::stream::{Size, Stream};
 use via::provider::Driver;
 use via::window::Windows;
 
@@ -25,6 +25,8 @@ struct Ends {
     tcp: [TcpStream; 2],
     meetings: [Option<Meeting>; 2],
     outcomes: [Option<Outcome>; 2],
+    /// What each would have.
+    sizes: [Size; 2],
 }
 
 #[derive(Debug)]
@@ -53,6 +55,7 @@ impl Ends {
             tcp: [opener, acceptor],
             meetings: [None, None],
             outcomes: [None, None],
+            sizes: [Size::DEFAULT; 2],
         }
     }
 
@@ -73,7 +76,7 @@ impl Ends {
         }
         let fd = self.tcp[end].as_fd();
         let Some(meeting) = &mut self.meetings[end] else {
-            match Meeting::begin(fd, windows) {
+            match Meeting::begin(fd, windows, self.sizes[end]) {
                 Ok(meeting) => self.meetings[end] = Some(meeting),
                 Err(reason) => self.outcomes[end] = Some(Outcome::Over(reason)),
             }
@@ -161,7 +164,7 @@ fn open_count() -> usize {
 
 /// The name at which the ends of `tcp` meet, learnt as an attacker would: by looking who comes.
 fn name_of(tcp: &TcpStream) -> String {
-    let meeting = Meeting::begin(tcp.as_fd(), shm()).expect("begin");
+    let meeting = Meeting::begin(tcp.as_fd(), shm(), Size::DEFAULT).expect("begin");
     let name = find_name(ports(tcp)).expect("everybody sees it");
     assert!(meeting.give_up().is_none());
     name

@@ -234,6 +234,24 @@ fn another_layout_is_refused() {
         ..TERMS
     };
     assert_eq!(offer(&[memory], terms), Some(Reason::Layout));
+    // More than this end would have, and what are no rings.
+    let lens = [
+        Size::MOST.memory_len(),
+        stream::LEN + 1,
+        stream::LEN - 4096,
+        stream::LEN / 2,
+    ];
+    for len in lens {
+        let memory = shm().create(len).expect("memory");
+        let terms = Terms {
+            memory_len: len as u64,
+            ..TERMS
+        };
+        assert_eq!(offer(&[memory], terms), Some(Reason::Layout), "{len}");
+    }
+    // The terms are right, and the memory is of another size that there is.
+    let memory = shm().create(Size::LEAST.memory_len()).expect("memory");
+    assert_eq!(offer(&[memory], TERMS), Some(Reason::BadMemory));
 }
 
 #[test]

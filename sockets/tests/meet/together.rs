@@ -41,6 +41,26 @@ fn the_ends_meet_and_have_one_stream() {
 }
 
 #[test]
+fn the_rings_are_the_lesser_of_what_both_would_have() {
+    let _alone = alone();
+    let all = [Size::LEAST, Size::DEFAULT, Size::MOST];
+    for (one, other) in all
+        .into_iter()
+        .flat_map(|one| all.map(|other| (one, other)))
+    {
+        for first in 0..2 {
+            let mut ends = Ends::new();
+            ends.sizes = [one, other];
+            ends.go(first, shm());
+            ends.finish(shm());
+            let streams = ends.streams().expect("both met");
+            assert_eq!(streams.map(Stream::size), [one.min(other); 2]);
+            ends.assert_untouched();
+        }
+    }
+}
+
+#[test]
 fn nobody_comes() {
     let _alone = alone();
     let mut ends = Ends::new();
@@ -77,10 +97,10 @@ fn one_gives_up_whenever_it_likes() {
 fn ends_that_are_not_connected_do_not_meet() {
     let _alone = alone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-    let begun = Meeting::begin(listener.as_fd(), shm());
+    let begun = Meeting::begin(listener.as_fd(), shm(), Size::DEFAULT);
     assert_eq!(begun.expect_err("listens"), Reason::NotConnected);
     let (unix, _peer) = std::os::unix::net::UnixStream::pair().expect("pair");
-    let begun = Meeting::begin(unix.as_fd(), shm());
+    let begun = Meeting::begin(unix.as_fd(), shm(), Size::DEFAULT);
     assert_eq!(begun.expect_err("no TCP"), Reason::NotTcp);
 }
 
@@ -155,7 +175,8 @@ fn two_threads_meet_at_any_moment() {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
-                    let mut meeting = Meeting::begin(tcp.as_fd(), shm()).expect("begin");
+                    let mut meeting =
+                        Meeting::begin(tcp.as_fd(), shm(), Size::DEFAULT).expect("begin");
                     let outcome = loop {
                         match meeting.step(tcp.as_fd()) {
                             Step::Wait => thread::yield_now(),

@@ -30,12 +30,12 @@ pub(super) struct Direction {
 impl Direction {
     /// The room in the ring, and who sleeps for it.
     #[inline]
-    pub(super) fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
+    pub(super) fn space(&self, size: Size) -> Room<'_, AtomicU64, AtomicU32> {
         Room {
             head: &self.head.0,
             looked: &self.receiver.0.looked,
             armed: &self.armed_room.0,
-            len: RING as u64,
+            len: size.bytes() as u64,
         }
     }
 }
@@ -115,8 +115,49 @@ pub(super) struct Line<T>(pub(super) T);
 const _: () = {
     assert!(size_of::<Direction>() == 7 * 128);
     assert!(size_of::<ControlPage>() == 17 * 128 && size_of::<ControlPage>() <= RINGS);
-    assert!(RING.is_power_of_two());
+    assert!(Size::new(RING).is_some());
 };
+
+/// How long each of the two rings is: a power of two from [`Size::LEAST`] to [`Size::MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(u32);
+
+impl Size {
+    /// A page of the largest size that a processor has, and two pieces of a long message, so that both ends copy at once.
+    pub const LEAST: Self = Self(64 << 10);
+    /// Where nobody wants another.
+    pub const DEFAULT: Self = Self(RING as u32);
+    /// What a peer can have us keep twice for each connection, if we allow it.
+    pub const MOST: Self = Self(16 << 20);
+
+    /// Rings of so many bytes.
+    pub const fn new(bytes: usize) -> Option<Self> {
+        let legal = bytes >= Self::LEAST.bytes() && bytes <= Self::MOST.bytes();
+        if legal && bytes.is_power_of_two() {
+            // The most fits.
+            Some(Self(bytes as u32))
+        } else {
+            None
+        }
+    }
+
+    /// The rings that a segment of `len` bytes holds.
+    pub fn of_memory(len: u64) -> Option<Self> {
+        let rings = usize::try_from(len).ok()?.checked_sub(RINGS)?;
+        Self::new(rings / 2).filter(|size| size.memory_len() as u64 == len)
+    }
+
+    /// Bytes of each ring.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Bytes of a segment with such rings.
+    pub const fn memory_len(self) -> usize {
+        RINGS + 2 * self.bytes()
+    }
+}
 
 /// Of this layout and of what the words mean.
 pub const VERSION: u32 = 3;
@@ -124,7 +165,7 @@ pub const VERSION: u32 = 3;
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.
 pub(super) const PAGE: u64 = 4096;
-/// Bytes of each ring.
+/// Bytes of each ring by default.
 pub const RING: usize = 512 << 10;
-/// Bytes of a segment.
-pub const LEN: usize = RINGS + 2 * RING;
+/// Bytes of a segment with such rings.
+pub const LEN: usize = Size::DEFAULT.memory_len();

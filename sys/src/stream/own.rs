@@ -121,11 +121,11 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::stream::LEN;
+    use crate::stream::{LEN, Size};
 
     #[test]
     fn a_tag_is_its_owners_alone() {
-        let memory = Stream::memory().expect("memfd");
+        let memory = Stream::memory(Size::DEFAULT).expect("memfd");
         let peers = memory.try_clone().expect("dup");
         let mut stream = Stream::map(memory, Side::B).expect("map");
         assert_eq!(Tag::of(stream.fd()), None);

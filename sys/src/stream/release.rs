@@ -3,8 +3,8 @@
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
+use super::Tx;
 use super::layout::PAGE;
-use super::{RING, Tx, place};
 use crate::quiet::Quiet;
 use crate::sync::{Count, Ordering};
 
@@ -25,12 +25,12 @@ impl Tx<'_> {
         let _quiet = Quiet::begin();
         let base = &self.words().published.0.base;
         let (was, tail) = (base.load(Ordering::Relaxed), self.tail());
-        let empty = self.room_from(tail, RING) == Ok(RING);
+        let empty = self.room_from(tail, self.ring_len()) == Ok(self.ring_len());
         if !empty || self.to_tcp().is_some() || !base.exchange_here(was, tail) {
             return;
         }
         used.store(0, Ordering::Relaxed);
-        let len = RING - PAGE as usize;
+        let len = self.ring_len() - PAGE as usize;
         let start = self.stream.ring(self.index).wrapping_add(PAGE as usize);
         if start.addr().is_multiple_of(page_size()) && len.is_multiple_of(page_size()) {
             // SAFETY: the range is the ring's but for its first page, in a shared mapping of ours; it reads as zeros afterwards, and as above nobody
@@ -50,7 +50,7 @@ impl Tx<'_> {
     pub(super) fn note_use(&self, at: u64, len: usize) {
         let used = &self.words().sender.0.used;
         // Beyond the end of the ring is its start again, after all of it.
-        let end = (place(at) + len).min(RING) as u64;
+        let end = (self.stream.place(at) + len).min(self.ring_len()) as u64;
         if end > used.load(Ordering::Relaxed) {
             used.store(end, Ordering::Relaxed);
         }

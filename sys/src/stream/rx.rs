@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::Bytes;
-use super::{BACK, Corrupt, RING, SLEEPER, Stream, Watch, place};
+use super::{BACK, Corrupt, SLEEPER, Stream, Watch};
 use crate::mem::{Store, prefetch, prefetch_to_write};
 use crate::sync::{
     Ordering,
@@ -32,7 +32,7 @@ impl Rx<'_> {
                     if n > 0 {
                         // They will be read as soon as whoever polls has its turn.
                         let base = self.words().published.0.base.load(Ordering::Relaxed);
-                        let first = place(head.wrapping_sub(base));
+                        let first = self.stream.place(head.wrapping_sub(base));
                         prefetch(
                             self.stream.ring(self.index).wrapping_add(first),
                             n.min(SHORT),
@@ -90,7 +90,7 @@ impl Rx<'_> {
     #[inline]
     pub fn take(&self, head: u64, at: u64) -> (bool, bool) {
         let tail = self.words().receiver.0.tail_seen.load(Ordering::Relaxed);
-        match self.words().space().free(head, at, tail) {
+        match self.words().space(self.stream.size).free(head, at, tail) {
             Some(wake) => {
                 if self.stream.overtaken.load(Ordering::Relaxed) != 0 {
                     self.stream.overtaken.store(0, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Rx<'_> {
 
     /// Takes the sender's request to be woken: true if a byte must be written to the TCP connection.
     pub fn knock(&self) -> bool {
-        self.words().space().knock()
+        self.words().space(self.stream.size).knock()
     }
 
     /// Says that the receiver is about to sleep until there is something. Look once more after it, with [`Rx::settled`].
@@ -157,7 +157,7 @@ impl Rx<'_> {
     pub fn put_back(&self, bytes: &[u8]) -> Result<(), Corrupt> {
         let published = &self.words().published.0;
         let tail = published.tail.load(Ordering::SeqCst);
-        if self.available()? + bytes.len() > RING {
+        if self.available()? + bytes.len() > self.ring_len() {
             return Err(Corrupt);
         }
         let base = published.base.load(Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl Rx<'_> {
         // Acquire pairs with the sender's publishing.
         let tail = self.words().published.0.tail.load(Ordering::Acquire);
         let n = tail.wrapping_sub(at);
-        if n > RING as u64 {
+        if n > self.ring_len() as u64 {
             Err(Corrupt)
         } else {
             Ok(n as usize)
@@ -262,7 +262,7 @@ impl Rx<'_> {
         let words = &self.words().receiver.0;
         // A handler may have taken more than what an older look had seen: then this wraps.
         let n = words.tail_seen.load(Ordering::Acquire).wrapping_sub(at);
-        let enough = (wanted.max(1) as u64..=RING as u64).contains(&n);
+        let enough = (wanted.max(1) as u64..=self.ring_len() as u64).contains(&n);
         enough.then(|| (n as usize, words.base_seen.load(Ordering::Relaxed)))
     }
 
@@ -315,6 +315,12 @@ impl Rx<'_> {
             fin: &words.published.0.fin,
             armed: &words.armed_data.0,
         }
+    }
+
+    /// Bytes of the ring.
+    #[inline]
+    fn ring_len(&self) -> usize {
+        self.stream.size.bytes()
     }
 
     #[inline]

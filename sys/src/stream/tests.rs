@@ -7,7 +7,11 @@ mod signals;
 mod turns;
 
 fn pair() -> (Stream, Stream) {
-    let memory = Stream::memory().expect("memfd");
+    pair_of(Size::DEFAULT)
+}
+
+fn pair_of(size: Size) -> (Stream, Stream) {
+    let memory = Stream::memory(size).expect("memfd");
     let other = memory.try_clone().expect("dup");
     (
         Stream::map(memory, Side::A).expect("map"),
@@ -23,6 +27,45 @@ fn read(stream: &Stream, n: usize) -> Vec<u8> {
     into.truncate(n);
     assert!(rx.take(head, head + n as u64).0);
     into
+}
+
+#[test]
+fn rings_are_as_long_as_the_memory_says() {
+    for size in [Size::LEAST, Size::DEFAULT, Size::MOST] {
+        assert_eq!(Size::of_memory(size.memory_len() as u64), Some(size));
+        let (a, b) = pair_of(size);
+        let data: Vec<u8> = (0..size.bytes() + 5).map(|at| (at % 251) as u8).collect();
+        for _ in 0..3 {
+            let (n, _) = a
+                .tx()
+                .write(false, || [&data[..]].into_iter())
+                .expect("sound");
+            assert_eq!(n, size.bytes());
+            assert_eq!(read(&b, 100), data[..100]);
+            assert_eq!(read(&b, n), data[100..n]);
+            // So that the next lies across the end.
+            a.tx()
+                .write(false, || [&data[..33]].into_iter())
+                .expect("sound");
+            assert_eq!(read(&b, 20), data[..20]);
+            assert_eq!(read(&b, 20), data[20..33]);
+        }
+    }
+    let len = Size::DEFAULT.memory_len() as u64;
+    for bad in [
+        0,
+        4095,
+        4096,
+        len - 1,
+        len + 1,
+        len + 4096,
+        2 * len,
+        u64::MAX,
+    ] {
+        assert_eq!(Size::of_memory(bad), None, "{bad}");
+    }
+    let other = memfd::create_as("sovia-stream", LEN + 4096).expect("memfd");
+    assert!(Stream::map(other, Side::A).is_err());
 }
 
 #[test]

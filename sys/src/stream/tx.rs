@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::{Bytes, Room};
-use super::{BACK, Corrupt, RING, SLEEPER, Stream};
+use super::{BACK, Corrupt, SLEEPER, Stream};
 use crate::sync::{
     Ordering,
     mapped::{AtomicU32, AtomicU64},
@@ -39,7 +39,7 @@ impl Tx<'_> {
     /// As [`Tx::room`].
     #[inline]
     pub fn writable(&self) -> Result<bool, Corrupt> {
-        Ok(self.room(RING / 4)? >= RING / 4)
+        Ok(self.room(self.ring_len() / 4)? >= self.ring_len() / 4)
     }
 
     /// Says that the sender is about to sleep until there is room. Look at the room once more after it.
@@ -74,7 +74,7 @@ impl Tx<'_> {
     /// # Errors
     /// As [`Tx::room`].
     pub fn drained(&self) -> Result<bool, Corrupt> {
-        Ok(self.room(RING)? == RING)
+        Ok(self.room(self.ring_len())? == self.ring_len())
     }
 
     /// Copies out what was written and not yet taken, from `skip` bytes after the oldest: for a sender that takes it back.
@@ -83,7 +83,7 @@ impl Tx<'_> {
     /// As [`Tx::room`].
     pub fn unread(&self, skip: u64, into: &mut [u8]) -> Result<usize, Corrupt> {
         let tail = self.tail();
-        let left = (RING - self.room_from(tail, RING)?) as u64;
+        let left = (self.ring_len() - self.room_from(tail, self.ring_len())?) as u64;
         let from = tail.wrapping_sub(left).wrapping_add(skip);
         let n = into.len().min(left.saturating_sub(skip) as usize);
         let base = self.words().published.0.base.load(Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Tx<'_> {
     pub fn take_back(&self, n: usize) -> Result<(), Corrupt> {
         let head = &self.words().head.0;
         let at = head.load(Ordering::SeqCst).wrapping_add(n as u64);
-        if self.tail().wrapping_sub(at) > RING as u64 {
+        if self.tail().wrapping_sub(at) > self.ring_len() as u64 {
             return Err(Corrupt);
         }
         head.store(at, Ordering::SeqCst);
@@ -192,7 +192,13 @@ impl Tx<'_> {
     /// The head, and who sleeps for it.
     #[inline]
     pub(super) fn space(&self) -> Room<'_, AtomicU64, AtomicU32> {
-        self.words().space()
+        self.words().space(self.stream.size)
+    }
+
+    /// Bytes of the ring.
+    #[inline]
+    pub(super) fn ring_len(&self) -> usize {
+        self.stream.size.bytes()
     }
 
     #[inline]

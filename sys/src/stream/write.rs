@@ -2,7 +2,7 @@
 
 use super::layout::PAGE;
 use super::unfinished::Copy;
-use super::{Corrupt, RING, Tx, place};
+use super::{Corrupt, Tx};
 use crate::mem::{STREAM_MIN, Store, prefetch_to_write};
 use crate::sync::{Count, Ordering};
 
@@ -104,7 +104,7 @@ impl Tx<'_> {
         let base = word.load(Ordering::Acquire);
         let mut start = self.words().published.0.tail.load(Ordering::Acquire);
         if between {
-            word.store(base.wrapping_add(RING as u64), Ordering::Release);
+            word.store(base.wrapping_add(self.ring_len() as u64), Ordering::Release);
         } else {
             self.stream.unfinished.set_floor(start);
         }
@@ -123,7 +123,7 @@ impl Tx<'_> {
             skip -= gone.len();
             if piece.len() > room {
                 let unpublished = at.wrapping_sub(start) as usize;
-                let fresh = self.room_between(between, start, RING);
+                let fresh = self.room_between(between, start, self.ring_len());
                 let Some(fresh) = self.unless_overtaken(start, fresh)? else {
                     return Ok(false);
                 };
@@ -157,7 +157,7 @@ impl Tx<'_> {
         }
         if at != start {
             if at.wrapping_sub(start) <= SHORT {
-                let ahead = place(at.wrapping_sub(base).wrapping_add(AHEAD));
+                let ahead = self.stream.place(at.wrapping_sub(base).wrapping_add(AHEAD));
                 prefetch_to_write(
                     self.stream.ring(self.index).wrapping_add(ahead),
                     at.wrapping_sub(start) as usize,
@@ -262,7 +262,7 @@ impl Tx<'_> {
     /// `None` if a handler wrote meanwhile. It says so by going on a whole ring, which no place depends on; itself it stays where the interrupted one is.
     #[inline]
     fn rebase(&self, between: bool, base: u64, tail: u64) -> Result<Option<u64>, Corrupt> {
-        if between || place(tail.wrapping_sub(base)) == 0 {
+        if between || self.stream.place(tail.wrapping_sub(base)) == 0 {
             return Ok(Some(base));
         }
         let words = self.words();
@@ -276,7 +276,10 @@ impl Tx<'_> {
             .ack
             .load(Ordering::Acquire);
         let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
-        if seen != tail && acked != tail && !(new_page && self.room_from(tail, RING)? == RING) {
+        if seen != tail
+            && acked != tail
+            && !(new_page && self.room_from(tail, self.ring_len())? == self.ring_len())
+        {
             return Ok(Some(base));
         }
         Ok(words
@@ -295,7 +298,7 @@ impl Tx<'_> {
             return Ok(room);
         }
         let gone = tail.wrapping_sub(self.stream.unfinished.floor());
-        Ok(room.min((RING as u64).saturating_sub(gone) as usize))
+        Ok(room.min((self.ring_len() as u64).saturating_sub(gone) as usize))
     }
 
     /// Room after `tail`, as far as known; looked up anew if it is less than `wanted`.
@@ -303,14 +306,14 @@ impl Tx<'_> {
     pub(super) fn room_from(&self, tail: u64, wanted: usize) -> Result<usize, Corrupt> {
         let seen = &self.words().sender.0.head_seen;
         let used = tail.wrapping_sub(seen.load(Ordering::Relaxed));
-        let room = (RING as u64).checked_sub(used);
+        let room = (self.ring_len() as u64).checked_sub(used);
         if let Some(room) = room
             && room as usize >= wanted.max(1)
         {
             return Ok(room as usize);
         }
         let head = self.space().seen();
-        let room = (RING as u64)
+        let room = (self.ring_len() as u64)
             .checked_sub(tail.wrapping_sub(head))
             .ok_or(Corrupt)?;
         seen.store(head, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::thread;
 
 use rustix::io::pwrite;
 use sockets::meet::{Meeting, Step};
-use sys::stream::{LEN, RING, Stream};
+use sys::stream::{LEN, RING, Size, Stream};
 use sys::tcp;
 use via::provider::Driver;
 use via::window::Windows;
@@ -70,7 +70,7 @@ impl Attacker {
                 continue;
             }
             if meeting.is_none() {
-                meeting = Some(Meeting::begin(self.tcp.as_fd(), shm()).ok()?);
+                meeting = Some(Meeting::begin(self.tcp.as_fd(), shm(), Size::DEFAULT).ok()?);
             }
             match meeting.as_mut()?.step(self.tcp.as_fd()) {
                 Step::Wait => {}
@@ -260,7 +260,7 @@ impl Intruder {
 /// # Panics
 /// If there is none.
 pub fn name_of(tcp: &TcpStream) -> String {
-    let meeting = Meeting::begin(tcp.as_fd(), shm()).expect("a local connection");
+    let meeting = Meeting::begin(tcp.as_fd(), shm(), Size::DEFAULT).expect("a local connection");
     let table = fs::read_to_string("/proc/net/unix").expect("/proc");
     let ports = [tcp.local_addr(), tcp.peer_addr()];
     let ports = ports.map(|address| format!("{:04x}", address.expect("connected").port()));

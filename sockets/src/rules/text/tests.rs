@@ -107,11 +107,12 @@ fn what_is_not_in_this_form_is_refused() {
 
 #[test]
 fn settings_stand_in_the_head() {
-    let rules = Rules::parse("1 f turns=2 bytes=9 spin=0").expect("well-formed");
+    let rules = Rules::parse("1 f turns=2 bytes=9 spin=0 ring=65536").expect("well-formed");
     let settings = Settings {
         turns: 2,
         bytes: 9,
         spin_ns: Some(0),
+        ring: Size::LEAST,
     };
     assert_eq!((rules.settings(), rules.file()), (settings, "f"));
 }

@@ -12,8 +12,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_directions_carry_what_a_queue_carries(steps in proptest::collection::vec((any::<bool>(), step()), 1..200)) {
-        let (a, b) = pair();
+    fn both_directions_carry_what_a_queue_carries(small in any::<bool>(), steps in proptest::collection::vec((any::<bool>(), step()), 1..200)) {
+        let (a, b) = pair_of(if small { Size::LEAST } else { Size::DEFAULT });
         let mut models = [Model::default(), Model::default()];
         for (way, step) in steps {
             let (from, to) = if way { (&a, &b) } else { (&b, &a) };
@@ -75,7 +75,7 @@ impl Model {
                 let (n, bits) = tx
                     .write(false, || pieces.iter().map(Vec::as_slice))
                     .expect("sound");
-                assert_eq!(n, all.min(RING - self.bytes.len()));
+                assert_eq!(n, all.min(from.size().bytes() - self.bytes.len()));
                 self.bytes.extend(pieces.concat().iter().take(n));
                 // What did not fit is not sent.
                 self.next -= (all - n) as u64;
@@ -107,7 +107,7 @@ impl Model {
             }
             Step::SleepForRoom => {
                 tx.arm();
-                let full = self.bytes.len() > 3 * RING / 4;
+                let full = self.bytes.len() > 3 * from.size().bytes() / 4;
                 assert_eq!(tx.writable(), Ok(!full));
                 if full {
                     self.asleep_for_room = true;
@@ -124,7 +124,7 @@ impl Model {
         assert_eq!(tx.drained(), Ok(self.bytes.is_empty()));
         assert_eq!(rx.finished() == FIN, self.finished);
         // Nobody sleeps by a ring that is half empty.
-        assert!(!self.asleep_for_room || self.bytes.len() > RING / 2);
+        assert!(!self.asleep_for_room || self.bytes.len() > from.size().bytes() / 2);
     }
 
     fn read(&mut self, rx: Rx<'_>, all: usize, part: usize) {
