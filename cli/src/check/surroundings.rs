@@ -91,7 +91,7 @@ fn limits(found: &mut Vec<Finding>) {
             Finding::new(
                 Verdict::Tcp,
                 "file-size",
-                "files may not be as large as the memory of a connection, 1 MiB (ulimit -f)",
+                "files may not be as large as the memory of a connection, 4 MiB (ulimit -f)",
             )
             .because(Reason::Memory),
         );
@@ -102,7 +102,7 @@ fn limits(found: &mut Vec<Finding>) {
             Finding::new(
                 Verdict::Partly,
                 "address-space",
-                "no room to map many connections, 1 MiB each (ulimit -v)",
+                "no room to map many connections, 4 MiB each (ulimit -v)",
             )
             .because(Reason::Memory),
         );

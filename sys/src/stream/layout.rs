@@ -165,7 +165,8 @@ pub const VERSION: u32 = 3;
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.
 pub(super) const PAGE: u64 = 4096;
-/// Bytes of each ring by default.
-pub const RING: usize = 512 << 10;
+/// Bytes of each ring by default: as much as programs may count on that write before they read. TCP takes 4 MB and more over loopback, but what is left here when a
+/// connection goes back must fit there.
+pub const RING: usize = 2 << 20;
 /// Bytes of a segment with such rings.
 pub const LEN: usize = Size::DEFAULT.memory_len();
