@@ -344,6 +344,9 @@ impl Set {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.waiters.store(0, Ordering::Relaxed);
         self.waits.store(NOBODY, Ordering::Relaxed);
+        // What is met beside a hog concerns this one too, as it does a new connection.
+        self.memory.heed();
+        self.socket.heed();
         if let Some(mut members) = self.enter() {
             members.clear();
             members.instance = fd;
