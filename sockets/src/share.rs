@@ -84,7 +84,6 @@ impl Conn {
         mut turn: turn::Turn<'a, Flow>,
         side: usize,
     ) -> Option<Turn<'a>> {
-        self.heed_nonblocking(turn.stream());
         if !self.may_be_shared() {
             // The peer says so, who cannot know.
             return Some(Turn {
@@ -93,6 +92,7 @@ impl Conn {
                 kept: None,
             });
         }
+        self.heed_nonblocking(fd, turn.stream());
         if self.look_for_others(fd, &turn) && !turn.nested() {
             drop(turn);
             unshare(self);

@@ -17,11 +17,14 @@ impl Conn {
         self.keep_option(NONBLOCKING, on);
     }
 
-    /// Another process may have set it: the flag is the open file's, which they share.
-    pub(crate) fn heed_nonblocking(&self, stream: &Stream) {
-        let flags = stream.options().load(Ordering::Relaxed);
-        self.nonblocking
-            .store(flags & NONBLOCKING != 0, Ordering::Relaxed);
+    /// Another process may have set it: the flag is the open file's, which they share. The word in memory says that it was changed, and the kernel to what:
+    /// the peer can write there too.
+    pub(crate) fn heed_nonblocking(&self, fd: BorrowedFd<'_>, stream: &Stream) {
+        let said = stream.options().load(Ordering::Relaxed) & NONBLOCKING != 0;
+        if said != self.is_nonblocking() {
+            self.nonblocking
+                .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
+        }
     }
 
     /// Notes `TCP_NODELAY`; true if that is all there is to do, because doorbells need it set.

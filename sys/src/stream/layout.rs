@@ -160,7 +160,7 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.
