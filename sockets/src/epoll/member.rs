@@ -145,7 +145,7 @@ impl Member {
     }
 
     /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked. What is not captured the kernel would go
-    /// on reporting: it may doze only if it is [`late`](super::Members::put_off).
+    /// on reporting: it may doze only if it is [`late`](super::members::Members::put_off).
     pub(super) fn doze(&mut self, may_be_late: bool) -> bool {
         let fits = self.captured.is_some() || (may_be_late && self.events & EXCLUSIVE == 0);
         if !fits || !self.is_connection() || self.via != self.fd || !self.is_same() {
