@@ -47,6 +47,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/mapped", "connect/mapped_client"],
     },
     Group {
+        reason: "a window holds less that nobody has read than TCP's buffers",
+        programs: &["transfer/both_write_first"],
+    },
+    Group {
         reason: "a connection is its process's: a child of fork can only close it",
         programs: &[
             "calls/other_names",
