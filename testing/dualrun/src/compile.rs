@@ -154,6 +154,8 @@ pub fn compile(
 /// Changes with whatever goes into the program.
 fn key(program: &Program, build: Build, sockets: Sockets) -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
+    // Some know by `__FILE__` where their source is.
+    program.source().hash(&mut hasher);
     fs::read(program.source())?.hash(&mut hasher);
     build.flags().hash(&mut hasher);
     sockets.arguments().hash(&mut hasher);
