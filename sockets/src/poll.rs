@@ -250,9 +250,7 @@ impl What {
             None => epoll::known(fd).map_or(Self::Other, Self::of_set),
         }
     }
-}
 
-impl What {
     #[inline]
     fn of_set(set: &'static Set) -> Self {
         set.catch_up();

@@ -13,8 +13,8 @@ use sockets::table;
 use crate::outcome::{connection, keeping_errno};
 use crate::process::{exec, exit, forking};
 use crate::{
-    aio, connect, descriptor, epoll, extended, file, filter, limit, messages, option, poll, real,
-    receive, send, uring, via_socket,
+    aio, connect, descriptor, directory, epoll, extended, file, filter, messages, option, poll,
+    real, receive, send, uring, via_socket,
 };
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
@@ -127,7 +127,7 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 }
                 ring
             }
-            libc::SYS_getdents64 => limit::listed(int(a), pointer(b), || {
+            libc::SYS_getdents64 => directory::listed(int(a), pointer(b), || {
                 real::syscall(number, a, b, c, d, e, f) as isize
             }) as c_long,
             libc::SYS_io_submit => {

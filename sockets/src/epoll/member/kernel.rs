@@ -1,0 +1,166 @@
+//! What the kernel's instance has of a member: the program's own registration, or our token.
+
+use sys::errno::Errno;
+use sys::{epoll, tcp};
+
+use super::super::{EDGE, EXCLUSIVE, FLAGS, Instance, ONCE, places, token};
+use super::{Armed, Member, UNTOLD, What, with};
+use crate::ready::{self, ALWAYS, Bells, IN, OUT, RDHUP, READ};
+
+impl Member {
+    /// The kernel has reported its token. Whether to look at it from now on.
+    pub(in crate::epoll) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
+        self.said |= events;
+        self.heard = true;
+        if events & (RDHUP | ALWAYS) != 0
+            && let What::Connection { conn, .. } = self.what
+        {
+            tcp::with_borrowed(self.via, |fd| ready::note_end(conn, fd));
+        }
+        if self.fired && self.captured.is_some_and(|now| now & EDGE == 0) {
+            // It would be reported again and again.
+            let _ = self.register(EDGE, index, instance, false);
+        }
+        !self.fired
+    }
+
+    /// Has the kernel report our token instead of the program's data.
+    pub(in crate::epoll) fn capture(
+        &mut self,
+        index: u32,
+        instance: Instance,
+    ) -> Result<(), Errno> {
+        let wake = self.first_wake();
+        if self.events & EXCLUSIVE != 0 {
+            // The kernel modifies no such member.
+            epoll::delete(instance, self.fd)?;
+            epoll::add(instance, self.fd, wake, token::of(index))?;
+        } else {
+            epoll::modify(instance, self.fd, wake, token::of(index))?;
+        }
+        self.captured = Some(wake);
+        self.told = UNTOLD;
+        let interest = self.interest();
+        if let What::Connection { conn, .. } = self.what
+            && let Some((look, marks)) =
+                with(self.via, |fd| ready::look_closely(conn, fd, interest))
+            && look.ready & READ == 0
+        {
+            self.told = marks;
+        }
+        Ok(())
+    }
+
+    /// Adds it to the kernel's instance, under our token.
+    pub(in crate::epoll) fn add_captured(
+        &mut self,
+        index: u32,
+        instance: Instance,
+    ) -> Result<(), Errno> {
+        if self.events & EXCLUSIVE != 0 && self.events & !EXCLUSIVE_MAY != 0 {
+            return Err(Errno::INVAL);
+        }
+        let wake = self.first_wake();
+        epoll::add(instance, self.fd, wake, token::of(index))?;
+        self.captured = Some(wake);
+        Ok(())
+    }
+
+    /// Before it is known what lies where: everything that may wake.
+    fn first_wake(&self) -> u32 {
+        self.events & (EDGE | !FLAGS) | IN | RDHUP
+    }
+
+    /// Before somebody sleeps: takes doorbells away, arms, has the kernel report what it must, looks once more.
+    pub(in crate::epoll) fn arm(&mut self, index: u32, instance: Instance, shared: bool) -> Armed {
+        if self.fired {
+            return Armed::Quiet { nap: false };
+        }
+        let What::Connection { conn, .. } = self.what else {
+            return Armed::Quiet { nap: false };
+        };
+        let edge = self.is_edge();
+        let interest = self.interest();
+        // What the kernel has not reported, it will: then somebody is awake, and looks.
+        let Some(bed) = with(self.via, |fd| {
+            let bells = if self.heard {
+                Bells::Take
+            } else {
+                Bells::Leave
+            };
+            Some(ready::lie_down(conn, fd, interest, edge, bells))
+        }) else {
+            return Armed::Gone;
+        };
+        self.heard &= !bed.drained;
+        // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
+        self.rang |= bed.rang;
+        let once = edge || ((bed.over || !bed.carried) && !shared);
+        let wake = bed.wake | if once { EDGE } else { 0 };
+        if self.register(wake, index, instance, false).is_err() {
+            return Armed::Gone;
+        }
+        if self.news() != 0 {
+            Armed::Awake
+        } else {
+            Armed::Quiet { nap: bed.nap }
+        }
+    }
+
+    /// After a sleep that it was armed for, in this set only: it is looked at again, and need not ring.
+    pub(in crate::epoll) fn rouse(&self) {
+        if let What::Connection { conn, generation } = self.what
+            && conn.generation() == generation
+            && places::memberships(self.via) == 1
+            && conn.has_one_descriptor()
+        {
+            tcp::with_borrowed(self.via, |fd| ready::awake(conn, fd));
+        }
+    }
+
+    /// After a change: sees to it that the kernel reports what only it knows.
+    pub(in crate::epoll) fn widen(&mut self, index: u32, instance: Instance) -> Result<(), Errno> {
+        let What::Connection { conn, .. } = self.what else {
+            return Ok(());
+        };
+        let look = with(self.via, |fd| ready::look(conn, fd, self.interest())).unwrap_or_default();
+        let needed = look.ask & self.interest() & !ALWAYS;
+        let now = self.captured.unwrap_or(0);
+        if needed == 0 {
+            return Ok(());
+        }
+        let flags = self.events & EDGE;
+        // A change reports an edge again.
+        let again = flags != 0 || self.events & ONCE != 0;
+        let wake = needed | now & !(EDGE | OUT) | flags;
+        if again || wake & !now != 0 || now & EDGE != flags {
+            self.register(wake, index, instance, true)?;
+        }
+        Ok(())
+    }
+
+    /// Wakes one who sleeps in the kernel's instance: the connection can nearly always be written to, for it carries doorbells.
+    pub(in crate::epoll) fn wake_sleeper(&mut self, index: u32, instance: Instance) {
+        // Who is not woken by this has been woken by the end of the connection.
+        let _ = self.register(IN | RDHUP | OUT | EDGE, index, instance, true);
+    }
+
+    fn register(
+        &mut self,
+        wake: u32,
+        index: u32,
+        instance: Instance,
+        again: bool,
+    ) -> Result<(), Errno> {
+        // Behind the number that the kernel knows it by there may be something else now.
+        if (self.captured == Some(wake) && !again) || self.via != self.fd {
+            return Ok(());
+        }
+        epoll::modify(instance, self.fd, wake, token::of(index))?;
+        self.captured = Some(wake);
+        Ok(())
+    }
+}
+
+/// With [`EXCLUSIVE`] the kernel allows no more.
+const EXCLUSIVE_MAY: u32 = IN | OUT | ALWAYS | EDGE | EXCLUSIVE | 1 << 29;
