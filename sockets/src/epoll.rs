@@ -109,3 +109,6 @@ pub const ONCE: u32 = 1 << 30;
 pub const EXCLUSIVE: u32 = 1 << 28;
 /// Everything that is no event.
 const FLAGS: u32 = 0xf << 28;
+
+/// Who does not wait at all has so many idle members looked at.
+const FEW: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::os::fd::RawFd;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
@@ -60,6 +60,26 @@ pub fn shows(fd: RawFd, events: u16) -> u16 {
     })
     .unwrap_or(0)
 }
+
+/// Takes what the kernel reports of `set` now, at most [`REPORTS`]: as `told` gets it, events and data.
+pub fn take(set: RawFd, mut told: impl FnMut(u32, u64)) {
+    with_borrowed(set, |set| {
+        let mut reports = [Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        }; REPORTS];
+        let now = rustix::time::Timespec::default();
+        let count = epoll::wait(set, &mut reports[..], Some(&now)).unwrap_or(0);
+        for report in reports.iter().take(count) {
+            // The structure is packed.
+            let (flags, data) = (report.flags, report.data);
+            told(flags.bits(), data.u64());
+        }
+    });
+}
+
+/// More are left for the next call.
+const REPORTS: usize = 32;
 
 fn control(
     set: RawFd,

@@ -366,6 +366,18 @@ impl Members {
         (self.captured as usize) + self.free.len() < self.list.len()
     }
 
+    /// Whether all that the kernel can report are tokens, and to nobody else.
+    pub(super) fn has_only_tokens(&self) -> bool {
+        !self.shared && !self.has_others()
+    }
+
+    /// Hears what the kernel has to report, of one that [has only tokens](Members::has_only_tokens).
+    pub(super) fn take_tokens(&mut self) {
+        sys::epoll::take(self.instance, |events, data| {
+            self.hear(&mut [Event { events, data }], 1);
+        });
+    }
+
     /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.
     pub(super) fn hear(&mut self, events: &mut [Event], count: usize) -> usize {
         let mut kept = 0;

@@ -167,7 +167,8 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return true;
         };
-        if members.have_news() {
+        // A doorbell may be under way of what memory shows already.
+        if members.have_news() || members.wake_cold(super::FEW) {
             return true;
         }
         if !shows(fd) {
@@ -175,10 +176,15 @@ impl Set {
         }
         // Whose doorbell is it, or is it a member that only the kernel knows?
         members.ask_kernel();
-        members.have_news() || members.lie_down(false).is_none() || {
-            members.get_up();
-            shows(fd)
+        if members.have_news() || members.lie_down(false).is_none() {
+            return true;
         }
+        members.get_up();
+        if members.has_only_tokens() && !self.has_waiters() {
+            members.take_tokens();
+            return members.have_news();
+        }
+        shows(fd)
     }
 
     /// See [`Members::what_came`]; `None` in a signal handler that came while its own thread was looking.

@@ -7,7 +7,7 @@ use sys::errno::Errno;
 use sys::sync::Ordering;
 
 use super::members::Glance;
-use super::{Event, Set, Waiter, token};
+use super::{Event, FEW, Set, Waiter, token};
 use crate::leftover;
 use crate::ready::{self, Deadline};
 
@@ -200,7 +200,5 @@ fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<
     Ok(found)
 }
 
-/// Who does not wait at all has so many idle members looked at.
-const FEW: usize = 64;
 /// While polling, memory is looked at so much oftener than the kernel.
 const KERNEL_EACH: u32 = 16;

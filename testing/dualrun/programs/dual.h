@@ -258,10 +258,13 @@ SHARED void settle(int fd, int length) {
     } while (have < length);
 }
 
-// Waits until the other end has shut down its side, or all of it.
+// Waits until the other end has shut down its side, or all of it. The kernel shows an end before it wakes for it, twice; who asks for the bytes that are
+// there waits until it has.
 SHARED void settle_end(int fd) {
     struct pollfd one = {.fd = fd, .events = POLLRDHUP};
     while (poll(&one, 1, -1) < 0 && errno == EINTR) {}
+    int have;
+    OK(ioctl(fd, FIONREAD, &have));
 }
 
 // Names of bits of `poll` and `epoll`, which are the same.
