@@ -4,11 +4,11 @@
  * A test cannot wait for ever; it can see that the call still blocks DELAY_MS later, which a value taken for -1 ms, or one that
  * overflowed on its way to nanoseconds, would not, and that it then ends with what it waited for.
  */
-#include "test.h"
+#include "still.h"
 
-enum { DELAY_MS = 300 };
+enum { DELAY_MS = 300, FOREVERS = 2 };
 
-static const VIP_ULONG forevers[] = {0xFFFFFFFFUL, VIP_INFINITE};
+static const VIP_ULONG forevers[FOREVERS] = {0xFFFFFFFFUL, VIP_INFINITE};
 
 /* Something that happens on another thread, DELAY_MS from now. */
 struct later {
@@ -18,6 +18,7 @@ struct later {
     VIP_VI_HANDLE  vi;
     struct memory *memory;
     union address *local, *remote;
+    pid_t          still;
     VIP_RETURN     result;
     double         start;
 };
@@ -74,6 +75,33 @@ static void act_peer_request(struct later *later)
         later->result = VipConnectPeerWait(later->vi, &attributes);
 }
 
+static void act_go_on(struct later *later)
+{
+    later->result = kill(later->still, SIGCONT) == 0 ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+/* Sends to the process that stands still, until it goes on. */
+static void sending(struct nic *nic, struct memory *memory, pid_t still, struct verdict *verdict)
+{
+    VIP_VI_HANDLE   vi = still_connect(nic);
+    VIP_DESCRIPTOR *done;
+    size_t          i;
+
+    for (i = 0; i < FOREVERS; i++) {
+        struct later later = {0};
+        VIP_RETURN   result;
+
+        later.still = still;
+        still_await(still);
+        descriptor_fill(descriptor_at(memory, 0), VIP_CONTROL_OP_SENDRECV, NULL, 0, 0);
+        MUST(VipPostSend(vi, descriptor_at(memory, 0), memory->handle));
+        later_start(&later, act_go_on);
+        result = VipSendWait(vi, forevers[i], &done);
+        later_end(&later, verdict, result, "VipSendWait", forevers[i]);
+    }
+    still_end(still, vi);
+}
+
 static void post_recv(VIP_VI_HANDLE vi, struct memory *memory)
 {
     descriptor_fill(descriptor_at(memory, 0), VIP_CONTROL_OP_SENDRECV, NULL, 0, 0);
@@ -84,6 +112,7 @@ int main(void)
 {
     struct verdict    verdict = {16, 0, 0, "0xFFFFFFFF and VIP_INFINITE block without limit"};
     const char       *device = test_start();
+    pid_t             still = still_start(device, FOREVERS);
     struct nic        nic;
     struct memory     memory;
     union address     here, there, remote;
@@ -103,7 +132,7 @@ int main(void)
     address_of(&nic, &here, NULL, "client");
     address_of(&nic, &there, NULL, test_name(name, sizeof name, getpid(), 'i'));
 
-    for (i = 0; i < sizeof forevers / sizeof forevers[0]; i++) {
+    for (i = 0; i < FOREVERS; i++) {
         VIP_ULONG         timeout = forevers[i];
         struct later      later = {0};
         struct requesting requesting;
@@ -160,6 +189,10 @@ int main(void)
         vi_close(server);
     }
 
+    if (still)
+        sending(&nic, &memory, still, &verdict);
+    else
+        puts("# 16: not VipSendWait: no process can stand still where the network is within one");
     MUST(VipDestroyCQ(cq));
     memory_put(&nic, &memory);
     nic_close(&nic);

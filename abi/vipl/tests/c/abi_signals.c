@@ -1,9 +1,7 @@
 /*
  * abi_signals - statement 206: a handler of signals, installed without SA_RESTART, runs over and over in every wait and ends none.
  */
-#include "test.h"
-
-#include <signal.h>
+#include "still.h"
 
 enum { WAIT_MS = 100 };
 
@@ -111,10 +109,26 @@ static void transferring(struct nic *nic, struct memory *memory, struct verdict 
     vi_close(server);
 }
 
+/* The send stays incomplete: the process that would acknowledge it is stopped. */
+static void sending(struct nic *nic, struct memory *memory, pid_t still, struct verdict *verdict)
+{
+    VIP_VI_HANDLE   vi = still_connect(nic);
+    VIP_DESCRIPTOR *done;
+
+    still_await(still);
+    descriptor_fill(descriptor_at(memory, 0), VIP_CONTROL_OP_SENDRECV, NULL, 0, 0);
+    MUST(VipPostSend(vi, descriptor_at(memory, 0), memory->handle));
+    TIMES_OUT(verdict, VipSendWait(vi, WAIT_MS, &done));
+    NEED(kill(still, SIGCONT) == 0);
+    RETURNS(verdict, VIP_SUCCESS, VipSendWait(vi, SOON_MS, &done));
+    still_end(still, vi);
+}
+
 int main(void)
 {
     struct verdict   verdict = {206, 0, 0, "signals do not end a wait"};
     const char      *device = test_start();
+    pid_t            still = still_start(device, 1);
     struct sigaction action;
     struct nic       nic;
     struct memory    memory;
@@ -128,6 +142,10 @@ int main(void)
     NEED(pthread_create(&pestering, NULL, pester, &waiting) == 0);
     connecting(&nic, &verdict);
     transferring(&nic, &memory, &verdict);
+    if (still)
+        sending(&nic, &memory, still, &verdict);
+    else
+        puts("# 206: not VipSendWait: no process can stand still where the network is within one");
     NEED(pthread_cancel(pestering) == 0 && pthread_join(pestering, NULL) == 0);
     memory_put(&nic, &memory);
     nic_close(&nic);
