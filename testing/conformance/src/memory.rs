@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use via::provider::{MemHandle, PtagId};
 use via::{
-    Access, Error, ErrorCode, Fault, MemAttributes, Memory, Queue, Reliability, ViAttributes,
+    Access, Error, ErrorCode, Fault, MemAttributes, Memory, Queue, Reliability, RemoteSegment,
+    Segment, ViAttributes,
 };
 
 use crate::buffer::{Buffer, Kind};
@@ -347,16 +348,50 @@ pub(crate) fn s044_handles_of_others_are_refused(lab: &dyn Lab) {
     foreign_vi_is_not_accepted(lab);
 
     if lab.peer_program().is_some() {
-        let mut process = Process::of(lab, "register", &[]);
-        let told = process.line();
-        let (addr, handle) = told.split_once(' ').must();
-        let handle = MemHandle(handle.parse().must());
-        refused(
-            a.ops().query_mem(addr.parse().must(), handle),
-            Error::InvalidParameter,
-        );
-        process.end();
+        another_process_is_refused(lab);
     }
+}
+
+/// What another process registered is nothing to calls about memory here, nothing to send or to receive into, and no place to write to.
+fn another_process_is_refused(lab: &dyn Lab) {
+    let mut process = Process::of(lab, "register", &[]);
+    let told = process.line();
+    let (addr, handle) = told.split_once(' ').must();
+    let (addr, handle) = (addr.parse().must(), MemHandle(handle.parse().must()));
+    each_reliable_level(lab, |level| {
+        let segment = Segment {
+            addr,
+            handle,
+            len: 64,
+        };
+        let pair = Pair::for_rdma(lab, level);
+        let ops = pair.a.ops();
+        let invalid = Error::InvalidParameter;
+        refused(ops.query_mem(addr, handle), invalid);
+        refused(ops.deregister_mem(addr, handle), invalid);
+        let ours = attributes(pair.a.tag.id());
+        refused(ops.set_mem_attributes(addr, handle, ours), invalid);
+        let send = via::Descriptor::send().raw_segment(segment);
+        pair.va.post_send(&send, 1).must();
+        assert_fault(sent(&pair.va), 1, Fault::Protection);
+        pair.assert_broken();
+
+        let pair = Pair::for_rdma(lab, level);
+        let recv = via::Descriptor::recv().raw_segment(segment);
+        pair.vb.post_recv(&recv, 2).must();
+        let ours = Buffer::new(&pair.a, 64);
+        pair.va.post_send(&ours.send(0..64), 3).must();
+        assert_fault(received(&pair.vb), 2, Fault::Protection);
+        pair.assert_broken();
+
+        let pair = Pair::for_rdma(lab, level);
+        let ours = Buffer::new(&pair.a, 64);
+        let write = via::Descriptor::rdma_write(RemoteSegment { addr, handle });
+        let write = write.raw_segment(ours.segment(0..64));
+        pair.va.post_send(&write, 4).must();
+        pair.assert_broken();
+    });
+    process.end();
 }
 
 fn foreign_vi_is_not_accepted(lab: &dyn Lab) {

@@ -1,11 +1,12 @@
 //! The other process of a conversation.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::kit::Must;
+use crate::kit::{Must, until};
 use crate::lab::Lab;
 
 /// A running `conformance-peer`. It is killed when this is dropped.
@@ -65,13 +66,37 @@ impl Process {
         self.child.wait().must();
     }
 
+    /// Tells it to go on to what its role does next.
+    #[track_caller]
+    pub(crate) fn tell(&mut self) {
+        let stdin = self.stdin.as_mut().must();
+        stdin.write_all(b"\n").must();
+    }
+
+    /// SIGSTOP; returns when all of it stands still.
+    #[track_caller]
+    pub(crate) fn stop(&self, lab: &dyn Lab) {
+        self.shell("kill -STOP $pid");
+        let tasks = format!("/proc/{}/task", self.child.id());
+        until(lab, "the other process to stand still", || {
+            fs::read_dir(&tasks).must().all(|task| {
+                let stat = fs::read_to_string(task.must().path().join("stat")).must();
+                stat.rsplit_once(") ")
+                    .is_some_and(|(_, rest)| rest.starts_with('T'))
+            })
+        });
+    }
+
     /// Interrupts whatever it does, without a handler that would notice.
     #[track_caller]
     pub(crate) fn stop_and_continue(&self, times: u32) {
-        let pid = self.child.id();
-        let script = format!(
-            "i=0; while [ $i -lt {times} ]; do kill -STOP {pid} && kill -CONT {pid} || exit 1; i=$((i + 1)); done"
-        );
+        let step = "kill -STOP $pid && kill -CONT $pid || exit 1; i=$((i + 1))";
+        self.shell(&format!("i=0; while [ $i -lt {times} ]; do {step}; done"));
+    }
+
+    #[track_caller]
+    fn shell(&self, script: &str) {
+        let script = format!("pid={}; {script}", self.child.id());
         let status = Command::new("sh").args(["-c", &script]).status().must();
         assert!(status.success(), "kill: {status}");
     }

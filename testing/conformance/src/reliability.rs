@@ -1,13 +1,15 @@
 //! K: what happens when something goes wrong, by level.
 
+use proto::frame::{Head, Kind as FrameKind};
 use via::{
-    Access, Descriptor, ErrorCode, Fault, MemHandle, Nic, Queue, Reliability, RemoteSegment,
-    ViState,
+    Access, Completion, Descriptor, Error, ErrorCode, Fault, MemHandle, Nic, Queue, Reliability,
+    RemoteSegment, ViState,
 };
 
 use crate::buffer::{Buffer, Kind};
 use crate::kit::{
-    Must, Pair, assert_fault, await_state, each_level, each_reliable_level, received, sent, until,
+    Must, Pair, SHORT, Site, assert_fault, await_state, each_level, each_reliable_level, received,
+    refused, sent, until,
 };
 use crate::lab::{Faults, Host, Lab};
 use crate::layout::{
@@ -285,17 +287,14 @@ pub(crate) fn s164_one_error_bit(lab: &dyn Lab) {
             if level.is_reliable() {
                 ends.push((received(&pair.vb), &theirs));
             }
-            for (completion, sheet) in ends {
-                let status = completion.status.bits();
-                assert_eq!(sheet.status(0), status);
-                assert_eq!(status & (STATUS_DONE | STATUS_RESERVED), STATUS_DONE);
-                if let Some(fault) = completion.status.fault() {
-                    assert_eq!((status & STATUS_ERROR_MASK).count_ones(), 1, "{status:#x}");
-                    seen.push(fault);
-                }
-            }
+            seen.extend(ends.iter().filter_map(|(end, sheet)| error_bit(end, sheet)));
+        }
+        if let Some(fault) = cut_short(lab, level) {
+            assert_eq!(fault, Fault::Partial);
+            seen.push(fault);
         }
     });
+    seen.extend(lost(lab));
     let offered = Nic::open(lab.driver(Host::A))
         .must()
         .attributes()
@@ -310,13 +309,77 @@ pub(crate) fn s164_one_error_bit(lab: &dyn Lab) {
     if offered.contains(Reliability::ReliableReception) {
         wanted.push(Fault::RemoteDescriptor);
     }
-    println!("not provoked here: a partial transfer, a transport that fails (163)");
+    if lab.excused(209).is_none() {
+        wanted.push(Fault::Partial);
+    } else {
+        println!("not provoked here: a partial transfer, for which there is nobody to forge one");
+    }
+    if lab.excused(163).is_none() {
+        wanted.push(Fault::Transport);
+    } else {
+        println!("not provoked here: a transport that fails, as in 163");
+    }
     for fault in wanted {
         assert!(
             seen.contains(&fault),
             "{fault:?} was not among the failures"
         );
     }
+}
+
+/// The fault of the descriptor at the beginning of `sheet`, whose status must have one error bit for it.
+#[track_caller]
+fn error_bit(completion: &Completion, sheet: &Sheet) -> Option<Fault> {
+    let status = completion.status.bits();
+    assert_eq!(sheet.status(0), status);
+    assert_eq!(status & (STATUS_DONE | STATUS_RESERVED), STATUS_DONE);
+    let fault = completion.status.fault();
+    let bits = (status & STATUS_ERROR_MASK).count_ones();
+    assert_eq!(bits, u32::from(fault.is_some()), "{status:#x}");
+    fault
+}
+
+/// How the receive ends of whose message half has come when the connection ends.
+fn cut_short(lab: &dyn Lab, level: Reliability) -> Option<Fault> {
+    let site = Site::open(lab, Host::B);
+    let victim = site.vi(level);
+    let (sheet, target) = (Sheet::new(&site, 64), Buffer::new(&site, 128));
+    let recv = sheet.lay(0, &Raw::recv(&[target.segment(0..128)]));
+    victim.ops().post_at(Queue::Recv, recv).must();
+    let mut forger = lab.forge(&victim)?;
+    let half = Head {
+        len: 64,
+        msg_len: 128,
+        ..Head::bare(FrameKind::Send, 0)
+    };
+    forger.send(&half.encode(), &[7; 64]);
+    forger.ring();
+    refused(victim.recv_wait(Some(SHORT)), Error::Timeout);
+    victim.disconnect().must();
+    error_bit(&received(&victim), &sheet)
+}
+
+/// How a send ends that is lost every time, where the medium can be made to lose it.
+fn lost(lab: &dyn Lab) -> Option<Fault> {
+    let offered = Nic::open(lab.driver(Host::A))
+        .must()
+        .attributes()
+        .reliability;
+    if lab.excused(163).is_some() || !offered.contains(Reliability::ReliableReception) {
+        return None;
+    }
+    let pair = Pair::new(lab, Reliability::ReliableReception);
+    let sheet = Sheet::new(&pair.a, 64);
+    let all = Faults {
+        drop: 1000,
+        ..Faults::default()
+    };
+    assert!(lab.inject(all), "no faults can be injected");
+    let send = sheet.lay(0, &Raw::send(&[]));
+    pair.va.ops().post_at(Queue::Send, send).must();
+    let fault = error_bit(&sent(&pair.va), &sheet);
+    assert!(lab.inject(Faults::default()));
+    fault
 }
 
 fn mixes() -> impl Iterator<Item = Faults> {

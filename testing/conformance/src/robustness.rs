@@ -12,8 +12,8 @@ use via::{
 
 use crate::buffer::{Buffer, Kind, mix, pattern};
 use crate::kit::{
-    Must, Pair, SOON, Site, beside, connect, crowd, each_level, each_reliable_level, received,
-    refused, sent,
+    Must, Pair, SOON, Site, beside, connect, crowd, each_level, each_reliable_level, fresh_name,
+    incoming, received, refused, sent,
 };
 use crate::lab::{Host, Lab};
 use crate::process::Process;
@@ -169,13 +169,39 @@ pub(crate) fn s204_nonsense_is_refused(lab: &dyn Lab) {
 }
 
 pub(crate) fn s206_signals_do_not_end_a_wait(lab: &dyn Lab) {
-    for role in ["wait-vi", "wait-cq", "wait-connect"] {
-        let mut process = Process::of(lab, role, &[OsStr::new(WAIT_MS)]);
-        assert_eq!(process.line(), "waiting");
-        process.stop_and_continue(200);
-        assert_eq!(process.line(), "timeout", "{role}");
-        process.end();
+    for role in ["wait-vi", "wait-cq", "wait-connect", "wait-peer"] {
+        let process = Process::of(lab, role, &[OsStr::new(WAIT_MS)]);
+        times_out_in_spite_of_signals(process, role);
     }
+
+    // The other end of a send stands still, so that nothing acknowledges it.
+    let name = fresh_name();
+    let name = OsStr::new(&name);
+    let mut process = Process::of(lab, "wait-send", &[name, OsStr::new(WAIT_MS)]);
+    let level = Reliability::ReliableReception.bits().to_string();
+    let mut peer = Process::of(lab, "connect", &[name, OsStr::new(&level)]);
+    assert_eq!(peer.line(), "connected");
+    assert_eq!(process.line(), "connected");
+    peer.stop(lab);
+    process.tell();
+    times_out_in_spite_of_signals(process, "wait-send");
+
+    // A request arrives, and nobody answers it.
+    let site = Site::open(lab, Host::B);
+    let at = site.fresh_address();
+    let name = String::from_utf8(at.discriminator.as_bytes().to_vec()).must();
+    let arguments = [OsStr::new(&name), OsStr::new(WAIT_MS)];
+    let process = Process::of(lab, "request", &arguments);
+    let _unanswered = incoming(site.ops(), &at);
+    times_out_in_spite_of_signals(process, "request");
+}
+
+#[track_caller]
+fn times_out_in_spite_of_signals(mut process: Process, role: &str) {
+    assert_eq!(process.line(), "waiting");
+    process.stop_and_continue(200);
+    assert_eq!(process.line(), "timeout", "{role}");
+    process.end();
 }
 
 pub(crate) fn s207_nothing_is_left_over(lab: &dyn Lab) {

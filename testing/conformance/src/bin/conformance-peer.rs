@@ -41,6 +41,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 nic.connect_wait(&nobody, Some(timeout)).map(drop)
             })
         }
+        ["wait-peer", ms] => wait(ms, |timeout| {
+            let tag = nic.create_ptag()?;
+            let vi = nic.create_vi(&ViConfig::new(&tag))?;
+            let nobody = nic.address(format!("w{}", std::process::id()).as_bytes())?;
+            vi.ops().peer_request(&nobody, &nobody, Some(timeout))?;
+            vi.ops().peer_wait().map(drop)
+        }),
+        ["wait-send", name, ms] => wait_send(&nic, name, ms),
+        ["request", name, ms] => request(&nic, name, ms),
         ["garbage", control, steps] => {
             hostile::write_garbage(control, steps.parse()?);
             Ok(())
@@ -77,6 +86,37 @@ fn connect(nic: &Nic, name: &str, level: &str) -> Result<(), Box<dyn Error>> {
     }
     say("connected")?;
     until_told()
+}
+
+/// Accepts a connection at `name`, and sends to it when told to.
+fn wait_send(nic: &Nic, name: &str, ms: &str) -> Result<(), Box<dyn Error>> {
+    let tag = nic.create_ptag()?;
+    let config = ViConfig::new(&tag).reliability(Reliability::ReliableReception);
+    let vi = nic.create_vi(&config)?;
+    let at = nic.address(name.as_bytes())?;
+    nic.connect_wait(&at, Some(PATIENCE))?.accept(&vi)?;
+    say("connected")?;
+    std::io::stdin().read_exact(&mut [0])?;
+    wait(ms, |timeout| {
+        vi.post_send(&Descriptor::send(), 0)?;
+        vi.send_wait(Some(timeout)).map(drop)
+    })
+}
+
+/// Asks for a connection at `name`, where somebody will be waiting.
+fn request(nic: &Nic, name: &str, ms: &str) -> Result<(), Box<dyn Error>> {
+    let tag = nic.create_ptag()?;
+    let vi = nic.create_vi(&ViConfig::new(&tag))?;
+    let to = nic.address(name.as_bytes())?;
+    wait(ms, |timeout| {
+        let began = Instant::now();
+        loop {
+            match vi.connect(&to, &to, Some(timeout)) {
+                Err(via::Error::NoMatch) if began.elapsed() < PATIENCE => std::thread::yield_now(),
+                outcome => return outcome.map(drop),
+            }
+        }
+    })
 }
 
 /// Says how a wait for something that does not come ends.
