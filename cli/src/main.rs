@@ -76,7 +76,11 @@ enum Vi {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return misused(&error),
+    };
+    let result = match command {
         Command::Run(options) => run::main(&options).map_err(Error::from),
         Command::Check(options) => return ended(check::main(&options)),
         Command::Stat(options) => stat::main(&options),
@@ -87,7 +91,7 @@ fn main() -> ExitCode {
         Command::Vi(Vi::List(options)) => vi::list::main(&options),
         Command::Vi(Vi::Netpipe(options)) => netpipe::main(&options),
         Command::Vi(Vi::Ping(options)) => vi::ping::main(&options),
-        Command::Vi(Vi::Rping(options)) => vi::rping::main(&options),
+        Command::Vi(Vi::Rping(options)) => return ended(vi::rping::main(&options)),
         Command::Dist(options) => dist::main(&options),
         Command::PaperEnd(end) => paper::end::main(&end),
         Command::PaperIwarpEnd(end) => paper_iwarp::end::main(&end),
@@ -96,6 +100,17 @@ fn main() -> ExitCode {
         Command::Plain(program) => plain::main(&program),
     };
     ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+/// A command line that is none, or asks for help.
+fn misused(error: &clap::Error) -> ExitCode {
+    let _nobody_reads = error.print();
+    let is_rping = std::env::args_os().skip(1).take(2).eq(["vi", "rping"]);
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_rping => ExitCode::from(vi::rping::STATUS_MISUSE),
+        _ => ExitCode::from(2),
+    }
 }
 
 fn ended(result: error::Result<ExitCode>) -> ExitCode {

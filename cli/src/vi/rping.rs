@@ -1,6 +1,7 @@
 //! `sovia vi rping`: librdmacm's `rping`, over the iWARP NIC and so against any iWARP peer's.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::process::ExitCode;
 use std::thread;
 
 use iwarp::IwarpDriver;
@@ -17,18 +18,18 @@ mod server;
 
 /// The rping of librdmacm, over iWARP: RDMA Reads and Writes, there and back
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Options {
     /// Serve one client, then end
     #[arg(
         short,
         long,
-        conflicts_with = "client",
+        overrides_with = "client",
         required_unless_present = "client"
     )]
     server: bool,
     /// Ping a server
-    #[arg(short, long, requires = "address")]
+    #[arg(short, long, overrides_with = "server", requires = "address")]
     client: bool,
     /// The server's host; for a server, where to wait [default: everywhere]
     #[arg(short, long, value_name = "HOST")]
@@ -50,7 +51,7 @@ pub(crate) struct Options {
     #[arg(short = 'V', long)]
     validate: bool,
     /// Serve one client after the other, and many at once, until killed
-    #[arg(short = 'P', long, requires = "server")]
+    #[arg(short = 'P', long)]
     persistent: bool,
     /// Ask for no checksums; they are made if the peer asks
     #[arg(long)]
@@ -64,8 +65,8 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "\
-The exit status is 0 when all pings came back, or a server's client took its leave; 1 when something went wrong. Unlike librdmacm's,
-a client whose server goes away ends with 1.
+Of an option that is given twice the last one counts. The exit status is librdmacm's: 0 when all pings came back, or the other end took
+its leave, even if pings are missing (a line on standard error says so); 255 when something went wrong; 22 for a wrong command line.
 
 Examples:
   sovia vi rping -s -P                          (here)
@@ -73,7 +74,21 @@ Examples:
   sovia vi rping -c -a THERE -C 10 -S 4096 -v -V";
 
 /// `sovia vi rping`.
-pub(crate) fn main(options: &Options) -> Result<()> {
+pub(crate) fn main(options: &Options) -> Result<ExitCode> {
+    match run(options) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.is_enough() => Err(error),
+        Err(error) => {
+            complain(&error);
+            Ok(ExitCode::from(match error {
+                Error::Misuse(_) => STATUS_MISUSE,
+                _ => STATUS_FAILED,
+            }))
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<()> {
     let everywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, options.port);
     let address = match &options.address {
         Some(host) => resolve(host, options.port)?,
@@ -95,7 +110,14 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let nic = nic::start(&driver)?;
     if options.client {
         let end = End::new(&nic, Buffers::Client, options.size)?;
-        return client::run(&nic, &end, address, options);
+        return match client::run(&nic, &end, address, options) {
+            // As librdmacm has it, that is no failure.
+            Err(error @ Error::Closed) => {
+                complain(error);
+                Ok(())
+            }
+            pinged => pinged,
+        };
     }
     if options.persistent {
         return serve_all(&nic, options.verbose);
@@ -149,6 +171,10 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddrV4> {
     found.ok_or_else(|| Error::Misuse(format!("{host} has no IPv4 address")))
 }
 
+/// What `rping` makes of a wrong command line: EINVAL.
+pub(crate) const STATUS_MISUSE: u8 = 22;
+/// And of all else that ends it: what remains of -1.
+const STATUS_FAILED: u8 = 255;
 /// Room for the text at the beginning of a ping.
 const SIZE_MIN: u32 = 26;
 const SIZE_MAX: u32 = (64 << 10) - 1;

@@ -1,6 +1,6 @@
 //! `sovia vi rping` against itself, over loopback.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
@@ -83,12 +83,12 @@ fn a_server_ends_with_its_client() {
 }
 
 #[test]
-fn a_killed_server_is_a_failure_and_a_killed_client_is_none() {
+fn an_end_that_is_killed_is_no_failure_of_the_other() {
     let port = free_port();
     let server = serve(port, "-P -v");
     let mut client = command(&format!("vi rping -c -v -a 127.0.0.1 -p {port}"))
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("the client starts");
     let mut line = String::new();
@@ -98,7 +98,7 @@ fn a_killed_server_is_a_failure_and_a_killed_client_is_none() {
         client.wait().expect("it has ended");
         client = command(&format!("vi rping -c -v -a 127.0.0.1 -p {port}"))
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the client starts");
         stdout = BufReader::new(client.stdout.take().expect("asked for"));
@@ -106,7 +106,14 @@ fn a_killed_server_is_a_failure_and_a_killed_client_is_none() {
     drop(server);
     let rest = stdout.lines().map_while(Result::ok).last();
     assert!(rest.is_none_or(|line| line.starts_with("ping data: ")));
-    assert_eq!(client.wait().expect("it ends").code(), Some(1));
+    let ended = client.wait_with_output().expect("it ends");
+    // It says that pings are missing all the same.
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("the other end closed the connection"),
+        "{said}"
+    );
 
     let port = free_port();
     let mut server = serve(port, "-v");
@@ -133,18 +140,54 @@ fn a_killed_server_is_a_failure_and_a_killed_client_is_none() {
 fn nobody_there_and_misuse() {
     let port = free_port();
     let refused = sovia(&format!("vi rping -c -a 127.0.0.1 -p {port} -C 1"));
-    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    assert_eq!(
+        refused.status.code(),
+        Some(255),
+        "{}",
+        text(&refused.stderr)
+    );
     for arguments in [
         "",
-        "-s -c -a 127.0.0.1",
         "-c",
         "-s -S 25",
         "-s -S 65536",
+        "-c -C -1 -a 127.0.0.1",
         "-c -P -a ::1",
+        "-x",
     ] {
         let output = sovia(&format!("vi rping {arguments}"));
-        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert_eq!(output.status.code(), Some(22), "{arguments}");
     }
+    assert!(sovia("vi rping --help").status.success());
+}
+
+#[test]
+fn a_rejection_is_a_failure() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let client = command(&format!("vi rping -c -a 127.0.0.1 -p {port} -C 1"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the client starts");
+    let (mut tcp, _) = listener.accept().expect("the client");
+    let mut head = [0; 20];
+    tcp.read_exact(&mut head).expect("a Request");
+    let mut words = vec![0; usize::from(u16::from_be_bytes([head[18], head[19]]))];
+    tcp.read_exact(&mut words).expect("private data");
+    tcp.write_all(b"MPA ID Rep Frame\x70\x02\0\x04\0\0\0\0")
+        .expect("it listens");
+    let ended = client.wait_with_output().expect("it ends");
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(255), "{said}");
+}
+
+#[test]
+fn of_options_given_twice_the_last_counts() {
+    let port = free_port();
+    let _server = serve(port, "-P -v -v -c -s -C 5");
+    let output = ping(port, "-s -c -P -V -V -v -v -C 9 -C 2 -S 30 -S 40");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 2);
 }
 
 /// Silent strangers and garbage do not keep a client from being served.
@@ -158,7 +201,7 @@ fn strangers_do_not_disturb() {
         .filter_map(|_| TcpStream::connect(address).ok())
         .collect();
     let mut loud = TcpStream::connect(address).expect("it listens");
-    std::io::Write::write_all(&mut loud, &[0xff; 600]).expect("a little fits");
+    loud.write_all(&[0xff; 600]).expect("a little fits");
     assert!(ping(port, "-C 3 -V -S 9999").status.success());
     drop(silent);
 }
