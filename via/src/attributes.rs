@@ -149,6 +149,8 @@ pub struct Capabilities {
     pub wait: WaitOn,
     /// Immediate data with sends and with RDMA writes.
     pub immediate_data: bool,
+    /// Whether it finds the other NICs of its network.
+    pub discovers: bool,
 }
 
 /// Who carries out the VI semantics.

@@ -131,6 +131,14 @@ impl Nic {
         Ok(Incoming(self.ops.connect_wait(local, timeout)?))
     }
 
+    /// The host parts of the addresses of NICs within `hops` of this one, its own first.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] as [`Capabilities::discovers`] says.
+    pub fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        self.ops.discover(hops)
+    }
+
     /// Has `handler` called for asynchronous errors, on a thread of the NIC.
     ///
     /// # Errors

@@ -147,6 +147,13 @@ pub trait NicOps: Send + Sync {
     /// Errors: as [`ConnOps::accept`]; [`Error::InvalidParameter`] for what is no export of ours.
     fn import(&self, vi: &dyn ViOps, blob: &[u8], fds: Vec<OwnedFd>) -> Result<(), Error>;
 
+    /// The host parts of the addresses of NICs within `hops` of this one, its own first (VIPL's autodiscovery).
+    /// Errors: [`Error::NotSupported`] by a NIC that knows of none but itself, though there may be others.
+    fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        let _ = hops;
+        Err(Error::NotSupported)
+    }
+
     /// Disconnects and destroys everything made under this handle.
     fn close(&self);
 }

@@ -520,7 +520,11 @@ VIP_RETURN VipCQNotify(IN VIP_CQ_HANDLE CQHandle, IN VIP_PVOID Context, IN VIP_C
 /* Handler NULL: the default again, which writes a line to stderr and goes on [V][O]. */
 VIP_RETURN VipErrorCallback(IN VIP_NIC_HANDLE NicHandle, IN VIP_PVOID Context, IN VIP_ERROR_HANDLER Handler);
 
-/* InfoType: VIP_SMI_AUTODISCOVERY, with a VIP_AUTODISCOVERY_LIST.  VIP_ERROR_NOT_SUPPORTED: the device cannot [O]. */
+/*
+ * InfoType: VIP_SMI_AUTODISCOVERY, with a VIP_AUTODISCOVERY_LIST: the hosts within NumberOfHops, the NIC's own first, each as an
+ * address without a discriminator [O].  VIP_ERROR_RESOURCE: the array is too short, and NumAdAddrs says how many there are [O].
+ * VIP_ERROR_NOT_SUPPORTED: the device knows of no others [O].
+ */
 VIP_RETURN VipQuerySystemManagementInfo(IN VIP_NIC_HANDLE NicHandle, IN VIP_ULONG InfoType, OUT VIP_PVOID SysManInfo);
 
 /* Name service */

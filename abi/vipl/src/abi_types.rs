@@ -1,12 +1,14 @@
 //! VIPL's scalars and structures, laid out as in `vipl.h`.
 
-use std::ffi::{c_char, c_ulong, c_void};
+use std::ffi::{c_char, c_ulong};
 use std::mem::offset_of;
 use std::time::Duration;
 
 use via::Error;
 use via::provider::Timeout;
 
+use crate::address::AddressOut;
+use crate::caller::In;
 use crate::handles::Handle;
 use crate::objects::{Cq, Nic, Vi};
 
@@ -150,10 +152,17 @@ pub(crate) struct VipNetAddressHead {
     pub(crate) discriminator_len: u16,
 }
 
+/// `VIP_AUTODISCOVERY_LIST`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct VipAutodiscoveryList {
+    pub(crate) number_of_hops: c_ulong,
+    pub(crate) ad_addr_array: In<AddressOut>,
+    pub(crate) num_ad_addrs: c_ulong,
+}
+
 /// The structures that the NIC reads and writes where they lie, or that nobody reads: here for their layout only.
 mod layout {
-    use super::{c_ulong, c_void};
-
     #[repr(C)]
     pub(super) struct VipNetAddress {
         pub(super) head: super::VipNetAddressHead,
@@ -191,13 +200,6 @@ mod layout {
         pub(super) cs: VipControlSegment,
         pub(super) ds: [VipDataSegment; 2],
     }
-
-    #[repr(C)]
-    pub(super) struct VipAutodiscoveryList {
-        pub(super) number_of_hops: c_ulong,
-        pub(super) ad_addr_array: *mut *mut c_void,
-        pub(super) num_ad_addrs: c_ulong,
-    }
 }
 
 /// The numbers of `vipl.h` for LP64, the one data model that is provided.
@@ -234,7 +236,7 @@ is_laid_out!(VipMemAttributes, 16, { ptag: 0, enable_rdma_write: 8, enable_rdma_
 is_laid_out!(VipErrorDescriptor, 48, {
     nic_handle: 0, vi_handle: 8, cq_handle: 16, descriptor_ptr: 24, op_code: 32, resource_code: 40, error_code: 44,
 });
-is_laid_out!(layout::VipAutodiscoveryList, 24, { number_of_hops: 0, ad_addr_array: 8, num_ad_addrs: 16 });
+is_laid_out!(VipAutodiscoveryList, 24, { number_of_hops: 0, ad_addr_array: 8, num_ad_addrs: 16 });
 
 #[cfg(test)]
 mod tests {

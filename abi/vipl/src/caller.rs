@@ -11,9 +11,10 @@ use std::ptr;
 use via::{CqEntry, Error, Queue};
 
 use crate::abi_types::{
-    VipBoolean, VipErrorDescriptor, VipMemAttributes, VipNetAddressHead, VipNicAttributes,
-    VipViAttributes,
+    VipAutodiscoveryList, VipBoolean, VipErrorDescriptor, VipMemAttributes, VipNetAddressHead,
+    VipNicAttributes, VipViAttributes,
 };
+use crate::address::AddressOut;
 use crate::handles::Handle;
 use crate::objects::{Nic, Vi};
 
@@ -43,6 +44,10 @@ unsafe impl Plain for VipViAttributes {}
 unsafe impl<T> Plain for Handle<T> {}
 // SAFETY: as above.
 unsafe impl Plain for crate::abi_types::PtagHandle {}
+// SAFETY: as above.
+unsafe impl Plain for AddressOut {}
+// SAFETY: as above.
+unsafe impl Plain for VipAutodiscoveryList {}
 
 /// Points to a `T` that is read.
 #[derive(Clone, Copy)]
@@ -60,6 +65,19 @@ impl<T: Plain> In<T> {
         }
         // SAFETY: by the caller's contract there is a `T`, if not aligned; any bits are one.
         Ok(unsafe { self.0.read_unaligned() })
+    }
+
+    /// The element `index` of an array.
+    ///
+    /// # Safety
+    /// By the caller's contract it has more elements.
+    pub(crate) unsafe fn nth(self, index: usize) -> Result<T, Error> {
+        if self.is_null() {
+            return Err(Error::InvalidParameter);
+        }
+        // SAFETY: the element is there, says the caller.
+        let element = unsafe { self.0.add(index) };
+        Self(element).read()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::ffi::c_ulong;
 
-use via::{Error, NicAttributes};
+use via::{Discriminator, Error, NetAddress, NicAttributes};
 
-use crate::abi_types::{VipBoolean, VipNicAttributes, VipReturn};
-use crate::caller::{Out, Text};
+use crate::abi_types::{VipAutodiscoveryList, VipBoolean, VipNicAttributes, VipReturn};
+use crate::address::Capacity;
+use crate::caller::{Out, Place, Text};
 use crate::drivers;
 use crate::guard::{caught, guard};
 use crate::handles::{Handle, Object};
@@ -49,16 +50,46 @@ extern "C" fn VipQueryNic(nic: Handle<Nic>, attributes: Out<VipNicAttributes>) -
 extern "C" fn VipQuerySystemManagementInfo(
     nic: Handle<Nic>,
     info_type: c_ulong,
-    info: Out<usize>,
+    info: Out<VipAutodiscoveryList>,
 ) -> VipReturn {
     guard(nic, || {
-        nic.get()?;
-        info.place()?;
-        match info_type {
-            AUTODISCOVERY => Err::<(), _>(Error::NotSupported),
-            _ => Err(Error::InvalidParameter),
+        let nic = nic.get()?;
+        let info = info.place()?;
+        if info_type != AUTODISCOVERY {
+            return Err(Error::InvalidParameter);
         }
+        autodiscover(&nic, info)
     })
+}
+
+/// Where the array is too short, nothing is written but how long it must be.
+fn autodiscover(nic: &Nic, info: Place<VipAutodiscoveryList>) -> Result<(), Error> {
+    let list = info.read();
+    let hosts = nic.ops.discover(list.number_of_hops)?;
+    let found = VipAutodiscoveryList {
+        num_ad_addrs: hosts.len() as c_ulong,
+        ..list
+    };
+    if list.num_ad_addrs < found.num_ad_addrs {
+        info.write(found);
+        return Err(Error::Resource);
+    }
+    let mut places = Vec::with_capacity(hosts.len());
+    for index in 0..hosts.len() {
+        // SAFETY: the caller says that the array has `num_ad_addrs` elements, which are enough.
+        let place = unsafe { list.ad_addr_array.nth(index) }?;
+        places.push(place.check()?);
+    }
+    for (place, host) in places.into_iter().zip(hosts) {
+        let discriminator = Discriminator::default();
+        let address = NetAddress {
+            host,
+            discriminator,
+        };
+        place.write(&address, Capacity::NONE);
+    }
+    info.write(found);
+    Ok(())
 }
 
 fn convert(nic: &NicAttributes) -> VipNicAttributes {

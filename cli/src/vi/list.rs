@@ -92,6 +92,7 @@ fn describe(nic: &Nic) -> Value {
             "integrity": kebab(capabilities.integrity),
             "wait": kebab(capabilities.wait),
             "immediate_data": capabilities.immediate_data,
+            "discovers": capabilities.discovers,
         },
     })
 }

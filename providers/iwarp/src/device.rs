@@ -66,6 +66,7 @@ impl Device for IwarpDevice {
             integrity: via::Integrity::Checksum,
             wait: via::WaitOn::Fd,
             immediate_data: true,
+            discovers: false,
         }
     }
 

@@ -86,6 +86,7 @@ impl Device for ShmDevice {
             integrity: via::Integrity::Memory,
             wait: via::WaitOn::FutexAndFd,
             immediate_data: true,
+            discovers: true,
         }
     }
 
@@ -106,6 +107,11 @@ impl Device for ShmDevice {
 
     fn now(&self) -> Instant {
         sys::time::now()
+    }
+
+    /// The host is all the network that there is.
+    fn discover(&self, _hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        Ok(vec![self.attributes.local_address])
     }
 
     fn request(&self, ask: &Ask) -> Result<Request, Error> {

@@ -89,6 +89,7 @@ impl Device for Adapter {
             integrity: Integrity::Checksum,
             wait: WaitOn::VirtualTime,
             immediate_data: true,
+            discovers: true,
         }
     }
 
@@ -116,6 +117,18 @@ impl Device for Adapter {
 
     fn now(&self) -> Instant {
         self.core.now()
+    }
+
+    /// Every host is one hop from every other.
+    fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        let others = |state: &mut crate::state::State| state.medium.others(self.host);
+        let others = if hops == 0 {
+            Vec::new()
+        } else {
+            self.core.act(others)
+        };
+        let hosts = std::iter::once(self.host).chain(others);
+        Ok(hosts.map(HostNo::address).collect())
     }
 
     fn request(&self, ask: &Ask) -> Result<Offer, Error> {

@@ -106,6 +106,13 @@ impl Medium {
         self.hosts.get(index).copied()
     }
 
+    /// The other hosts that are there.
+    pub(crate) fn others(&self, host: HostNo) -> Vec<HostNo> {
+        let numbered = (1..).map(HostNo).zip(&self.hosts);
+        let there = numbered.filter(|(no, alive)| **alive && *no != host);
+        there.map(|(no, _)| no).collect()
+    }
+
     pub(crate) fn kill(&mut self, host: HostNo) {
         if let Some(index) = usize::from(host.0).checked_sub(1)
             && let Some(alive) = self.hosts.get_mut(index)

@@ -127,6 +127,26 @@ pub(crate) fn s025_address_belongs_to_the_device(lab: &dyn Lab) {
     let (a, b) = (addresses(Host::A), addresses(Host::B));
     assert!(a.len() == 1 && b.len() == 1);
     assert_eq!(a != b, lab.has_two_hosts());
+    neighbours_are_found(lab);
+}
+
+/// By a NIC that says so.
+fn neighbours_are_found(lab: &dyn Lab) {
+    let (a, b) = Site::two(lab);
+    if !a.nic.capabilities().discovers {
+        refused(a.nic.discover(1), Error::NotSupported);
+        return;
+    }
+    let [own, other] = [&a, &b].map(|site| site.nic.attributes().local_address);
+    assert_eq!(a.nic.discover(0), Ok(vec![own]));
+    let found = a.nic.discover(1).must();
+    assert_eq!(found.first(), Some(&own));
+    assert!(found.contains(&other));
+    let all: HashSet<_> = found.iter().collect();
+    assert_eq!(all.len(), found.len(), "one is told twice: {found:?}");
+    assert!(!found.contains(&lab.nowhere()));
+    a.ops().close();
+    refused(a.nic.discover(1), Error::InvalidParameter);
 }
 
 pub(crate) fn s026_close_disconnects_everything(lab: &dyn Lab) {

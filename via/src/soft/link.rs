@@ -55,6 +55,11 @@ pub trait Device: Send + Sync + Sized + 'static {
     fn is_local(&self, host: [u8; 6]) -> bool {
         host == self.attributes().local_address
     }
+    /// As [`NicOps::discover`](crate::provider::NicOps::discover).
+    fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        let _ = hops;
+        Err(Error::NotSupported)
+    }
     /// Waits for a request to `local`; [`Error::Timeout`] at the deadline, [`Error::InvalidState`] once [`Device::stop`] finds that it `is_over`.
     fn listen(
         &self,

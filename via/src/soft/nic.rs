@@ -305,6 +305,11 @@ impl<D: Device> NicOps for SoftNic<D> {
         super::connect::import(&self.shared, vi, blob, fds)
     }
 
+    fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        self.shared.check()?;
+        self.shared.device.discover(hops)
+    }
+
     fn close(&self) {
         let shared = &self.shared;
         if shared.is_forked() || shared.closed.swap(true, Ordering::Relaxed) {

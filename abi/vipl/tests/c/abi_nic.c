@@ -143,6 +143,50 @@ static void address(const char *device)
     conclude(&verdict);
 }
 
+/* The own address first, and nothing behind it or behind the array. */
+static void discovered(const char *device)
+{
+    enum { PLACES = 4, UNTOUCHED = 0xa5 };
+    struct verdict         verdict = {25, 0, 0, "autodiscovery finds the NIC's own address"};
+    struct nic             nic;
+    union address          found[PLACES], own, before;
+    VIP_NET_ADDRESS       *places[PLACES];
+    VIP_AUTODISCOVERY_LIST list = {0, NULL, 0};
+    size_t                 i;
+
+#define DISCOVER() VipQuerySystemManagementInfo(nic.handle, VIP_SMI_AUTODISCOVERY, &list)
+    nic_open(&nic, device);
+    address_of(&nic, &own, NULL, "");
+    memset(&before, UNTOUCHED, sizeof before);
+    for (i = 0; i < PLACES; i++) {
+        found[i] = before;
+        places[i] = &found[i].net;
+    }
+    /* No room: how much there should be. */
+    RETURNS(&verdict, VIP_ERROR_RESOURCE, DISCOVER());
+    check(&verdict, list.NumAdAddrs == 1, "%lu hosts at no distance", list.NumAdAddrs);
+    /* No array, no address in it. */
+    RETURNS(&verdict, VIP_INVALID_PARAMETER, DISCOVER());
+    list.ADAddrArray = places;
+    places[0] = NULL;
+    RETURNS(&verdict, VIP_INVALID_PARAMETER, DISCOVER());
+    places[0] = &found[0].net;
+    check(&verdict, memcmp(&found[0], &before, sizeof before) == 0, "a call that failed wrote an address");
+
+    list.NumberOfHops = 1;
+    list.NumAdAddrs = PLACES;
+    RETURNS(&verdict, VIP_SUCCESS, DISCOVER());
+    check(&verdict, list.NumAdAddrs >= 1 && list.NumAdAddrs <= PLACES, "%lu hosts", list.NumAdAddrs);
+    i = offsetof(VIP_NET_ADDRESS, HostAddress) + (size_t)nic.attributes.NicAddressLen;
+    check(&verdict, memcmp(&found[0], &own, i) == 0, "another address is first");
+    check(&verdict, memcmp(found[0].bytes + i, before.bytes, sizeof before.bytes - i) == 0, "more than an address was written");
+    for (i = list.NumAdAddrs; i < PLACES; i++)
+        check(&verdict, memcmp(&found[i], &before, sizeof before) == 0, "place %zu was written", i);
+    check(&verdict, list.NumberOfHops == 1 && list.ADAddrArray == places, "the question was changed");
+    nic_close(&nic);
+    conclude(&verdict);
+}
+
 int main(void)
 {
     const char *device = test_start();
@@ -154,5 +198,6 @@ int main(void)
     closed(device);
     queried(device);
     address(device);
+    discovered(device);
     return test_failed;
 }

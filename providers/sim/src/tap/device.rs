@@ -124,6 +124,10 @@ impl<D: Device, T: Tap> Device for Tapped<D, T> {
         self.shared.device.now()
     }
 
+    fn discover(&self, hops: u64) -> Result<Vec<[u8; 6]>, Error> {
+        self.shared.device.discover(hops)
+    }
+
     fn request(&self, ask: &Ask) -> Result<Self::Pending, Error> {
         Ok(self.pending(ask, self.shared.device.request(ask)?))
     }

@@ -36,6 +36,18 @@ fn nobody_waiting_is_told_within_a_round_trip() {
 }
 
 #[test]
+fn hosts_that_are_there_are_found() {
+    let fabric = Fabric::new(FabricConfig::default());
+    let hosts = [fabric.host(), fabric.host(), fabric.host()];
+    let sites = [0, 1, 2].map(|host: usize| Site::new(&hosts[host]));
+    let [a, b, c] = [0, 1, 2].map(|site: usize| sites[site].nic.attributes().local_address);
+    assert_eq!(sites[1].nic.discover(0), Ok(vec![b]));
+    assert_eq!(sites[1].nic.discover(1), Ok(vec![b, a, c]));
+    hosts[0].kill();
+    assert_eq!(sites[1].nic.discover(u64::MAX), Ok(vec![b, c]));
+}
+
+#[test]
 fn timeouts_take_as_long_as_they_say_and_no_time_at_all() {
     let (fabric, a, b) = two(1);
     let (_, to) = addresses(&a, &b);
