@@ -362,6 +362,95 @@ fn each_offence_has_its_answer_and_ends_its_own_connection_only() {
     }
 }
 
+/// Whoever does not wait for the Reply, however late that is, is heard behind it.
+#[test]
+fn i7_records_may_come_before_the_reply() {
+    let site = Site::new(false);
+    let at = site.nic.address(b"").expect("short");
+    for delay_ms in [0, 1, 2, 5, 10, 20, 35, 50] {
+        let (vi, region) = (site.victim(), site.region(Access::Local));
+        let room = Descriptor::recv().segment(&region, 0..32);
+        vi.post_recv(&room, 1).expect("posts");
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let mut peer = Peer::knock(site.config.address);
+                let mut octets = b"MPA ID Req Frame\x40\x01\0\0".to_vec();
+                octets.extend(fpdu(&hex("c140 00000001 0000000000000000")));
+                octets.extend(fpdu(&hex(
+                    "4143 00000000 00000000 00000001 00000000 70696e67",
+                )));
+                peer.send(&octets);
+                peer.reply(false);
+                let answer = peer.record();
+                assert_eq!(answer[..2], [0x41, 0x43], "a Send");
+                assert_eq!(answer.len(), 18 + 5);
+            });
+            let mut incoming = site.nic.connect_wait(&at, SOON).expect("a request");
+            thread::sleep(Duration::from_millis(delay_ms)); // tidy: sleep because the delay is what is tested
+            incoming.accept(&vi).expect("accepts");
+            let got = vi.recv_wait(SOON).expect("comes").ok().expect("whole");
+            assert_eq!(got.length, 4);
+            let answer = Descriptor::send().segment(&region, 32..37);
+            vi.post_send(&answer, 2).expect("posts");
+            asking.join().expect("no panic");
+        });
+    }
+}
+
+/// An STag is good for every connection of its protection tag that may use it, and for no other.
+#[test]
+fn c138_domains_do_not_mix() {
+    let site = Site::new(false);
+    let other = site.nic.create_ptag().expect("a tag");
+    let tags = [&site.tag, &other];
+    let regions = tags.map(|tag| {
+        let memory = Memory::private(4096).expect("memory");
+        let region = site.nic.register(memory, tag, Access::ReadWrite);
+        region.expect("registers")
+    });
+    let mut round = 0;
+    // Two connections in each domain, to each domain's region, which they write and read.
+    for (at, tag) in tags.into_iter().cycle().take(4).enumerate() {
+        for (of, region) in regions.iter().enumerate() {
+            for write in [true, false] {
+                round += 1;
+                let config = ViConfig::new(tag).accept_rdma_write().accept_rdma_read();
+                let vi = site.nic.create_vi(&config).expect("a VI");
+                let mut peer = site.let_in(&vi);
+                let (stag, to) = (region.remote(0).handle.0, region.remote(0).addr);
+                let is_at_home = at % 2 == of;
+                if write {
+                    peer.send(&fpdu(&hex(&format!(
+                        "c140 {stag:08x} {to:016x} {round:02x}"
+                    ))));
+                }
+                // Behind a write it is answered when that has been carried out.
+                let request = format!(
+                    "4141 00000000 00000001 00000001 00000000 00000007 0000000000000000 00000001 {stag:08x} {to:016x}"
+                );
+                peer.send(&fpdu(&hex(&request)));
+                if is_at_home {
+                    let answer = peer.record();
+                    assert_eq!(answer[..14], hex("c142 00000007 0000000000000000"));
+                    let mut there = [0];
+                    region.memory().read(0, &mut there).expect("in range");
+                    assert_eq!(answer[14..], there);
+                    assert_eq!(there[0] == round, write, "{at} {of}");
+                } else {
+                    let code = if write { "1102" } else { "0103" };
+                    assert_eq!(peer.terminate(), code, "{at} {of}");
+                    peer.hears_the_end();
+                    ended(&vi);
+                    let mut there = [0];
+                    region.memory().read(0, &mut there).expect("in range");
+                    assert_ne!(there[0], round, "it was written all the same");
+                }
+                site.nobody_noticed(round);
+            }
+        }
+    }
+}
+
 /// Half of a handle is the number of a place; the other half is random for each place.
 #[test]
 fn c139_successive_stags_are_no_sequence() {

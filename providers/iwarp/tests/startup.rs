@@ -120,7 +120,7 @@ fn reliable_reception_needs_a_peer_that_answers_reads() {
     };
     let (refused, mut tcp) = call(&nic, &vi(), UNREADABLE);
     assert_eq!(refused.err(), Some(Error::InvalidReliabilityLevel));
-    // C-48: it has said yes already.
+    // It has said yes already (C-48).
     assert_eq!(terminate(&mut tcp), "2005");
     let (connected, _tcp) = call(
         &nic,

@@ -410,23 +410,32 @@ fn tshark(file: &std::path::Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn tshark_reads_what_we_wrote() {
-    if Command::new("tshark").arg("--version").output().is_err() {
+fn i1_tshark_reads_what_we_wrote() {
+    if has_tshark() {
+        compare(false, Offence::Write);
+        compare(false, Offence::Read);
+    }
+}
+
+/// Each record is a segment of its own; where a marker stands between two of them tshark goes astray.
+#[test]
+fn i2_tshark_reads_what_we_wrote_with_markers() {
+    if has_tshark() {
+        compare(true, Offence::Write);
+    }
+}
+
+fn has_tshark() -> bool {
+    let is_there = Command::new("tshark").arg("--version").output().is_ok();
+    if !is_there {
         println!("not tested here: there is no tshark (Debian's package tshark)");
-        return;
     }
-    for (markers, offence) in [
-        (false, Offence::Write),
-        (false, Offence::Read),
-        (true, Offence::Write),
-    ] {
-        compare(markers, offence);
-    }
+    is_there
 }
 
 fn compare(markers: bool, offence: Offence) {
     let capture = conversation(markers, offence);
-    let name = format!("sovia-capture-{}.pcap", std::process::id());
+    let name = format!("sovia-capture-{}-{markers}.pcap", std::process::id());
     let file = std::env::temp_dir().join(name);
     fs::write(&file, capture.pcap()).expect("a file");
     let fields = FIELDS.iter().flat_map(|(field, _)| ["-e", field]);

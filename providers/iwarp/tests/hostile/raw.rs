@@ -33,13 +33,18 @@ impl Peer {
     pub(crate) fn connect(at: SocketAddrV4, markers: bool) -> Self {
         let mut peer = Self::knock(at);
         peer.send(b"MPA ID Req Frame\x40\x01\0\0");
+        peer.reply(markers);
+        peer
+    }
+
+    /// The Reply to such a Request.
+    pub(crate) fn reply(&mut self, markers: bool) {
         let mut reply = [0; 20];
-        peer.tcp.read_exact(&mut reply).expect("a reply");
+        self.tcp.read_exact(&mut reply).expect("a reply");
         assert_eq!(&reply[..16], b"MPA ID Rep Frame");
         assert_eq!(reply[16] & 0x60, 0x40, "checksums, and no rejection");
         assert_eq!(reply[16] & 0x80 != 0, markers);
         assert_eq!(reply[18..], [0, 0], "strangers get no private data");
-        peer
     }
 
     /// Whoever has gone does not hear it.
@@ -64,19 +69,26 @@ impl Peer {
     /// The layer, type and code of the Terminate that comes, after whatever else does.
     pub(crate) fn terminate(&mut self) -> String {
         loop {
-            let [high, low] = self.octets();
-            let len = usize::from(u16::from_be_bytes([high, low]));
-            let mut rest = vec![0; len + pad_len(len)];
-            self.tcp.read_exact(&mut rest).expect("a record");
-            let mut covered = vec![high, low];
-            covered.extend(&rest);
-            assert_eq!(self.octets(), checksum(&covered), "the NIC's own checksum");
-            if rest[..2] == [0x41, 0x47] {
+            let ulpdu = self.record();
+            if ulpdu[..2] == [0x41, 0x47] {
                 // Queue 2, message 1, offset 0.
-                assert_eq!(rest[6..18], hex("00000002 00000001 00000000"));
-                return format!("{:02x}{:02x}", rest[18], rest[19]);
+                assert_eq!(ulpdu[6..18], hex("00000002 00000001 00000000"));
+                return format!("{:02x}{:02x}", ulpdu[18], ulpdu[19]);
             }
         }
+    }
+
+    /// The segment in the next record.
+    pub(crate) fn record(&mut self) -> Vec<u8> {
+        let [high, low] = self.octets();
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        let mut ulpdu = vec![0; len + pad_len(len)];
+        self.tcp.read_exact(&mut ulpdu).expect("a record");
+        let mut covered = vec![high, low];
+        covered.extend(&ulpdu);
+        assert_eq!(self.octets(), checksum(&covered), "the NIC's own checksum");
+        ulpdu.truncate(len);
+        ulpdu
     }
 
     /// Something has come; it is left where it is.
