@@ -39,8 +39,6 @@ pub(crate) struct ShmLink {
     reserved: Reserved,
     /// The frame at the front.
     front: Option<Front>,
-    /// Frames and bytes released since the peer was last told that there is room.
-    released: (u32, u32),
     /// The number of the last message sent.
     last_seq: u32,
     landing: Landing,
@@ -74,7 +72,6 @@ impl ShmLink {
             peer: Arc::new(Peer::new(conn, control)),
             reserved: Reserved::default(),
             front: None,
-            released: (0, 0),
             last_seq: 0,
             landing: Landing::default(),
             asks: false,
@@ -106,14 +103,8 @@ impl ShmLink {
     }
 
     #[inline]
-    fn count_released(&mut self, len: u32) {
-        let (frames, bytes) = &mut self.released;
-        *frames += 1;
-        *bytes += len;
-        // A sender that found no room left is so far behind that draining the ring passes these
-        // marks at least once; one that found room does not sleep for it.
-        if *frames >= ROOM_FRAMES || *bytes >= ROOM_BYTES {
-            self.released = (0, 0);
+    fn tell_of_room(&self, is_due: bool) {
+        if is_due {
             self.peer.knock(Wait::Room);
         }
     }
@@ -242,10 +233,9 @@ impl Link for ShmLink {
     #[inline]
     fn take_brief(&mut self) {
         if self.brief_in_cell {
-            self.consumer.take_cell();
-            self.count_released(0);
+            let is_due = self.consumer.take_cell();
+            self.tell_of_room(is_due);
         } else {
-            // A sender that waits for room waits for cells.
             self.consumer.take_note();
         }
     }
@@ -327,8 +317,8 @@ impl Link for ShmLink {
         let Some(front) = self.front.take() else {
             return;
         };
-        self.consumer.release();
-        self.count_released(front.len);
+        let is_due = self.consumer.release_frame(front.len);
+        self.tell_of_room(is_due);
     }
 
     #[inline]
@@ -409,11 +399,6 @@ impl Waiter for ShmWaiter {
 fn pair(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
-
-/// When a receiver tells a sender that there is room: at most half a ring of cells, a quarter of
-/// the data.
-const ROOM_FRAMES: u32 = 32;
-const ROOM_BYTES: u32 = (DATA_LEN / 4) as u32;
 
 #[cfg(test)]
 mod tests;

@@ -16,6 +16,8 @@ pub struct Consumer<S: Cells = Direction> {
     notes: u16,
     /// The frame at the front, once it was looked at.
     front: Option<Frame>,
+    /// Cells and bytes released since the producer was last to be told that there is room.
+    untold: (u32, u32),
 }
 
 impl<S: Cells> Consumer<S> {
@@ -25,6 +27,7 @@ impl<S: Cells> Consumer<S> {
             consumed: 0,
             notes: 0,
             front: None,
+            untold: (0, 0),
         }
     }
 
@@ -79,6 +82,27 @@ impl<S: Cells> Consumer<S> {
         self.advance();
     }
 
+    /// As [`Consumer::release`], of a frame with `data_len` bytes of data; whether a producer that waits for room is to be told by now.
+    ///
+    /// Once per half of the cells, and per quarter of the data area: so a producer that waits is so far ahead that draining the ring passes one of
+    /// these marks at least once, and one that does not is seldom disturbed. Notes do not count: there is one under way at most.
+    #[inline]
+    #[must_use = "a producer may wait for room, and nobody else tells him"]
+    pub fn release_frame(&mut self, data_len: u32) -> bool {
+        let is_cell = matches!(self.front, Some(Frame::Cell(_)));
+        self.release();
+        is_cell && self.count(data_len)
+    }
+
+    #[inline]
+    fn count(&mut self, data_len: u32) -> bool {
+        let (cells, bytes) = self.untold;
+        let (cells, bytes) = (cells + 1, bytes.saturating_add(data_len));
+        let is_due = cells >= S::COUNT / 2 || bytes >= self.cells.data_len() / 4;
+        self.untold = if is_due { (0, 0) } else { (cells, bytes) };
+        is_due
+    }
+
     /// The note at the front, if there is one and it was not looked at: a copy, to be [taken](Consumer::take_note) or looked at.
     #[inline]
     pub fn note(&self) -> Option<Note> {
@@ -104,10 +128,12 @@ impl<S: Cells> Consumer<S> {
         is_next.then(|| (high(head), self.cells.body(self.index())))
     }
 
-    /// Releases the cell at the front, of which [`Consumer::cell`] gave a copy.
+    /// Releases the cell at the front, of which [`Consumer::cell`] gave a copy; as [`Consumer::release_frame`] of one without data.
     #[inline]
-    pub fn take_cell(&mut self) {
+    #[must_use = "as for `release_frame`"]
+    pub fn take_cell(&mut self) -> bool {
         self.advance();
+        self.count(0)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use loom::{sync::Arc, thread};
 
 use crate::{
+    bell::{Bell, FUTEX},
     ring::{Cell, Cells, Consumer, Frame, Note, Producer},
     segment::state::State,
     sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell},
@@ -172,6 +173,47 @@ fn loom_a_write_beside_the_ring_does_not_overtake_one_within() {
     });
 }
 
+/// A sender that finds no room arms both its bells and sleeps on one word, as the NIC over shared memory does; a receiver rings only at its marks.
+#[test]
+fn loom_a_sender_that_sleeps_for_room_is_told_of_it() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let bells = Arc::new(<[AtomicU32; 3]>::default());
+        let sender = {
+            let (line, bells) = (line.clone(), bells.clone());
+            thread::spawn(move || {
+                let (mut producer, consumer) = ends_of::<4>(&line, 0);
+                let [room, frames, word] = &*bells;
+                for frame in 0..MANY {
+                    // A note is a frame in flight that brings no mark nearer.
+                    if frame == 0 {
+                        assert!(producer.note(Note([0; 3]), consumer.notes()));
+                        continue;
+                    }
+                    while producer.reserve(0).is_none() {
+                        Bell::new(room, word).arm(FUTEX);
+                        let seen = Bell::new(frames, word).arm(FUTEX);
+                        if !producer.room() {
+                            // Ends only if the receiver changes the word.
+                            Bell::new(frames, word).sleep(seen, None);
+                        }
+                    }
+                    producer.publish(Cell([frame; 15]));
+                }
+            })
+        };
+        let (_, mut consumer) = ends_of::<4>(&line, 1);
+        let [room, _, word] = &*bells;
+        for _ in 0..MANY {
+            await_frame(&mut consumer);
+            if consumer.release_frame(0) && Bell::new(room, word).knock() & FUTEX != 0 {
+                Bell::new(room, word).wake();
+            }
+        }
+        sender.join().expect("no panic");
+    });
+}
+
 fn exchange(len: u32) {
     loom::model(move || {
         let line = Arc::new(Line::default());
@@ -194,6 +236,13 @@ fn exchange(len: u32) {
 }
 
 fn ends(line: &Arc<Line>, side: usize) -> (Producer<Way>, Consumer<Way>) {
+    ends_of(line, side)
+}
+
+fn ends_of<const CELLS: u32>(
+    line: &Arc<Line>,
+    side: usize,
+) -> (Producer<Way<CELLS>>, Consumer<Way<CELLS>>) {
     let [ours, theirs] = [side, 1 - side].map(|sender| Way(line.clone(), sender));
     (Producer::new(ours), Consumer::new(theirs))
 }
@@ -228,7 +277,7 @@ fn await_note(consumer: &mut Consumer<Way>) -> Note {
     }
 }
 
-fn await_frame(consumer: &mut Consumer<Way>) -> Frame {
+fn await_frame<const CELLS: u32>(consumer: &mut Consumer<Way<CELLS>>) -> Frame {
     loop {
         match consumer.peek() {
             Some(frame) => return frame,
@@ -237,11 +286,11 @@ fn await_frame(consumer: &mut Consumer<Way>) -> Frame {
     }
 }
 
-/// Two cells, and room for the data of one. What a ring must not touch without leave is in loom's cells, which see races.
+/// Two cells that are used, or four, and room for the data of one. What a ring must not touch without leave is in loom's cells, which see races.
 #[derive(Default)]
 struct Direction {
-    heads: [AtomicU64; 2],
-    bodies: [UnsafeCell<[u64; 7]>; 2],
+    heads: [AtomicU64; 4],
+    bodies: [UnsafeCell<[u64; 7]>; 4],
     data: UnsafeCell<u32>,
     consumed: AtomicU32,
     note_head: AtomicU64,
@@ -254,9 +303,9 @@ struct Line([Direction; 2]);
 
 /// One of them.
 #[derive(Clone)]
-struct Way(Arc<Line>, usize);
+struct Way<const CELLS: u32 = 2>(Arc<Line>, usize);
 
-impl Way {
+impl<const CELLS: u32> Way<CELLS> {
     fn direction(&self) -> &Direction {
         &self.0.0[self.1]
     }
@@ -267,8 +316,8 @@ unsafe impl Send for Direction {}
 // SAFETY: as above.
 unsafe impl Sync for Direction {}
 
-impl Cells for Way {
-    const COUNT: u32 = 2;
+impl<const CELLS: u32> Cells for Way<CELLS> {
+    const COUNT: u32 = CELLS;
 
     fn data_len(&self) -> u32 {
         AREA
@@ -321,6 +370,8 @@ impl Cells for Way {
 
 /// More than there are cells, so that both cells and data are used again.
 const FRAMES: u32 = 3;
+/// More than four cells hold, and a note.
+const MANY: u32 = 7;
 const AREA: u32 = 64;
 /// Notes each way: the second is where the first was.
 const NOTES: u64 = 2;

@@ -64,6 +64,40 @@ fn a_producer_knows_how_far_the_consumer_is() {
     }
 }
 
+/// Whatever went before: who drains a ring in which there was no room says so at least once.
+#[test]
+fn a_full_ring_that_is_drained_tells_of_room() {
+    let mut random = Random(1);
+    for round in 0..2000 {
+        let (mut producer, mut consumer) = pair();
+        let mut lens = VecDeque::new();
+        let most = 1 << (round % 13);
+        // Some of an earlier lap, so that marks and places are anywhere.
+        for _ in 0..random.below(200) {
+            let len = random.below(most);
+            if producer.reserve(len).is_some() {
+                producer.publish(Cell::default());
+                lens.push_back(len);
+            } else {
+                let len = lens.pop_front().expect("it is full");
+                consumer.peek().expect("a frame");
+                let _told = consumer.release_frame(len);
+            }
+        }
+        let wanted = random.below(most);
+        while producer.reserve(wanted).is_some() {
+            producer.publish(Cell::default());
+            lens.push_back(wanted);
+        }
+        let mut told = false;
+        for len in lens {
+            consumer.peek().expect("a frame");
+            told |= consumer.release_frame(len);
+        }
+        assert!(told, "round {round}, frames of {wanted} bytes");
+    }
+}
+
 #[test]
 fn what_is_set_aside_stays_while_the_producer_looks() {
     let (mut producer, mut consumer) = pair();

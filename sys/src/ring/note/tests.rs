@@ -71,7 +71,7 @@ fn what_was_not_looked_at_can_be_taken_at_once() {
     assert!(a.note(1));
     assert_eq!(b.consumer.note(), None, "a cell comes first");
     assert!(b.consumer.cell().is_some());
-    b.consumer.take_cell();
+    assert!(!b.consumer.take_cell(), "one of many");
     assert_eq!(b.consumer.cell(), None);
     assert_eq!(b.consumer.note(), Some(Note([1; 3])));
     b.consumer.take_note();
