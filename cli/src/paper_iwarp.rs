@@ -1,5 +1,6 @@
 //! `sovia bench paper-iwarp`: the figures of the paper on user-level iWARP and the extended sockets interface, redone.
 
+use std::net::Ipv4Addr;
 use std::process::Stdio;
 
 use crate::config::RULES;
@@ -21,6 +22,7 @@ mod page;
 mod place;
 mod posted;
 mod report;
+mod siw;
 mod stream;
 mod way;
 mod words;
@@ -36,6 +38,10 @@ pub(crate) struct Options {
     /// instead of over loopback
     #[arg(long)]
     namespaces: bool,
+    /// Linux siw, too, by perftest's ib_send_lat and ib_send_bw (Debian's package perftest): at this address of this host, whose
+    /// interface has a siw device
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "namespaces")]
+    siw: Option<Ipv4Addr>,
     /// Take a quarter of the time, and figures that are less certain
     #[arg(long)]
     quick: bool,
@@ -50,16 +56,24 @@ median of short blocks. A stream waits for an answer after each window of messag
 Examples:
   sovia bench paper-iwarp --html paper.html
   sovia bench paper-iwarp --namespaces
-  sovia bench paper-iwarp --way tcp,asked --json paper.json";
+  sovia bench paper-iwarp --way tcp,asked --json paper.json
+  sovia bench paper-iwarp --way spinning,crc,plain --siw 10.99.0.1   (rdma link add siw0 type siw netdev eth0)";
 
 /// `sovia bench paper-iwarp`.
 pub(crate) fn main(options: &Options) -> Result<()> {
     options.files.check()?;
-    let ways = if options.way.is_empty() {
-        &Way::ALL[..]
-    } else {
-        &options.way
-    };
+    let mut ways = options.way.clone();
+    if ways.is_empty() {
+        ways.extend(Way::ALL);
+    }
+    match options.siw {
+        Some(_) if !ways.contains(&Way::Siw) => ways.push(Way::Siw),
+        None if ways.contains(&Way::Siw) => {
+            let why = "--way siw needs --siw, an address of an interface with a siw device";
+            return Err(Error::Misuse(why.to_owned()));
+        }
+        _ => {}
+    }
     let before = machine::measure()?;
     let cpus = machine::cpus(Placement::Two)?;
     let place = if options.namespaces {
@@ -71,9 +85,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let (mut runs, mut failures) = (Vec::new(), Vec::new());
     let progress = netpipe::progress(ways.len() * rounds);
     for _ in 0..rounds {
-        for &way in ways {
+        for &way in &ways {
             progress.set_message(format!("{} · ", way.title()));
-            match measure(way, &place, options.quick, cpus) {
+            match measure(way, &place, options, cpus) {
                 Ok(figures) => runs.push(Run { way, figures }),
                 // The others may still be of use.
                 Err(error) => failures.push(format!("{}: {error}", way.title())),
@@ -82,7 +96,10 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         }
     }
     progress.finish_and_clear();
-    let command = place.command();
+    let command = match options.siw {
+        Some(address) => format!("{} --siw {address}", place.command()),
+        None => place.command().to_owned(),
+    };
     drop(place);
     let report = Report::new(&runs, Conditions::since(before)?, command, failures);
     options.files.write(&report, &report.page())?;
@@ -93,10 +110,11 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 }
 
 /// One way, in two fresh processes.
-fn measure(way: Way, place: &Place, quick: bool, cpus: [usize; 2]) -> Result<Vec<Figure>> {
+fn measure(way: Way, place: &Place, options: &Options, cpus: [usize; 2]) -> Result<Vec<Figure>> {
     let start = |side: usize, dial: Option<&str>| {
         let mut command = place.again(side);
-        let host = place.hosts()[side].to_string();
+        let siw = options.siw.filter(|_| way == Way::Siw);
+        let host = siw.unwrap_or_else(|| place.hosts()[side]).to_string();
         let cpu = cpus[side].to_string();
         command.args([
             end::COMMAND,
@@ -107,7 +125,7 @@ fn measure(way: Way, place: &Place, quick: bool, cpus: [usize; 2]) -> Result<Vec
             "--host",
             &host,
         ]);
-        command.args(quick.then_some("--quick"));
+        command.args(options.quick.then_some("--quick"));
         command.args(dial.map(|address| ["--dial", address]).iter().flatten());
         if way.is_under() {
             let library = Library::find().map_err(crate::run::Error::from)?;

@@ -170,6 +170,6 @@ pub(crate) fn line(process: &mut Process) -> Result<String> {
 
 const ANSWER: usize = 4;
 /// Who measures says something within.
-pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(180);
 /// A process whose work is done has so long to end.
 const PATIENCE: Duration = Duration::from_secs(5);

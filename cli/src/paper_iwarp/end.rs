@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use super::posted::PostedPipe;
+use super::siw;
 use super::stream::{self, StreamPipe};
 use super::way::Way;
 use crate::error::Result;
@@ -64,6 +65,18 @@ pub(crate) fn main(end: &End) -> Result<()> {
             port.set_mtu(BYTES_MAX as u32);
             figures.extend(end.run(&mut port.open()?, MTU + 1..=BYTES_MAX)?);
             figures
+        }
+        Way::Siw => {
+            // What is started from here keeps to it, too.
+            machine::pin(end.cpu)?;
+            let steps = steps(end.quick);
+            match &end.dial {
+                Some(address) => siw::ask(address, steps)?,
+                None => {
+                    siw::serve(end.host, steps)?;
+                    Vec::new()
+                }
+            }
         }
     };
     steps::finish(&figures, end.dial.is_some())

@@ -1,6 +1,7 @@
 //! The report: Figures 5 and 6 as tables and plots, and what is to be said under them.
 
 use super::report::{Report, shown};
+use super::way::Way;
 use super::words;
 use crate::report::{Page, Plot, Section};
 use crate::steps::What;
@@ -46,13 +47,25 @@ impl Report {
                 Section {
                     title: "The paper beside ours".to_owned(),
                     table: Some(self.ratios()),
-                    words: vec![words::TESTBED.to_owned()],
+                    words: self.under_ratios(),
                     ..Section::default()
                 },
             ],
             notes: self.failures.clone(),
-            foot: vec![self.conditions.to_string(), self.command.to_owned()],
+            foot: vec![self.conditions.to_string(), self.command.clone()],
         }
+    }
+
+    fn under_ratios(&self) -> Vec<String> {
+        let mut said = vec![words::TESTBED.to_owned()];
+        if self.ways.iter().any(|curve| curve.way == Way::Siw) {
+            said.push(words::SIW.to_owned());
+            said.extend(self.siw_crc.map(|crc| {
+                let made = if crc { "makes" } else { "makes no" };
+                format!("Its settings: it {made} checksums.")
+            }));
+        }
+        said
     }
 
     fn plot(&self, what: What, is_plain: bool) -> Plot {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::end::{BANDWIDTH_BYTES, LATENCY_BYTES};
+use super::siw;
 use super::way::Way;
 use super::words;
 use crate::machine::Conditions;
@@ -19,9 +20,11 @@ pub(super) struct Run {
 /// All that was measured.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    pub(super) command: &'static str,
+    pub(super) command: String,
     pub(super) conditions: Conditions,
     pub(super) ways: Vec<Curve>,
+    /// Whether siw makes checksums, where it says so.
+    pub(super) siw_crc: Option<bool>,
     pub(super) failures: Vec<String>,
 }
 
@@ -36,7 +39,7 @@ impl Report {
     pub(super) fn new(
         runs: &[Run],
         conditions: Conditions,
-        command: &'static str,
+        command: String,
         failures: Vec<String>,
     ) -> Self {
         let mut ways: Vec<Curve> = Vec::new();
@@ -53,6 +56,10 @@ impl Report {
         Self {
             command,
             conditions,
+            siw_crc: ways
+                .iter()
+                .find(|curve| curve.way == Way::Siw)
+                .and_then(|_| siw::requires_crc()),
             ways,
             failures,
         }
@@ -113,6 +120,19 @@ impl Report {
                 row(name, words::LATENCY, here, detail);
             }
         }
+        // What does the same work.
+        let alike = match self.siw_crc {
+            Some(true) => Way::Crc,
+            Some(false) | None => Way::Plain,
+        };
+        for (size, words) in [(4, "4 B"), (64, "64 B"), (65536, "64k")] {
+            let us = |way| self.ns(way, What::Latency, size).map(|ns| ns / 1e3);
+            if let (Some(ours), Some(siw)) = (us(alike), us(Way::Siw)) {
+                let name = format!("{words}, {} / Linux siw", alike.title());
+                let detail = format!("{} against {} µs", significant(ours), significant(siw));
+                row(name, "-", format!("{:.2} ×", ours / siw), detail);
+            }
+        }
         let speed = |way: Way, size| {
             let ns = self.ns(way, What::Bandwidth, size);
             ns.map(|ns| size as f64 / ns * 1e3)
@@ -129,6 +149,13 @@ impl Report {
                         detail,
                     );
                 }
+            }
+        }
+        for size in [4096, 65536, 1 << 20] {
+            if let (Some(ours), Some(siw)) = (speed(alike, size), speed(Way::Siw, size)) {
+                let name = format!("{} stream, {} / Linux siw", bytes(size), alike.title());
+                let detail = format!("{} against {} MB/s", significant(ours), significant(siw));
+                row(name, "-", format!("{:.2} ×", ours / siw), detail);
             }
         }
         table

@@ -24,9 +24,12 @@ pub(crate) enum Way {
     CrcMarkers,
     /// with markers only
     Markers,
+    /// Linux siw, by perftest; only with --siw
+    Siw,
 }
 
 impl Way {
+    /// What can be measured everywhere.
     pub(super) const ALL: [Self; 9] = [
         Self::Tcp,
         Self::Asked,
@@ -50,6 +53,7 @@ impl Way {
             Self::Plain => "VI",
             Self::CrcMarkers => "VI, CRC, markers",
             Self::Markers => "VI, markers",
+            Self::Siw => "Linux siw",
         }
     }
 
@@ -65,6 +69,7 @@ impl Way {
             Self::Plain => "plain",
             Self::CrcMarkers => "crc-markers",
             Self::Markers => "markers",
+            Self::Siw => "siw",
         }
     }
 

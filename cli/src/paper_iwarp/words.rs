@@ -12,6 +12,8 @@ pub(super) const BEFORE: &str = "In brackets: TCP's time by ours, so that more t
 pub(super) const TESTBED: &str =
     "The paper's testbed: two quad Pentium III of 700 MHz, Gigabit Ethernet, Linux 2.4.18.";
 
+pub(super) const SIW: &str = "Linux siw is measured by perftest (ib_send_lat -R, ib_send_bw -R), whose programs poll as a VI does; its streams do not wait for an answer after each window. Where ours is compared with it, times below 1 × and streams above 1 × are better than siw.";
+
 pub(super) const UNDER_PLAIN: [&str; 2] = [
     "The paper found that asking on each call whether a socket is in iWARP mode adds very little to the latency of one that is not. Today the question is a load from a table before the \
 kernel's own call: a program that sleeps in its calls does not see it in the noise of its wake-ups, and one that polls, whose messages take an eighth of that, pays some 0.1 µs for a message.",

@@ -166,3 +166,16 @@ fn our_client_on_the_host_many_times() {
         assert_said(&said, &expected);
     }
 }
+
+/// `bench paper-iwarp` beside siw, in one guest of two processors. Whether the figures are good is not asked here: this program is no release.
+#[test]
+fn the_paper_beside_siw() {
+    let measure = "timeout 250 ./sovia bench paper-iwarp --quick --way spinning,plain --siw $LAB_IP --json paper.json; echo \"measured: $?\";
+        grep -o '\"way\": \"siw\"' paper.json";
+    if let Some(said) = lab("mpa_crc_required=N", &["-c", "2"], &[measure]) {
+        assert_said(&said, &strings(&["measured: 0", "\"way\": \"siw\""]));
+        let rows = said.lines().filter(|line| line.contains("/ Linux siw"));
+        assert_eq!(rows.count(), 6, "{said}");
+        assert!(said.contains("it makes no checksums"), "{said}");
+    }
+}

@@ -7,7 +7,7 @@ use super::Slots;
 use crate::error::{Context, Result};
 use crate::netpipe::pipe::{Pipe, Shape};
 use crate::netpipe::plan::Wait;
-use crate::nic::ViContext;
+use crate::nic::{Medium, ViContext};
 
 /// A connected VI with its memory.
 pub(crate) struct ViPipe {
@@ -19,7 +19,7 @@ pub(crate) struct ViPipe {
     target: Rc<Region>,
     peer_target: RemoteSegment,
     wait: Wait,
-    yielding: bool,
+    rest: Rest,
     slots: Slots,
     /// Fragments that may be sent before the next "continue".
     credits: u32,
@@ -33,6 +33,25 @@ pub(crate) struct ViPipe {
     spent: Option<u32>,
     /// Bytes that have come and that nobody has asked for yet.
     arrived: usize,
+}
+
+/// What one who polls does between two looks.
+#[derive(Clone, Copy)]
+enum Rest {
+    Yield,
+    Pause,
+    /// A look is a system call, as of a socket that is polled.
+    None,
+}
+
+impl Rest {
+    fn of(shape: Shape) -> Self {
+        match shape.medium {
+            _ if shape.yielding => Self::Yield,
+            Medium::Shm => Self::Pause,
+            Medium::Iwarp { .. } => Self::None,
+        }
+    }
 }
 
 impl ViPipe {
@@ -52,7 +71,7 @@ impl ViPipe {
             peer_target: target.remote(0),
             target,
             wait: shape.wait,
-            yielding: shape.yielding,
+            rest: Rest::of(shape),
             slots,
             credits: slots.window(),
             owed: 0,
@@ -200,10 +219,10 @@ impl ViPipe {
 
     #[inline]
     fn relax(&self) {
-        if self.yielding {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
+        match self.rest {
+            Rest::Yield => std::thread::yield_now(),
+            Rest::Pause => std::hint::spin_loop(),
+            Rest::None => {}
         }
     }
 }
