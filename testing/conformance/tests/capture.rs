@@ -1,4 +1,4 @@
-//! What we say on the wire, decoded by tshark: each field as our own decoder has it.
+//! What we say on the wire, decoded by tshark and NFStest: each field as our own decoder has it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,8 @@ use proto::rdmap::{
 
 const NOW: Duration = Duration::ZERO;
 const CLIENT: u16 = 40000;
-const SERVER: u16 = 7174;
+/// NFS over RDMA: NFStest looks for iWARP nowhere else.
+const SERVER: u16 = 20049;
 
 /// A conversation: who says what, one segment each.
 #[derive(Default)]
@@ -424,6 +425,68 @@ fn i2_tshark_reads_what_we_wrote_with_markers() {
         compare(true, Offence::Write);
     }
 }
+
+/// Its reader knows neither markers nor what a Terminate says.
+#[test]
+fn i3_nfstests_reader_agrees() {
+    let Some(folder) = std::env::var_os("SOVIA_NFSTEST") else {
+        println!(
+            "not tested here: SOVIA_NFSTEST names no folder with NFStest (see CONTRIBUTING.md)"
+        );
+        return;
+    };
+    for offence in [Offence::Write, Offence::Read] {
+        let capture = conversation(false, offence);
+        let name = format!("sovia-nfstest-{}.pcap", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        fs::write(&file, capture.pcap()).expect("a file");
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", &folder);
+        let output = python.args(["-c", NFSTEST]).arg(&file).output();
+        let output = output.expect("Python runs");
+        fs::remove_file(&file).expect("it was there");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let fields = text.lines().map(|line| {
+            let fields = line.split(' ').filter_map(|field| field.split_once('='));
+            fields.collect::<BTreeMap<_, _>>()
+        });
+        let theirs: Vec<_> = fields.collect();
+        let ours = capture.records.iter().map(|fields| {
+            let fields = fields
+                .iter()
+                .filter(|(name, _)| !name.contains("term") && !name.contains("hdrct"));
+            fields
+                .map(|(&name, value)| (name, &**value))
+                .collect::<BTreeMap<_, _>>()
+        });
+        assert_eq!(theirs, ours.collect::<Vec<_>>(), "{offence:?}");
+    }
+}
+
+/// Says of each record what NFStest has of it, by tshark's names.
+const NFSTEST: &str = "
+import sys
+from packet.pktt import Pktt
+for packet in Pktt(sys.argv[1]):
+    mpa, ddp, rdmap = packet.mpa, packet.ddp, packet.rdmap
+    if rdmap is None:
+        continue
+    it = {'iwarp_mpa.ulpdulength': mpa.psize, 'iwarp_mpa.crc_check': mpa.crc,
+          'iwarp_ddp.tagged_flag': ddp.tagged, 'iwarp_ddp.last_flag': ddp.lastfl, 'iwarp_ddp.dv': ddp.version,
+          'iwarp_rdma.version': rdmap.version, 'iwarp_rdma.opcode': rdmap.opcode}
+    if ddp.tagged:
+        it |= {'iwarp_ddp.stag': ddp.stag, 'iwarp_ddp.tagged_offset': ddp.offset}
+    else:
+        it |= {'iwarp_ddp.qn': ddp.queue, 'iwarp_ddp.msn': ddp.msn, 'iwarp_ddp.mo': ddp.offset}
+    if rdmap.opcode in (4, 6):
+        it['iwarp_rdma.inval_stag'] = rdmap.istag
+    if rdmap.opcode == 1:
+        it |= {'iwarp_rdma.sinkstag': rdmap.sinkstag, 'iwarp_rdma.sinkto': rdmap.sinksto, 'iwarp_rdma.rdmardsz': rdmap.dma_len,
+               'iwarp_rdma.srcstag': rdmap.srcstag, 'iwarp_rdma.srcto': rdmap.srcsto}
+    print(*(f'{name}={int(value)}' for name, value in it.items()))
+";
 
 fn has_tshark() -> bool {
     let is_there = Command::new("tshark").arg("--version").output().is_ok();
