@@ -199,7 +199,11 @@ impl Flow {
                 return Err(Stop::Failed(errno));
             }
             if tx.to_tcp().is_some() && !self.serve_back(kernel).map_err(|stop| self.told(stop))? {
-                return Err(Stop::Again);
+                return Err(if self.finished() {
+                    Stop::Failed(Errno::PIPE)
+                } else {
+                    Stop::Again
+                });
             }
             return self.send_plain(kernel, pieces);
         }

@@ -15,7 +15,7 @@ use crate::reason::Reason;
 use crate::table;
 
 pub use back::go_back;
-pub(crate) use back::is_back;
+pub(crate) use back::{finish_serving, is_back};
 
 pub mod arrival;
 mod back;

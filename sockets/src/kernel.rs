@@ -49,6 +49,9 @@ pub trait Kernel {
         false
     }
 
+    /// Whether the other end's FIN has come, or the connection is over: what has come is all there will be.
+    fn has_ended(&self) -> bool;
+
     /// Bytes sent in all, by whomever.
     ///
     /// # Errors
@@ -120,6 +123,10 @@ impl Kernel for Tcp<'_> {
             tcp::state(self.fd),
             Ok(State::Established | State::FinReceived)
         )
+    }
+
+    fn has_ended(&self) -> bool {
+        !matches!(tcp::state(self.fd), Ok(State::Established | State::FinSent))
     }
 
     fn written(&self) -> Result<u64, Errno> {

@@ -13,8 +13,8 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
-use super::{Conn, Origin, YOUNG};
-use crate::{rules, share, stat};
+use super::{Conn, Origin, Way, YOUNG};
+use crate::{handover, rules, share, stat};
 
 impl Conn {
     /// For the place `index`, which is also that of its record in the ledger.
@@ -182,9 +182,10 @@ impl Conn {
                 return;
             }
         }
+        handover::finish_serving(self, fd);
         // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
         if let Ok(Some(flow)) = self.flow.replace(None) {
-            flow.leave(&self.tcp(fd));
+            flow.leave(&self.tcp(fd), self.is_quiet(Way::Out));
         }
         self.closing.store(false, Ordering::Relaxed);
         drop(self.kept.lock().take());
@@ -200,7 +201,7 @@ impl Conn {
         }
         let kept = self.kept.lock().take();
         if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
-            flow.leave(&self.tcp(fd.as_fd()));
+            flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);

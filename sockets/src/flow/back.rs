@@ -19,7 +19,7 @@ impl Flow {
     /// If the kernel does not say how much was taken.
     pub fn doorbells(&self, kernel: &impl Kernel) -> Result<Option<u64>, Stop> {
         Ok(match back_at(self.stream.rx()) {
-            Some(end) => Some(end.saturating_sub(self.taken(kernel)?)),
+            Some(end) => Some(end.saturating_sub(self.taken_in_all(kernel)?)),
             None => None,
         })
     }
@@ -52,7 +52,17 @@ impl Flow {
     pub fn renounce_ring(&self, kernel: &impl Kernel) -> Result<(), Stop> {
         let tx = self.stream.tx();
         if tx.to_ring().is_none() {
-            tx.set_to_ring(kernel.written()?);
+            if kernel.has_finished() {
+                // What has ended on TCP goes nowhere else.
+                return Ok(());
+            }
+            let written = kernel.written()?;
+            tx.set_to_ring(written);
+            if !tx.back_wanted() {
+                // No doorbell: who has not consented does not count what it takes, and nobody waits to be rung where there was no ring.
+                tx.set_to_tcp(written);
+                return Ok(());
+            }
         }
         self.leave_ring(kernel)
     }
@@ -138,14 +148,22 @@ impl Flow {
         }
     }
 
-    /// Whether the peer has done what [`Flow::call_back`] asked, and its doorbells are off the connection; in a turn of side [`RECEIVE`](super::RECEIVE).
+    /// Whether the peer has done what [`Flow::call_back`] asked, or has gone, and its doorbells are off the connection; in a turn of side
+    /// [`RECEIVE`](super::RECEIVE).
     ///
     /// # Errors
     /// TCP's.
     pub fn came_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         let rx = self.stream.rx();
+        // First: what the peer does, it does before it goes. Doorbells, which come only where there is a ring, may still be under way then.
+        let is_gone = back_at(rx).is_none()
+            && (kernel.has_ended() || (self.stream.peer_deaf() && rx.to_ring().is_none()));
         let Some(end) = back_at(rx) else {
-            return Ok(false);
+            return if is_gone {
+                self.is_left_on_tcp(kernel)
+            } else {
+                Ok(false)
+            };
         };
         match rx.phase() {
             AFTER => return Ok(true),
@@ -158,7 +176,7 @@ impl Flow {
             BEFORE
                 if rx
                     .to_ring()
-                    .is_some_and(|at| self.taken(kernel).is_ok_and(|taken| taken < at)) =>
+                    .is_some_and(|at| self.taken_in_all(kernel).is_ok_and(|taken| taken < at)) =>
             {
                 return Err(Stop::Failed(Errno::NOBUFS));
             }
@@ -171,12 +189,39 @@ impl Flow {
         self.drop_doorbells(kernel, end)
     }
 
+    /// Where the peer has gone without a way back: true if all that it left is on TCP.
+    fn is_left_on_tcp(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        let rx = self.stream.rx();
+        self.follow(kernel)?;
+        if rx.to_ring().is_some() {
+            if rx.phase() == BEFORE || rx.available()? != 0 {
+                // Its bytes on the ring nobody can put on TCP.
+                return Err(Stop::Failed(Errno::NOBUFS));
+            }
+            self.drain_to_end(kernel)?;
+            if let Some(Some(errno)) = self.kernel_end() {
+                return Err(Stop::Failed(errno));
+            }
+        }
+        rx.set_phase(AFTER);
+        Ok(true)
+    }
+
     /// Takes doorbells off the connection up to the count at which TCP goes on; true when there.
     pub(super) fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
         let mut scratch = [0; 64];
         for _ in 0..READS {
-            let left =
-                usize::try_from(end.saturating_sub(self.taken(kernel)?)).unwrap_or(usize::MAX);
+            let taken = match self.taken_in_all(kernel) {
+                // The connection is over, and was before anything was counted here. What is there is the program's if no doorbell ever was.
+                Err(Errno::NOTCONN)
+                    if self.stream.rx().to_ring() == Some(end) || kernel.queued() == Ok(0) =>
+                {
+                    end
+                }
+                Err(Errno::NOTCONN) => return Err(Stop::Failed(Errno::CONNRESET)),
+                taken => taken?,
+            };
+            let left = usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX);
             if left == 0 {
                 self.stream.rx().set_phase(AFTER);
                 return Ok(true);
@@ -186,7 +231,7 @@ impl Flow {
             };
             match self.hear(kernel.recv(room)) {
                 Ok(0) => return Err(Stop::End),
-                Ok(_) => {}
+                Ok(n) => self.count(n),
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(errno) => return Err(errno.into()),
             }

@@ -48,7 +48,7 @@ impl Flow {
     }
 
     pub(super) fn is_to_come(&self, kernel: &impl Kernel, end: u64) -> bool {
-        self.taken(kernel).is_ok_and(|taken| taken < end)
+        self.taken_in_all(kernel).is_ok_and(|taken| taken < end)
     }
 
     /// Before sleeping until there is room, in a turn of side [`SEND`](super::SEND). True if one may sleep.
@@ -77,7 +77,7 @@ impl Flow {
         for _ in 0..READS {
             let limit = match back_at(rx) {
                 None => scratch.len(),
-                Some(end) => usize::try_from(end.saturating_sub(self.taken(kernel)?))
+                Some(end) => usize::try_from(end.saturating_sub(self.taken_in_all(kernel)?))
                     .unwrap_or(usize::MAX)
                     .min(scratch.len()),
             };
@@ -94,9 +94,10 @@ impl Flow {
                 }
                 Ok(n) => {
                     self.took_bell.store(1, Ordering::Relaxed);
+                    self.count(n);
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
                     if let Some(end) = back_at(rx) {
-                        let Ok(taken) = self.taken(kernel) else {
+                        let Ok(taken) = self.taken_in_all(kernel) else {
                             self.abort(kernel);
                             return Ok(());
                         };

@@ -15,7 +15,12 @@ impl Flow {
     /// If the doorbell cannot be rung.
     pub fn finish(&self, kernel: &impl Kernel, may_switch: bool) -> Result<bool, Stop> {
         if !(self.sends_on_ring() || may_switch && self.switch(kernel)?) {
-            return Ok(false);
+            // What goes back to TCP goes there before the end, which `serve_back` says after it.
+            let served = self.stream.tx().to_tcp().is_none() || self.serve_back(kernel)?;
+            if !served {
+                self.stream.tx().finish(FIN);
+            }
+            return Ok(!served);
         }
         let bits = self.stream.tx().finish(FIN);
         self.ring_bell(kernel, bits)?;
@@ -46,7 +51,9 @@ impl Flow {
 
     /// This process has no descriptor of the connection any more. If it was the last that had this end, the peer is told, and the
     /// connection is left as the kernel would leave it: closed in order, or reset if bytes were not read.
-    pub fn leave(&self, kernel: &impl Kernel) {
+    ///
+    /// `may_switch` as for [`Flow::send`].
+    pub fn leave(&self, kernel: &impl Kernel, may_switch: bool) {
         if self.stream.holders().fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
@@ -56,13 +63,18 @@ impl Flow {
             BEFORE => kernel.queued().is_ok_and(|queued| queued > 0),
             _ => false,
         };
+        // Cut off, the sender's bytes would be missing and nobody told.
+        let cut = self.owes_back() && self.serve_back(kernel) != Ok(true);
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);
-        if unread {
+        if unread || cut {
             // The kernel tells it, as a reset.
             kernel.reset_on_close();
-        } else if self.sends_on_ring() && !kernel.resets_on_close() {
+        } else if (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))
+            && !kernel.resets_on_close()
+        {
+            // On the ring it can be said, if only for this: a doorbell that comes too late makes a reset of the end that TCP has.
             // Whoever sleeps is woken by the end of the TCP connection.
             self.stream.tx().finish(GONE);
         }

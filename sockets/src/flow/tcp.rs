@@ -26,7 +26,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Begins to count what is taken from TCP before the ring: nobody takes any without a turn from consent on, and a connection that is over
+    /// Begins to count what is taken from TCP: nobody takes any without a turn from consent on, and a connection that is over
     /// has no counts in the kernel.
     pub(super) fn begin_count(&self, kernel: &impl Kernel) {
         let rx = self.stream.rx();
@@ -39,7 +39,7 @@ impl Flow {
     }
 
     /// `n` bytes more were taken from TCP.
-    fn count(&self, n: usize) {
+    pub(super) fn count(&self, n: usize) {
         let rx = self.stream.rx();
         if let Some(taken) = rx.taken_from_tcp() {
             rx.set_taken_from_tcp(taken.saturating_add(n as u64));
@@ -52,6 +52,14 @@ impl Flow {
             kernel.taken_past_mark()
         } else {
             kernel.taken()
+        }
+    }
+
+    /// As [`Flow::taken`], and as it was counted here where the kernel, of a connection that is over, says no more.
+    pub(super) fn taken_in_all(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
+        match self.taken(kernel) {
+            Err(Errno::NOTCONN) => self.stream.rx().taken_from_tcp().ok_or(Errno::NOTCONN),
+            taken => taken,
         }
     }
 
@@ -96,16 +104,17 @@ impl Flow {
                         self.note_error(errno);
                         0
                     }
-                    (None, Ok(n)) if n > 0 => usize::MAX - 1,
-                    (None, Ok(_)) => 0,
+                    // All that is there is the program's, if no doorbell ever was.
+                    (None, Ok(n)) if n > 0 && back_at(rx) == Some(end) => usize::MAX - 1,
+                    (None, Ok(0)) => 0,
                     // What died with the sender on TCP came before what is on the ring.
                     (_, Err(errno)) => {
                         self.note_error(errno);
                         return Err(self.told(errno.into()));
                     }
-                    (Some(_), Ok(_)) if self.error_is_told() => return Err(Stop::End),
-                    // So it did if another call was told the error that this one should have been.
-                    (Some(_), Ok(_)) => {
+                    (_, Ok(_)) if self.error_is_told() => return Err(Stop::End),
+                    // So it did if another call was told the error that this one should have been; and no error is worse than a doorbell for a byte.
+                    (_, Ok(_)) => {
                         self.note_error(Errno::CONNRESET);
                         return Err(self.told(Stop::Failed(Errno::CONNRESET)));
                     }

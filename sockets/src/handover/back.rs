@@ -3,6 +3,8 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use sys::sync::Ordering;
+
 use crate::conn::{Conn, Way};
 use crate::flow::{RECEIVE, SEND, Stop};
 use crate::host::host;
@@ -70,6 +72,23 @@ fn walk(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Stop> {
         } else {
             pause(fd);
         }
+    }
+}
+
+/// Before the last descriptor is closed: puts on TCP what the peer, which is going back there, has not taken. Its kernel takes what it has room for,
+/// and the rest as the peer reads. After a close the kernel would go on sending, and we cannot: who takes nothing for five seconds is reset.
+pub(crate) fn finish_serving(conn: &Conn, fd: BorrowedFd<'_>) {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let Some(send) = conn.turn(fd, SEND) else {
+            return;
+        };
+        let is_last = send.stream().holders().load(Ordering::Acquire) <= 1;
+        if !is_last || !send.owes_back() || send.serve_back(&conn.tcp(fd)) != Ok(false) {
+            return;
+        }
+        drop(send);
+        pause(fd);
     }
 }
 

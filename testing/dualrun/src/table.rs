@@ -53,6 +53,8 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/backlog", "short connections stay on TCP"),
     no_connection("epoll/listener", "within its own turns"),
     twin("exec/static_child"),
+    twin("exec/static_close"),
+    twin("exec/static_end"),
     twin("exec/static_program"),
     stays_on_tcp(
         "limits/low_from_the_start",

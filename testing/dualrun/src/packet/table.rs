@@ -90,6 +90,8 @@ pub const GROUPS: &[Group] = &[
             "exec/popen_system",
             "exec/posix_spawn",
             "exec/static_child",
+            "exec/static_close",
+            "exec/static_end",
             "exec/static_program",
             "exec/stranger",
             "exec/unread_data",
