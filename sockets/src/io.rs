@@ -12,7 +12,9 @@ use sys::wait;
 pub(crate) use self::duty::look_at_peer;
 use self::duty::{pay_bell, serve_back};
 use self::plain::{receive_plain, send_plain};
-use self::rest::{Stay, has_moved_away, heard, nap, wait_for_kernel, wait_for_more, wait_for_room};
+use self::rest::{
+    Stay, doze, has_moved_away, heard, nap, wait_for_kernel, wait_for_more, wait_for_room,
+};
 use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
 use crate::flow::{Pieces, RECEIVE, SEND, SPOILT, Stop, Take};
@@ -137,6 +139,8 @@ fn receive_mapped(
     let mut got = 0;
     let mut patience = None;
     let mut low_passed = false;
+    // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
+    let mut asleep = None;
     let mut spin = conn.memory.begin();
     loop {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
@@ -243,11 +247,20 @@ fn receive_mapped(
             }
             continue;
         }
-        let asleep = conn.sleepers.enter();
+        if elsewhere.get().is_none() {
+            asleep.get_or_insert_with(|| conn.sleepers.enter());
+        }
         if conn.room_sleepers.others() {
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
-            match nap(fd) {
+            let own = elsewhere.get().is_some();
+            let napped = doze(conn, &conn.sleepers, fd, own, || nap(fd));
+            if !own && has_moved_away(conn, fd) {
+                fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+                tcp = conn.tcp(fd);
+                asleep = None;
+            }
+            match napped {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -267,20 +280,21 @@ fn receive_mapped(
             return Err(Errno::AGAIN);
         };
         conn.count_sleep();
-        let slept = if got > 0 {
-            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
-            wait_for_more(
-                fd,
-                *patience.get_or_insert_with(|| time::deadline(limit_ms)),
-            )
-        } else {
-            host.wait_to_receive(fd)
-        };
+        let more_until = (got > 0).then(|| {
+            let limit_ms = || u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
+            *patience.get_or_insert_with(|| time::deadline(limit_ms()))
+        });
+        let own = elsewhere.get().is_some();
+        let slept = doze(conn, &conn.sleepers, fd, own, || match more_until {
+            Some(until) => wait_for_more(fd, until),
+            None => host.wait_to_receive(fd),
+        });
         if has_moved_away(conn, fd) {
             fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
             tcp = conn.tcp(fd);
+            // That counts it.
+            asleep = None;
         }
-        drop(asleep);
         let slept = heard(conn, fd, slept);
         match slept {
             Err(_) if got > 0 => return Ok(got),
@@ -338,6 +352,8 @@ fn send_mapped(
     let mut sent = 0;
     let mut patience = None;
     let mut naps = Naps::default();
+    // As in `receive_mapped`.
+    let mut asleep = None;
     let mut spin = conn.memory.begin();
     loop {
         let Some(mut turn) = conn.turn(fd, SEND) else {
@@ -419,17 +435,20 @@ fn send_mapped(
             };
         }
         conn.count_sleep();
-        let asleep = on_ring.then(|| conn.room_sleepers.enter());
+        let own = elsewhere.get().is_some();
+        if on_ring && !own {
+            asleep.get_or_insert_with(|| conn.room_sleepers.enter());
+        }
         let slept = if on_ring {
-            wait_for_room(conn, fd, &mut naps, sent > 0)
+            wait_for_room(conn, fd, &mut naps, sent > 0, own)
         } else {
             wait_for_kernel(fd, sent > 0)
         };
         if has_moved_away(conn, fd) {
             fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
             tcp = conn.tcp(fd);
+            asleep = None;
         }
-        drop(asleep);
         match slept {
             Err(_) if sent > 0 => return Ok(sent),
             slept => slept?,

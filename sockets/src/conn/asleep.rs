@@ -7,6 +7,8 @@ use sys::turn::thread_id;
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     count: AtomicU32,
+    /// Those of them that are in the kernel, or have a descriptor of their own: they do not use the program's now.
+    dozing: AtomicU32,
     last: AtomicUsize,
     /// Of the connections that have had this place: one that ends takes its sleepers with it.
     epoch: AtomicU32,
@@ -22,6 +24,11 @@ impl Sleepers {
         }
     }
 
+    /// Whether any other thread than this one is in its call and awake, so that it may be using the program's descriptor.
+    pub(crate) fn others_stir(&self) -> bool {
+        self.others() && self.count.load(Ordering::SeqCst) > self.dozing.load(Ordering::SeqCst)
+    }
+
     /// This thread sleeps, as long as what it gets lives.
     pub(crate) fn enter(&self) -> Asleep<'_> {
         self.last.store(thread_id(), Ordering::SeqCst);
@@ -32,10 +39,20 @@ impl Sleepers {
         }
     }
 
+    /// This thread, which has [entered](Sleepers::enter), does nothing with the program's descriptor, as long as what it gets lives.
+    pub(crate) fn doze(&self) -> Dozing<'_> {
+        self.dozing.fetch_add(1, Ordering::SeqCst);
+        Dozing {
+            sleepers: self,
+            epoch: self.epoch.load(Ordering::Relaxed),
+        }
+    }
+
     /// Nobody sleeps here any more, and whoever thinks he does is not to be counted off.
     pub(crate) fn forget(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.count.store(0, Ordering::SeqCst);
+        self.dozing.store(0, Ordering::SeqCst);
     }
 }
 
@@ -49,6 +66,20 @@ impl Drop for Asleep<'_> {
     fn drop(&mut self) {
         if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
             self.sleepers.count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Says that a thread that is counted is really asleep.
+pub(crate) struct Dozing<'a> {
+    sleepers: &'a Sleepers,
+    epoch: u32,
+}
+
+impl Drop for Dozing<'_> {
+    fn drop(&mut self) {
+        if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
+            self.sleepers.dozing.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -71,6 +102,26 @@ mod tests {
         });
         assert!(sleepers.others());
         drop(other);
+    }
+
+    #[test]
+    fn who_dozes_does_not_stir() {
+        let sleepers = Sleepers::default();
+        let _asleep = sleepers.enter();
+        let others_stir = || {
+            std::thread::scope(|scope| {
+                scope
+                    .spawn(|| sleepers.others_stir())
+                    .join()
+                    .expect("no panic")
+            })
+        };
+        assert!(others_stir());
+        assert!(!sleepers.others_stir());
+        let dozing = sleepers.doze();
+        assert!(!others_stir());
+        drop(dozing);
+        assert!(others_stir());
     }
 
     #[test]

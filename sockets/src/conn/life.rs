@@ -177,6 +177,13 @@ impl Conn {
         self.end_meeting();
         if self.others_sleep() && self.keep(fd).is_ok() {
             self.closing.store(true, Ordering::SeqCst);
+            // The number may be another file's at once. One that left its call by a jump stirs for ever.
+            for _ in 0..YIELDS {
+                if !self.sleepers.others_stir() && !self.room_sleepers.others_stir() {
+                    break;
+                }
+                std::thread::yield_now();
+            }
             if self.others_sleep() {
                 // They go on, though the number is gone, as in the kernel: the last of them ends it.
                 return;
@@ -212,6 +219,11 @@ impl Conn {
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Whether another thread has taken its last descriptor away, and not yet decided what becomes of it.
+    pub(crate) fn is_about_to_close(&self) -> bool {
+        self.descriptors() == CLOSING && !self.is_closing()
     }
 
     fn others_sleep(&self) -> bool {
@@ -256,6 +268,9 @@ impl Conn {
 
 /// The value of `refs` between the last descriptor and the end.
 const CLOSING: u32 = u32::MAX / 2;
+
+/// So long others are waited for who may be about to sleep on a number.
+const YIELDS: u32 = 10_000;
 
 /// For how long small messages may come together in the kernel before they are taken.
 const GATHER: Limits = Limits {

@@ -10,7 +10,7 @@ use sys::sync::Ordering;
 
 use super::duty::look_at_peer;
 use super::errno_of;
-use crate::conn::{Asleep, Conn, Way};
+use crate::conn::{Asleep, Conn, Dozing, Sleepers, Way};
 use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
 use crate::ready::{LOOK, NAP, Naps, is_silent};
@@ -24,7 +24,11 @@ pub(super) fn wait_for_room(
     fd: BorrowedFd<'_>,
     naps: &mut Naps,
     begun: bool,
+    own: bool,
 ) -> Result<(), Errno> {
+    let doze = |sleep: &mut dyn FnMut() -> Result<(), Errno>| {
+        doze(conn, &conn.room_sleepers, fd, own, sleep)
+    };
     let tcp = conn.tcp(fd);
     let timeout_ms = sys::socket::send_timeout_ms(fd);
     {
@@ -47,13 +51,13 @@ pub(super) fn wait_for_room(
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
-            return nap_for(fd, naps.next_within(None), begun);
+            return doze(&mut || nap_for(fd, naps.next_within(None), begun));
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
         if turn.kernel_end().is_some() {
             drop(turn);
-            return nap_for(fd, NAP, begun);
+            return doze(&mut || nap_for(fd, NAP, begun));
         }
         let rang = turn.took_bell();
         drop(turn);
@@ -70,15 +74,30 @@ pub(super) fn wait_for_room(
         }
     }
     let Some(host) = host() else {
-        return nap(fd);
+        return doze(&mut || nap(fd));
     };
     if host.has_threads() {
-        return wait_and_look(host, fd, timeout_ms, begun);
+        return doze(&mut || wait_and_look(host, fd, timeout_ms, begun));
     }
     if !begun && timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
         return heard(conn, fd, host.wait_to_receive(fd));
     }
     wait_with(fd, POLL_IN, timeout_ms, begun)
+}
+
+/// Sleeps on the program's number, or on one of the call's `own`. The program's may be another file's once all that sleep do so: who comes late does not.
+pub(super) fn doze(
+    conn: &Conn,
+    sleepers: &Sleepers,
+    fd: BorrowedFd<'_>,
+    own: bool,
+    mut sleep: impl FnMut() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let _dozing = sleepers.doze();
+    if !own && has_moved_away(conn, fd) {
+        return Ok(());
+    }
+    sleep()
 }
 
 /// Sleeps in `poll`, which no signal restarts: who has moved something already returns with that.
@@ -177,15 +196,25 @@ fn is_at(conn: &Conn, fd: RawFd) -> bool {
 /// The rest of a call on a descriptor that is another's now. Until it is dropped nobody ends the connection.
 pub(super) struct Stay<'a> {
     kept: Option<Arc<Hidden>>,
-    _counted: Asleep<'a>,
+    /// In this order.
+    _counted: (Dozing<'a>, Asleep<'a>),
 }
 
 impl<'a> Stay<'a> {
     #[cold]
     pub(super) fn new(conn: &'a Conn) -> Self {
+        let counted = conn.sleepers.enter();
+        let dozing = conn.sleepers.doze();
+        // Who closes takes the number away first, and then keeps the connection for those who sleep.
+        for _ in 0..YIELDS {
+            if !conn.is_about_to_close() {
+                break;
+            }
+            std::thread::yield_now();
+        }
         Self {
             kept: conn.kept().or_else(|| another(conn)),
-            _counted: conn.sleepers.enter(),
+            _counted: (dozing, counted),
         }
     }
 
@@ -208,6 +237,9 @@ fn another(conn: &Conn) -> Option<Arc<Hidden>> {
     });
     found.map(Arc::new)
 }
+
+/// One who left `close` by a jump never ends it.
+const YIELDS: u32 = 10_000;
 
 const POLL_IN: i16 = 0x1;
 
