@@ -1,0 +1,258 @@
+//! Receiving on a connection with rings.
+
+use std::cell::OnceCell;
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use sys::errno::Errno;
+use sys::sync::Ordering;
+use sys::{time, wait};
+
+use super::duty::{look_at_peer, pay_bell, serve_back};
+use super::rest::{Stay, doze, has_moved_away, heard, nap, wait_for_more};
+use super::{Receive, errno_of};
+use crate::conn::{Ask, Conn, Way};
+use crate::epoll;
+use crate::flow::{RECEIVE, Stop, Take};
+use crate::host::host;
+use crate::kernel::Tcp;
+
+#[inline]
+pub(super) fn receive_mapped(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+) -> Result<usize, Errno> {
+    let elsewhere = OnceCell::new();
+    let mut fd = fd;
+    let mut tcp = conn.tcp(fd);
+    let wanted: usize = how
+        .skip
+        .unwrap_or_else(|| into.iter().map(|buffer| buffer.len()).sum());
+    if wanted == 0 {
+        return Ok(0);
+    }
+    let mut patient = !(how.dont_wait || conn.is_nonblocking());
+    let mut is_sure = false;
+    // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit: a ring holds
+    // half of its length, however it is filled.
+    let low = if how.peek && how.wait_all {
+        let fits = conn
+            .turn(fd, RECEIVE)
+            .map(|turn| turn.stream().size().bytes() / 2);
+        wanted.min(fits.unwrap_or(wanted))
+    } else {
+        (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
+    };
+    let enough = if how.wait_all { wanted } else { low };
+    let take = match how {
+        Receive {
+            skip: Some(most),
+            peek: true,
+            ..
+        } => Take::Count(most),
+        Receive { peek: true, .. } => Take::Peek,
+        Receive {
+            skip: Some(most), ..
+        } => Take::Skip(most),
+        _ => Take::Read,
+    };
+    let mut got = 0;
+    let mut patience = None;
+    let mut low_passed = false;
+    // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
+    let mut asleep = None;
+    let mut spin = conn.memory.begin();
+    loop {
+        let Some(turn) = conn.turn(fd, RECEIVE) else {
+            // Closed by another thread meanwhile.
+            return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
+        };
+        if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
+            turn.consent(&tcp);
+        }
+        let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, low);
+        if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
+            wait::let_gather();
+        }
+        let result = if short && turn.receives_on_ring() {
+            Err(Stop::Again)
+        } else if got == 0 {
+            turn.receive(&tcp, into, take)
+        } else {
+            receive_more(&turn, &tcp, into, got, take)
+        };
+        match result {
+            Ok(n) => {
+                let owes = turn.owes_bell();
+                let caught_up = spin.is_fresh() && !turn.stream().rx().has_seen_bytes();
+                drop(turn);
+                conn.note_pace(caught_up, spin.is_fresh());
+                if owes {
+                    pay_bell(conn, fd);
+                }
+                got += n;
+                if got >= enough || take.leaves() || !patient {
+                    spin.hit();
+                    return Ok(got);
+                }
+                continue;
+            }
+            Err(Stop::End) => return Ok(got),
+            Err(stop @ Stop::Failed(_)) if got > 0 => {
+                turn.tell_later(stop);
+                return Ok(got);
+            }
+            Err(Stop::Failed(errno)) => return Err(errno),
+            Err(Stop::Again) => {}
+        }
+        if got > 0 && !(how.wait_all && patient) {
+            return Ok(got);
+        }
+        if turn.owes_back() {
+            drop(turn);
+            if serve_back(conn, fd) {
+                continue;
+            }
+            if !patient {
+                return Err(Errno::AGAIN);
+            }
+            match nap(fd) {
+                Err(_) if got > 0 => return Ok(got),
+                napped => napped?,
+            }
+            continue;
+        }
+        if !is_sure {
+            // Another process may have said otherwise, as is known after a turn.
+            is_sure = true;
+            patient = !(how.dont_wait || conn.is_nonblocking());
+        }
+        if !patient {
+            if let Some(ask) = conn.is_time_to_ask() {
+                // A peer that was killed said nothing in memory.
+                turn.arm_receive(&tcp).map_err(errno_of)?;
+                let rang = turn.took_bell();
+                if rang && ask == Ask::ToTheEnd {
+                    // A read stops at a doorbell, and the end may lie behind it.
+                    turn.drain(&tcp).map_err(errno_of)?;
+                }
+                let ended = turn.kernel_end().is_some();
+                drop(turn);
+                if rang {
+                    epoll::rang(fd.as_raw_fd(), conn);
+                }
+                if ended {
+                    continue;
+                }
+            }
+            return Err(Errno::AGAIN);
+        }
+        if spin.again() {
+            continue;
+        }
+        if short && turn.receives_on_ring() && turn.available().is_ok_and(|n| n > 0) {
+            drop(turn);
+            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
+            let until = *patience.get_or_insert_with(|| time::deadline(limit_ms));
+            if time::expired(until) {
+                // What is there is better than nothing, as the kernel has it.
+                low_passed = true;
+                continue;
+            }
+            look_at_peer(conn, fd);
+            match nap(fd) {
+                // Also for a signal: what was seen so far is told.
+                Err(_) if take.leaves() => low_passed = true,
+                napped => napped?,
+            }
+            continue;
+        }
+        if elsewhere.get().is_none() {
+            asleep.get_or_insert_with(|| conn.sleepers.enter());
+        }
+        if conn.room_sleepers.others() {
+            // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
+            drop(turn);
+            let own = elsewhere.get().is_some();
+            let napped = doze(conn, &conn.sleepers, fd, own, || nap(fd));
+            if !own && has_moved_away(conn, fd) {
+                fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+                tcp = conn.tcp(fd);
+                asleep = None;
+            }
+            match napped {
+                Err(_) if got > 0 => return Ok(got),
+                napped => napped?,
+            }
+            continue;
+        }
+        // In this order: who calls back rings afterwards.
+        let rest = turn.arm_receive(&tcp).map_err(errno_of)? && !turn.owes_back();
+        let rang = turn.took_bell();
+        drop(turn);
+        if rang {
+            epoll::rang(fd.as_raw_fd(), conn);
+        }
+        if !rest {
+            continue;
+        }
+        let Some(host) = host() else {
+            return Err(Errno::AGAIN);
+        };
+        conn.count_sleep();
+        let more_until = (got > 0).then(|| {
+            let limit_ms = || u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
+            *patience.get_or_insert_with(|| time::deadline(limit_ms()))
+        });
+        let own = elsewhere.get().is_some();
+        let slept = doze(conn, &conn.sleepers, fd, own, || match more_until {
+            Some(until) => wait_for_more(fd, until),
+            None => host.wait_to_receive(fd),
+        });
+        if has_moved_away(conn, fd) {
+            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+            tcp = conn.tcp(fd);
+            // That counts it.
+            asleep = None;
+        }
+        let slept = heard(conn, fd, slept);
+        match slept {
+            Err(_) if got > 0 => return Ok(got),
+            slept => slept?,
+        }
+    }
+}
+
+/// Whether `enough` bytes are there, or no more will come.
+fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
+    flow.available().map_or(true, |n| n >= enough)
+        || flow.peer_finished()
+        || flow.stream().rx().to_tcp().is_some()
+}
+
+/// Goes on after the first `got` bytes of the buffers.
+fn receive_more(
+    flow: &crate::flow::Flow,
+    tcp: &Tcp<'_>,
+    into: &mut [IoSliceMut<'_>],
+    got: usize,
+    take: Take,
+) -> Result<usize, Stop> {
+    if let Take::Skip(most) = take {
+        return flow.receive(tcp, into, Take::Skip(most.saturating_sub(got)));
+    }
+    let mut skip = got;
+    for buffer in into.iter_mut() {
+        if skip >= buffer.len() {
+            skip -= buffer.len();
+            continue;
+        }
+        let Some(rest) = buffer.get_mut(skip..) else {
+            break;
+        };
+        return flow.receive(tcp, &mut [IoSliceMut::new(rest)], take);
+    }
+    Ok(0)
+}

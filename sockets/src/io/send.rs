@@ -1,0 +1,163 @@
+//! Sending on a connection with rings.
+
+use std::cell::OnceCell;
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use sys::errno::Errno;
+use sys::time;
+
+use super::duty::{look_at_peer, serve_back};
+use super::errno_of;
+use super::rest::{Stay, has_moved_away, wait_for_kernel, wait_for_room};
+use crate::conn::{Conn, Way};
+use crate::epoll;
+use crate::flow::{Pieces, SEND, Stop};
+use crate::ready::Naps;
+
+#[inline]
+pub(super) fn send_mapped(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+) -> Result<usize, Errno> {
+    let elsewhere = OnceCell::new();
+    let mut fd = fd;
+    let mut tcp = conn.tcp(fd);
+    conn.note_answer();
+    let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+    let mut patient = !(dont_wait || conn.is_nonblocking());
+    let mut is_sure = false;
+    let mut sent = 0;
+    let mut patience = None;
+    let mut naps = Naps::default();
+    // As in `receive_mapped`.
+    let mut asleep = None;
+    let mut spin = conn.memory.begin();
+    loop {
+        let Some(mut turn) = conn.turn(fd, SEND) else {
+            return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
+        };
+        if turn.is_time_to_look() {
+            drop(turn);
+            look_at_peer(conn, fd);
+            continue;
+        }
+        let pieces = Pieces {
+            buffers,
+            skip: sent,
+        };
+        let on_ring = turn.sends_on_ring();
+        let quiet = on_ring || conn.is_quiet(Way::Out);
+        match turn.send(&tcp, &pieces, turn.nested(), quiet) {
+            Ok(n) => {
+                sent += n;
+                naps = Naps::default();
+                let moved = !on_ring && turn.sends_on_ring();
+                drop(turn);
+                if moved {
+                    // What an edge-triggered observer armed was TCP's.
+                    epoll::rang(fd.as_raw_fd(), conn);
+                }
+                if sent >= wanted || !patient {
+                    spin.hit();
+                    return Ok(sent);
+                }
+                continue;
+            }
+            Err(stop @ (Stop::Failed(_) | Stop::End)) if sent > 0 => {
+                turn.tell_later(stop);
+                return Ok(sent);
+            }
+            Err(Stop::Failed(errno)) => return Err(errno),
+            Err(Stop::End) => return Err(Errno::PIPE),
+            Err(Stop::Again) => {}
+        }
+        if turn.owes_back() {
+            // A full ring asks nothing of who would write to it.
+            drop(turn);
+            if serve_back(conn, fd) {
+                continue;
+            }
+            let Some(again) = conn.turn(fd, SEND) else {
+                continue;
+            };
+            turn = again;
+        }
+        if !is_sure {
+            is_sure = true;
+            patient = !(dont_wait || conn.is_nonblocking());
+        }
+        if !patient {
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(Errno::AGAIN)
+            };
+        }
+        if spin.again() {
+            continue;
+        }
+        // To one who reads no more, and has not closed, it goes as the kernel has it.
+        let on_ring = turn.sends_on_ring() && !turn.stream().peer_deaf();
+        if on_ring && !turn.arm_send().map_err(errno_of)? {
+            continue;
+        }
+        drop(turn);
+        // Of many naps none takes as long as the program would wait.
+        let limit_ms = || u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
+        if time::expired(*patience.get_or_insert_with(|| time::deadline(limit_ms()))) {
+            return if sent > 0 {
+                Ok(sent)
+            } else {
+                Err(Errno::AGAIN)
+            };
+        }
+        conn.count_sleep();
+        let own = elsewhere.get().is_some();
+        if on_ring && !own {
+            asleep.get_or_insert_with(|| conn.room_sleepers.enter());
+        }
+        let slept = if on_ring {
+            wait_for_room(conn, fd, &mut naps, sent > 0, own)
+        } else {
+            wait_for_kernel(fd, sent > 0)
+        };
+        if has_moved_away(conn, fd) {
+            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+            tcp = conn.tcp(fd);
+            asleep = None;
+        }
+        match slept {
+            Err(_) if sent > 0 => return Ok(sent),
+            slept => slept?,
+        }
+        // The time that others take to make room says nothing about ours.
+        spin = conn.memory.begin();
+    }
+}
+
+/// Has `act` send on TCP, which does not wait, if the bytes go there on a connection with rings; `None` if they go to the ring.
+///
+/// # Errors
+/// What `act` says; [`Errno::AGAIN`] while bytes of the ring have to go before.
+pub fn send_on_tcp(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    act: impl FnOnce() -> Result<usize, Errno>,
+) -> Option<Result<usize, Errno>> {
+    // The direction moves in a turn only, so not while it acts.
+    let turn = conn.turn(fd, SEND)?;
+    if turn.sends_on_ring() {
+        return None;
+    }
+    if turn.owes_back() && turn.serve_back(&conn.tcp(fd)) != Ok(true) {
+        return Some(Err(Errno::AGAIN));
+    }
+    let sent = act();
+    if let Ok(bytes) = sent {
+        conn.count(Way::Out, bytes);
+    }
+    Some(sent)
+}
