@@ -362,5 +362,7 @@ const ERRNO_MAX: u32 = 4095;
 /// What [`Corrupt`] is until the connection has been reset for it: no call on a socket has this error.
 pub(crate) const SPOILT: Errno = Errno::BADMSG;
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -26,7 +26,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
 use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd, prefetch};
-use crate::sync::{Ordering, mapped::AtomicU32};
+use crate::sync::{AtomicU32, Ordering};
 
 pub use crate::segment::Side;
 pub use layout::{LEN, RING, Size, VERSION};
@@ -38,6 +38,8 @@ mod held;
 mod layout;
 #[cfg(all(test, loom))]
 mod model;
+#[cfg(loom)]
+mod modelled;
 mod own;
 mod release;
 mod rx;
@@ -62,6 +64,9 @@ pub struct Stream {
     /// As the memory itself says, which is sealed.
     size: Size,
     mapping: Lease,
+    /// Takes the place of what is mapped there, of which loom knows nothing.
+    #[cfg(loom)]
+    page: modelled::Page,
     fd: Hidden,
     side: Side,
     /// Whether `fd` says what the stream is.
@@ -98,6 +103,8 @@ impl Stream {
             start: mapping.start(),
             size,
             mapping: Lease::new(mapping),
+            #[cfg(loom)]
+            page: modelled::Page::default(),
             fd,
             side,
             tagged: false,
@@ -214,6 +221,12 @@ impl Stream {
             != 0
     }
 
+    #[cfg(loom)]
+    fn control(&self) -> &ControlPage {
+        self.page.words()
+    }
+
+    #[cfg(not(loom))]
     #[inline]
     fn control(&self) -> &ControlPage {
         // SAFETY: the mapping is longer than the page, page-aligned and outlives `self`; the page consists of atomics and padding,
@@ -232,6 +245,8 @@ impl Stream {
         let ring = self.size.bytes();
         let (first, second) = from.split_at(from.len().min(ring - self.place(at)));
         let second = second.get(..ring).unwrap_or(second);
+        #[cfg(loom)]
+        self.page.note_write(index, self.place(at), from.len());
         for (at, part) in [(at, first), (at.wrapping_add(first.len() as u64), second)] {
             // SAFETY: `place` is below the ring's length. The first part ends at or before the end of the ring; the second begins at its start, if it is not empty,
             // and is at most as long.
@@ -254,6 +269,8 @@ impl Stream {
         let (first, second) = into.split_at_mut(split);
         let most = second.len().min(ring);
         let second = &mut second[..most];
+        #[cfg(loom)]
+        self.page.note_read(index, self.place(at), split + most);
         for (at, part) in [(at, first), (at.wrapping_add(split as u64), second)] {
             // SAFETY: as in `copy_in`.
             unsafe {

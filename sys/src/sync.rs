@@ -20,7 +20,7 @@ pub use loom::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
-/// Atomics that lie in mapped memory. A mapping holds plain integers, so these are core's under loom too.
+/// Atomics that lie in mapped memory, or in statics. A mapping holds plain integers, so these are core's under loom too.
 pub mod mapped {
     pub use core::sync::atomic::{AtomicU32, AtomicU64};
 }

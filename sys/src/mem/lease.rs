@@ -39,6 +39,7 @@ impl Lease {
         })
     }
 
+    #[cfg(not(loom))]
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         self.mapping.start()

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Corrupt, Rx, Stream, Tx};
-use crate::sync::{Ordering, Word, mapped::AtomicU32};
+use crate::sync::{AtomicU32, Ordering, Word};
 
 /// The turn of one thread of one of the processes that share an end. It ends when this is dropped.
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 //! Where everything lies. Both sides are compiled from this file, so a change of it is a change of [`VERSION`].
 
 use super::sleep::Room;
-use crate::sync::mapped::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64};
+
+// Not `mapped`: in a model these are loom's, and `super::modelled` holds them.
 
 /// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct ControlPage {
     pub(super) directions: [Direction; 2],
@@ -13,6 +16,7 @@ pub(super) struct ControlPage {
 }
 
 /// The words of one direction, by who writes them, so that each line has one writer and is read only by who needs it.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Direction {
     pub(super) published: Line<Published>,
@@ -41,6 +45,7 @@ impl Direction {
 }
 
 /// What the receiver polls.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Published {
     /// Bytes written to the ring in all.
@@ -54,6 +59,7 @@ pub(super) struct Published {
 }
 
 /// What the processes that share the sending end keep between them.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct SenderWords {
     pub(super) turn: AtomicU32,
@@ -63,6 +69,7 @@ pub(super) struct SenderWords {
 }
 
 /// What the processes that share the receiving end keep between them.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct ReceiverWords {
     pub(super) turn: AtomicU32,
@@ -80,6 +87,7 @@ pub(super) struct ReceiverWords {
 }
 
 /// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct SwitchWords {
     /// By the receiver.
@@ -93,6 +101,7 @@ pub(super) struct SwitchWords {
 }
 
 /// One end, shared by the processes that have it.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct End {
     /// How many processes have it.
@@ -109,9 +118,11 @@ pub(super) struct End {
 }
 
 /// Two lines, for the processor prefetches the neighbour.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
+#[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Direction>() == 7 * 128);
     assert!(size_of::<ControlPage>() == 17 * 128 && size_of::<ControlPage>() <= RINGS);

@@ -4,10 +4,7 @@ use super::layout::Direction;
 use super::sleep::Bytes;
 use super::{BACK, Corrupt, SLEEPER, Stream, Watch};
 use crate::mem::{Store, prefetch, prefetch_to_write};
-use crate::sync::{
-    Ordering,
-    mapped::{AtomicU32, AtomicU64},
-};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The direction in which an end receives. What changes it is called in a turn of side 1.
 #[derive(Clone, Copy)]
@@ -48,7 +45,7 @@ impl Rx<'_> {
 
     /// To look at what the sender shows without a turn; `None` if this process has too many connections for that.
     pub fn watch(&self) -> Option<Watch> {
-        Watch::new(&self.stream.mapping, self.index)
+        Watch::new(self.stream, self.index)
     }
 
     /// Where [`fetch`](super::fetch) finds what the next look will read.

@@ -3,10 +3,7 @@ use std::fmt;
 use super::layout::Direction;
 use super::sleep::{Bytes, Room};
 use super::{BACK, Corrupt, SLEEPER, Stream};
-use crate::sync::{
-    Ordering,
-    mapped::{AtomicU32, AtomicU64},
-};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The direction in which an end sends. What changes it is called in a turn of side 0.
 #[derive(Clone, Copy)]

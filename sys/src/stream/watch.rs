@@ -2,13 +2,17 @@
 
 use std::fmt;
 
+use super::Stream;
 use super::layout::ControlPage;
 use crate::mem::{Lease, prefetch};
 use crate::sync::Ordering;
 
-/// What the sender of one direction shows. The memory stays mapped as long as this lives, whatever becomes of the [`Stream`](super::Stream).
+/// What the sender of one direction shows. The memory stays mapped as long as this lives, whatever becomes of the [`Stream`].
 pub struct Watch {
+    #[cfg_attr(loom, expect(dead_code, reason = "what is in it loom has elsewhere"))]
     mapping: Lease,
+    #[cfg(loom)]
+    page: super::modelled::Page,
     index: usize,
 }
 
@@ -20,9 +24,11 @@ pub struct Shown {
 }
 
 impl Watch {
-    pub(super) fn new(mapping: &Lease, index: usize) -> Option<Self> {
+    pub(super) fn new(stream: &Stream, index: usize) -> Option<Self> {
         Some(Self {
-            mapping: mapping.share()?,
+            mapping: stream.mapping.share()?,
+            #[cfg(loom)]
+            page: stream.page.clone(),
             index: index & 1,
         })
     }
@@ -50,6 +56,12 @@ impl Watch {
         (&raw const self.control().directions[self.index].published).addr() == watched
     }
 
+    #[cfg(loom)]
+    fn control(&self) -> &ControlPage {
+        self.page.words()
+    }
+
+    #[cfg(not(loom))]
     #[inline]
     fn control(&self) -> &ControlPage {
         // SAFETY: as in `Stream::control`: the mapping is a whole stream's, and outlives `self`.

@@ -1,0 +1,317 @@
+//! Both ends of a connection under loom, over a model of TCP: the bytes that arrive are those that were sent, whatever the interleaving and whatever
+//! value an atomic of the shared memory may return.
+
+use std::collections::VecDeque;
+
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use sys::sync::{AtomicU32 as Level, Word};
+
+use super::*;
+
+/// A direction goes to the ring while its receiver consents, reads and sleeps.
+#[test]
+fn loom_no_byte_is_lost_or_passed_on_the_way_to_the_ring() {
+    model(
+        ends,
+        |a| {
+            a.send(1);
+            a.send(2);
+        },
+        |b| {
+            b.flow.consent(&b.tcp);
+            assert_eq!(b.receive(2), [1, 2]);
+        },
+    );
+}
+
+/// An answer says how far its sender has read, and the ring begins again at its start where that is everything.
+#[test]
+fn loom_what_was_answered_is_overwritten_and_what_was_sent_before_an_end_is_there_with_it() {
+    model(
+        on_ring,
+        |a| {
+            a.send(1);
+            a.send(3);
+            assert_eq!(a.flow.finish(&a.tcp, true), Ok(true));
+            assert_eq!(a.receive(1), [2]);
+        },
+        |b| {
+            assert_eq!(b.receive(1), [1]);
+            b.send(2);
+            assert_eq!(b.receive(usize::MAX), [3]);
+        },
+    );
+}
+
+/// A sender goes back to TCP by itself.
+#[test]
+fn loom_no_byte_is_passed_when_a_sender_leaves_the_ring() {
+    model(
+        on_ring,
+        |a| {
+            a.send(1);
+            a.flow.leave_ring(&a.tcp).expect("TCP is there");
+            a.send(2);
+        },
+        |b| assert_eq!(b.receive(2), [1, 2]),
+    );
+}
+
+/// A receiver calls its direction back, and what it has not read.
+#[test]
+fn loom_no_byte_is_lost_when_a_receiver_calls_the_ring_back() {
+    let slept = || {
+        let [a, b] = on_ring();
+        // Nobody has woken it, so the sender rings.
+        assert_eq!(b.flow.arm_receive(&b.tcp), Ok(true));
+        [a, b]
+    };
+    model(
+        slept,
+        |a| {
+            a.send(1);
+            while !a.flow.stream.tx().back_wanted() {
+                thread::yield_now();
+            }
+            assert_eq!(a.flow.serve_back(&a.tcp), Ok(true));
+            a.send(2);
+        },
+        |b| {
+            b.flow.call_back(&b.tcp, true).expect("TCP is there");
+            while !b.flow.came_back(&b.tcp).expect("TCP is there") {
+                thread::yield_now();
+            }
+            assert_eq!(b.receive(2), [1, 2]);
+        },
+    );
+}
+
+/// Who sees that nobody reads at the other end sends where the kernel answers.
+#[test]
+fn loom_who_sends_when_an_end_is_gone_is_told_by_the_kernel() {
+    model(
+        on_ring,
+        |a| {
+            while !a.flow.stream.peer_deaf() {
+                thread::yield_now();
+            }
+            a.send(1);
+            assert_eq!(a.flow.unread(), 0, "it is not left where nobody reads");
+        },
+        |b| b.flow.leave(&b.tcp, true),
+    );
+}
+
+/// Two processes have an end. The last that leaves says so, and the other end has read all before it learns of it.
+#[test]
+fn loom_the_last_holder_of_an_end_says_that_it_is_gone() {
+    check(|| {
+        let [a, b] = on_ring();
+        a.flow.stream.holders().fetch_add(1, Ordering::AcqRel);
+        let a = Arc::new(a);
+        let other = {
+            let a = a.clone();
+            thread::spawn(move || a.flow.leave(&a.tcp, true))
+        };
+        a.send(1);
+        a.flow.leave(&a.tcp, true);
+        other.join().expect("no panic");
+        assert!(b.flow.stream.peer_deaf());
+        assert_eq!(b.receive(usize::MAX), [1]);
+    });
+}
+
+/// What the ends of `ends` do, each on a thread of its own. Bounded as it is, loom finds less where the one that waits is the first thread: so
+/// either is, in turn.
+fn model(ends: fn() -> [End; 2], a_acts: fn(&End), b_acts: fn(&End)) {
+    for a_is_first in [true, false] {
+        check(move || {
+            let [a, b] = ends();
+            let [(first, acts), (second, also)] = if a_is_first {
+                [(a, a_acts), (b, b_acts)]
+            } else {
+                [(b, b_acts), (a, a_acts)]
+            };
+            let other = thread::spawn(move || also(&second));
+            acts(&first);
+            other.join().expect("no panic");
+        });
+    }
+}
+
+fn check(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 10_000;
+    builder.check(body);
+}
+
+struct End {
+    flow: Flow,
+    tcp: Tcp,
+}
+
+/// A connection whose bytes are all on TCP.
+fn ends() -> [End; 2] {
+    let streams = Stream::pair().expect("a stream");
+    let pipes: [Arc<Pipe>; 2] = Default::default();
+    let mut side = 0;
+    streams.map(|stream| {
+        let tcp = Tcp {
+            out: pipes[side].clone(),
+            input: pipes[1 - side].clone(),
+        };
+        side += 1;
+        End {
+            flow: Flow::new(stream, &BELLS),
+            tcp,
+        }
+    })
+}
+
+/// A connection both of whose directions have gone to the ring.
+fn on_ring() -> [End; 2] {
+    let ends = ends();
+    for end in &ends {
+        end.flow.consent(&end.tcp);
+    }
+    for end in &ends {
+        assert_eq!(end.flow.switch(&end.tcp), Ok(true));
+    }
+    for end in &ends {
+        end.flow.follow(&end.tcp).expect("TCP is there");
+        assert_eq!(end.flow.stream.rx().phase(), ON_RING);
+    }
+    ends
+}
+
+impl End {
+    fn send(&self, byte: u8) {
+        let byte = [byte];
+        let pieces = Pieces {
+            buffers: &[IoSlice::new(&byte)],
+            skip: 0,
+        };
+        assert_eq!(self.flow.send(&self.tcp, &pieces, false, true), Ok(1));
+    }
+
+    /// As many bytes, or what comes before the end; asleep where there is nothing.
+    fn receive(&self, most: usize) -> Vec<u8> {
+        let mut received = Vec::new();
+        while received.len() < most {
+            let mut bytes = [0; 1];
+            let into = &mut [IoSliceMut::new(&mut bytes)];
+            match self.flow.receive(&self.tcp, into, Take::Read) {
+                Ok(n) => received.extend_from_slice(&bytes[..n]),
+                Err(Stop::End) => break,
+                Err(Stop::Again) => {
+                    if self.flow.arm_receive(&self.tcp).expect("TCP is there") {
+                        // Ends only if something comes on TCP.
+                        self.tcp.input.level.wait(0, None);
+                    }
+                }
+                Err(stop) => panic!("{stop:?}"),
+            }
+        }
+        received
+    }
+}
+
+/// One end of a TCP connection.
+struct Tcp {
+    out: Arc<Pipe>,
+    input: Arc<Pipe>,
+}
+
+/// One direction of it.
+#[derive(Default)]
+struct Pipe {
+    inside: Mutex<Inside>,
+    /// Not 0 while a poll would say that there is something.
+    level: Level,
+}
+
+#[derive(Default)]
+struct Inside {
+    bytes: VecDeque<u8>,
+    written: u64,
+    taken: u64,
+    ended: bool,
+}
+
+impl Pipe {
+    fn with<R>(&self, act: impl FnOnce(&mut Inside) -> R) -> R {
+        let mut inside = self.inside.lock().expect("no panic");
+        let result = act(&mut inside);
+        let level = u32::from(!inside.bytes.is_empty() || inside.ended);
+        self.level.store(level, Ordering::Release);
+        result
+    }
+}
+
+impl Kernel for Tcp {
+    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        self.out.with(|out| {
+            out.bytes.extend(bytes);
+            out.written += bytes.len() as u64;
+        });
+        Ok(bytes.len())
+    }
+
+    fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        self.input.with(|input| {
+            if input.bytes.is_empty() && !input.ended {
+                return Err(Errno::AGAIN);
+            }
+            let n = into.len().min(input.bytes.len());
+            for (to, from) in into.iter_mut().zip(input.bytes.drain(..n)) {
+                *to = from;
+            }
+            input.taken += n as u64;
+            Ok(n)
+        })
+    }
+
+    fn peek(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        self.input.with(|input| {
+            if input.bytes.is_empty() && !input.ended {
+                return Err(Errno::AGAIN);
+            }
+            let n = into.len().min(input.bytes.len());
+            for (to, from) in into.iter_mut().zip(&input.bytes) {
+                *to = *from;
+            }
+            Ok(n)
+        })
+    }
+
+    fn reset_on_close(&self) {
+        unreachable!("everything is read");
+    }
+
+    fn reset_now(&self) {
+        unreachable!("nothing is spoilt");
+    }
+
+    fn finish(&self) {
+        self.out.with(|out| out.ended = true);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.input.with(|input| input.ended)
+    }
+
+    fn written(&self) -> Result<u64, Errno> {
+        Ok(self.out.with(|out| out.written))
+    }
+
+    fn taken(&self) -> Result<u64, Errno> {
+        Ok(self.input.with(|input| input.taken))
+    }
+
+    fn queued(&self) -> Result<usize, Errno> {
+        Ok(self.input.with(|input| input.bytes.len()))
+    }
+}
+
+static BELLS: AtomicU64 = AtomicU64::new(0);
