@@ -61,7 +61,7 @@ pub fn shows(fd: RawFd, events: u16) -> u16 {
     .unwrap_or(0)
 }
 
-/// Takes what the kernel reports of `set` now, at most [`REPORTS`]: as `told` gets it, events and data.
+/// Takes what the kernel reports of `set` now, a bounded number: as `told` gets it, events and data.
 pub fn take(set: RawFd, mut told: impl FnMut(u32, u64)) {
     with_borrowed(set, |set| {
         let mut reports = [Event {
