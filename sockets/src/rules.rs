@@ -111,13 +111,13 @@ impl Conn {
         };
         let mut rule = self.rule.load(Ordering::Relaxed);
         if rule == 0 {
-            let identity = tcp::identity(fd).ok()?;
+            let (local, peer) = tcp::addresses(fd).ok()?;
             let port = if self.is_opener() {
-                identity.peer.port()
+                peer.port()
             } else {
-                identity.local.port()
+                local.port()
             };
-            let decision = rules.decide(&active.program, identity.peer.ip(), port);
+            let decision = rules.decide(&active.program, peer.ip(), port);
             rule = DECIDED | decision.upgrade as u32 | u32::from(decision.number) << 16;
             self.rule.store(rule, Ordering::Relaxed);
             crate::stat::mark(self.record(), decision.upgrade, decision.number);

@@ -168,10 +168,10 @@ pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
         .store(fd.as_raw_fd().cast_unsigned(), Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
     record.changes.store(0, Ordering::Relaxed);
-    if let Ok(identity) = tcp::identity(fd) {
-        put(&record.local, identity.local.ip());
-        put(&record.peer, identity.peer.ip());
-        let ports = u32::from(identity.local.port()) << 16 | u32::from(identity.peer.port());
+    if let Ok((local, peer)) = tcp::addresses(fd) {
+        put(&record.local, local.ip());
+        put(&record.peer, peer.ip());
+        let ports = u32::from(local.port()) << 16 | u32::from(peer.port());
         record.ports.store(ports, Ordering::Relaxed);
     }
 }

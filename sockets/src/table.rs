@@ -33,7 +33,16 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
     }
 }
 
-/// Notes a new connected TCP socket, made by `connect` or `accept`.
+/// Notes a new connected TCP socket, made by `accept`, of which it is known whether its calls wait.
+pub fn insert_accepted(fd: BorrowedFd<'_>, nonblocking: bool) -> Option<&'static Conn> {
+    let _guard = CHANGES.lock();
+    if let Some(entry) = entry(fd.as_raw_fd()) {
+        abandon(entry);
+    }
+    insert_locked(fd, Origin::Accepted, nonblocking)
+}
+
+/// Notes a new connected TCP socket, made by `connect`, or that another program began.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     if origin == Origin::Connected
         && known(fd.as_raw_fd()).is_some_and(|conn| is_another(conn, fd))
@@ -42,13 +51,9 @@ pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
         // Closed, and made anew, by ways that we did not see.
         renumber(fd.as_raw_fd());
     }
+    let nonblocking = socket::is_nonblocking(fd);
     let _guard = CHANGES.lock();
-    if origin == Origin::Accepted
-        && let Some(entry) = entry(fd.as_raw_fd())
-    {
-        abandon(entry);
-    }
-    insert_locked(fd, origin)
+    insert_locked(fd, origin, nonblocking)
 }
 
 /// Whether a descriptor is not that of the connection that its number stands for.
@@ -228,10 +233,10 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     if !socket::is_connected(fd) {
         return None;
     }
-    insert_locked(fd, Origin::Inherited)
+    insert_locked(fd, Origin::Inherited, socket::is_nonblocking(fd))
 }
 
-fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
+fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Option<&'static Conn> {
     let entry = entry(fd.as_raw_fd())?;
     let value = entry.load(Ordering::Acquire);
     if value >= FIRST {
@@ -258,7 +263,7 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     }
     let index = free_conn()?;
     let conn = conn(index)?;
-    conn.open(fd, origin);
+    conn.open(fd, origin, nonblocking);
     conn.set_cookie(cookie);
     note_top(fd.as_raw_fd());
     if !take_place(entry, value, index + FIRST) {

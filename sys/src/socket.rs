@@ -15,7 +15,12 @@ pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
         socket_domain(fd),
         Ok(AddressFamily::INET | AddressFamily::INET6)
     ) && socket_type(fd) == Ok(SocketType::STREAM)
-        && socket_protocol(fd) == Ok(Some(ipproto::TCP))
+        && has_protocol_tcp(fd)
+}
+
+/// Whether `fd` is a TCP socket, or a raw one for TCP's packets.
+pub fn has_protocol_tcp(fd: BorrowedFd<'_>) -> bool {
+    socket_protocol(fd) == Ok(Some(ipproto::TCP))
 }
 
 /// Whether `fd` is a connected socket.

@@ -7,10 +7,9 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
-use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto};
+use rustix::net::{RecvFlags, SendFlags};
 
 mod counts;
 mod demand;
@@ -56,12 +55,22 @@ impl Identity {
 /// # Errors
 /// `ENOTCONN`; `EAFNOSUPPORT` for what has no addresses of the Internet; `ENOPROTOOPT` before Linux 5.14.
 pub fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
-    let peer = rustix::net::getpeername(fd)?.ok_or(Errno::NOTCONN)?;
+    let (local, peer) = addresses(fd)?;
     Ok(Identity {
-        local: plain(rustix::net::getsockname(fd)?.try_into()?),
-        peer: plain(peer.try_into()?),
+        local,
+        peer,
         netns: netns(fd)?,
     })
+}
+
+/// The addresses of this end and of the other, as [`identity`] has them. Two system calls.
+///
+/// # Errors
+/// `ENOTCONN`; `EAFNOSUPPORT` for what has no addresses of the Internet.
+pub fn addresses(fd: BorrowedFd<'_>) -> Result<(SocketAddr, SocketAddr), Errno> {
+    let peer = rustix::net::getpeername(fd)?.ok_or(Errno::NOTCONN)?;
+    let local = rustix::net::getsockname(fd)?;
+    Ok((plain(local.try_into()?), plain(peer.try_into()?)))
 }
 
 /// The network namespace of a socket of any kind.
@@ -78,26 +87,6 @@ pub fn netns(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
 /// `ENOPROTOOPT` unless it is a TCP socket.
 pub fn segment_len(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG)
-}
-
-/// Whether `fd` is a TCP socket of IPv4 or IPv6, in whatever state.
-pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
-    sockopt::socket_protocol(fd) == Ok(Some(ipproto::TCP))
-        && sockopt::socket_type(fd) == Ok(SocketType::STREAM)
-        && matches!(
-            sockopt::socket_domain(fd),
-            Ok(AddressFamily::INET | AddressFamily::INET6)
-        )
-}
-
-/// Whether the socket has a peer.
-pub fn is_connected(fd: BorrowedFd<'_>) -> bool {
-    rustix::net::getpeername(fd).is_ok()
-}
-
-/// Whether calls on `fd` return at once by themselves.
-pub fn is_nonblocking(fd: BorrowedFd<'_>) -> bool {
-    rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
 /// Whether `fd` is open.

@@ -16,7 +16,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut soc
     // SAFETY: the program's pointers, passed on; here and below.
     unsafe { via_socket::accept(fd, address, len, 0) }
         // SAFETY: as above.
-        .or(|| accepted(unsafe { real::accept(fd, address, len) }))
+        .or(|| accepted(unsafe { real::accept(fd, address, len) }, 0))
 }
 
 /// Linux.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn accept4(
     // SAFETY: as above.
     unsafe { via_socket::accept(fd, address, len, flags) }
         // SAFETY: as above.
-        .or(|| accepted(unsafe { real::accept4(fd, address, len, flags) }))
+        .or(|| accepted(unsafe { real::accept4(fd, address, len, flags) }, flags))
 }
 
 /// POSIX. Some programs call it again to ask whether it is done.
@@ -85,12 +85,14 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     outcome.or(|| unsafe { real::shutdown(fd, how) })
 }
 
-fn accepted(fd: c_int) -> c_int {
+/// Asks the kernel as little as can be: servers of short connections would notice.
+fn accepted(fd: c_int, flags: c_int) -> c_int {
     keeping_errno(|| ends::given_out(fd));
     if let Some(borrowed) = borrow(fd) {
         keeping_errno(|| {
-            if sys::socket::is_tcp(borrowed) {
-                table::insert(borrowed, Origin::Accepted);
+            if sys::socket::has_protocol_tcp(borrowed) {
+                // What was accepted is a stream, and inherits no `O_NONBLOCK`.
+                table::insert_accepted(borrowed, flags & libc::SOCK_NONBLOCK != 0);
             }
         });
     }

@@ -76,7 +76,7 @@ impl Conn {
     }
 
     /// Begins as the connection behind `fd`, with one descriptor.
-    pub(crate) fn open(&self, fd: BorrowedFd<'_>, origin: Origin) {
+    pub(crate) fn open(&self, fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) {
         self.generation.fetch_add(1, Ordering::Relaxed);
         let opener = match origin {
             Origin::Connected => true,
@@ -88,8 +88,7 @@ impl Conn {
         self.forked.store(false, Ordering::Relaxed);
         self.fork_ticks.store(0, Ordering::Relaxed);
         self.lent.store(false, Ordering::Relaxed);
-        self.nonblocking
-            .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
+        self.nonblocking.store(nonblocking, Ordering::Relaxed);
         self.signals.store(false, Ordering::Relaxed);
         self.comes_again.store(false, Ordering::Relaxed);
         self.sleepers.forget();

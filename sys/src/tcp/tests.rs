@@ -4,9 +4,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use proptest::prelude::*;
-use rustix::fs::{Mode, open};
+use rustix::fs::{Mode, OFlags, open};
 
 use super::*;
+use crate::socket::{is_connected, is_nonblocking, is_tcp};
 
 /// Who connected, and who accepted.
 fn pair(listen: &str, connect: &str) -> (TcpStream, TcpStream) {
