@@ -184,16 +184,22 @@ mod tests {
         let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
         listener.bind(at).expect("an address");
         listener.listen(5).expect("a port");
-        for _ in 0..CLOSES {
+        let close_one = || {
             let asker = Socket::new(&adapter);
             asker.connect(listener.local(), 0).expect("it listens");
             let accepted = listener.accept(|| true).expect("it has asked");
             asker.close();
             accepted.close();
+        };
+        (0..CLOSES).for_each(|_| close_one());
+        // On a busy machine many wait for the NIC's thread, which sees to their ends.
+        let kept = || lock().entries.len();
+        let patience = Instant::now() + Duration::from_secs(30);
+        while kept() >= CLOSES / 2 && Instant::now() < patience {
+            close_one();
         }
         listener.close();
-        let kept = lock().entries.len();
-        assert!(kept < CLOSES / 2, "{kept}");
+        assert!(kept() < CLOSES / 2, "{}", kept());
     }
 
     const CLOSES: usize = 1000;
