@@ -23,7 +23,7 @@ mod watch;
 
 /// Show the connections of programs under sovia
 ///
-/// Each line is one end of a connection: the way its bytes take (shm/ring, or tcp with the reason), what it carried, and how often it
+/// Each line is one end of a connection: the way its bytes take (shm/ring, tcp with the reason, or a VI: shm/packet, iwarp/extended and the like), what it carried, and how often it
 /// slept in the kernel and rang the peer's doorbell. Root sees the programs of all users.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -61,7 +61,7 @@ pub(crate) struct Options {
 }
 
 const HELP: &str = "\
-Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path shm or tcp; state young, meeting, mapped or tcp;
+Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path as shown, or half of it (shm, iwarp, packet); state young, meeting, mapped, tcp or via;
 program, path and reason with * and ?; rule none, never, when-possible or always. Words side by side are joined by and.
 
 Examples:

@@ -56,7 +56,8 @@ mod posts;
 mod region;
 mod work;
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -73,6 +74,8 @@ use self::events::Events;
 pub use self::events::{COMPLETION, END, READABLE, WRITABLE};
 pub use self::region::{Region, Remote, SLICES_MAX, Slice};
 pub use self::work::{Completion, OUTSTANDING_MAX, Op};
+use crate::conn::Origin;
+use crate::stat::{Kind, Tally};
 
 /// An extended socket. Dropping it closes the connection: what was sent still goes.
 ///
@@ -108,20 +111,41 @@ struct Raw {
     id: u64,
     tag: Ptag,
     core: Core,
+    /// How the TCP connection came about, and its ends.
+    origin: Origin,
+    ends: Option<[SocketAddr; 2]>,
 }
 
 impl Raw {
-    fn new(nic: &Nic) -> Result<Self, Errno> {
+    fn new(nic: &Nic, tcp: BorrowedFd<'_>) -> Result<Self, Errno> {
         sys::fork::watch().map_err(|_| Errno::NOMEM)?;
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let tag = nic.create_ptag().map_err(errno_of)?;
         let core = Core::new(nic, &tag, id).map_err(errno_of)?;
-        Ok(Self { id, tag, core })
+        let ends = sys::tcp::addresses(tcp).ok();
+        Ok(Self {
+            id,
+            tag,
+            core,
+            origin: match sys::tcp::is_opener(tcp) {
+                Ok(true) => Origin::Connected,
+                _ => Origin::Accepted,
+            },
+            ends: ends.map(|(local, peer)| [local, peer]),
+        })
     }
 
     fn into_socket(self, nic: &Nic, tcp: Option<OwnedFd>) -> Result<Socket, Errno> {
-        let Self { id, tag, core } = self;
+        let name = &nic.attributes().name;
+        let tally = Tally::begin(Kind::Extended, name, self.origin, self.ends);
+        let Self {
+            id, tag, mut core, ..
+        } = self;
         let face = core.double.duplicate(true);
+        if let Ok(face) = &face {
+            tally.set_number(face.as_raw_fd().cast_unsigned());
+        }
+        core.tally = tally;
         let socket = Socket {
             inner: Arc::new(Inner {
                 id,
@@ -154,7 +178,7 @@ impl Socket {
     /// other end, `EPROTO` if the ends do not understand each other, `ENOMEM`, `EMFILE`.
     pub fn meet(tcp: OwnedFd, nic: &Nic, deadline: Option<Instant>) -> Result<Self, Errno> {
         check(tcp.as_fd())?;
-        let raw = Raw::new(nic)?;
+        let raw = Raw::new(nic, tcp.as_fd())?;
         meeting::meet(&raw.core.vi, tcp.as_fd(), deadline)?;
         raw.into_socket(nic, Some(tcp))
     }
@@ -176,7 +200,7 @@ impl Socket {
         if opener && sys::tcp::inq(tcp.as_fd())? > 0 {
             return Err(Errno::BUSY);
         }
-        let raw = Raw::new(nic)?;
+        let raw = Raw::new(nic, tcp.as_fd())?;
         let duplicate = tcp.try_clone().map_err(|_| Errno::MFILE)?;
         if let Err(error) = connect(&raw.core.vi, duplicate, opener) {
             sys::socket::reset_now(tcp.as_fd());
@@ -206,6 +230,13 @@ impl Socket {
             && let Ok(core) = self.inner.enter()
         {
             self.inner.settle(core);
+        }
+    }
+
+    /// The program knows it by that descriptor: `sovia stat` shows the number.
+    pub fn set_number(&self, fd: RawFd) {
+        if let Ok(core) = self.inner.locked() {
+            core.tally.set_number(fd.cast_unsigned());
         }
     }
 
@@ -378,6 +409,7 @@ impl Inner {
         }
         core.lose(Errno::CONNRESET);
         core.show();
+        core.tally = Tally::default();
         drop(core);
         if let Some(tcp) = &self.tcp {
             sys::socket::finish(tcp.as_fd());

@@ -1,13 +1,12 @@
 //! What a process says of its connections, and what others read of that.
 
+use std::fmt::{self, Write};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use sys::ledger::{HISTORY, Reader, Record, Totals};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
-use sys::tcp;
 use sys::time;
 
 use crate::conn::Origin;
@@ -15,11 +14,15 @@ use crate::reason::Reason;
 use crate::rules::Upgrade;
 use crate::rules::text::Decision;
 
+pub(crate) use tally::{Kind, Tally};
+
+mod tally;
+
 /// A connection of some process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// One of its descriptors there.
-    pub fd: u32,
+    /// One of its descriptors there, if it has one.
+    pub fd: Option<u32>,
     /// The end in that process.
     pub local: SocketAddr,
     /// The other end.
@@ -143,6 +146,38 @@ pub enum Path {
     Ring,
     /// Over TCP, for this reason.
     Tcp(Reason),
+    /// As SOVIA's packets over this VI NIC (`SOCK_VIA`): `shm/packet`.
+    Packet(Nic),
+    /// An extended socket over this VI NIC: `iwarp/extended`.
+    Extended(Nic),
+}
+
+/// The name of a VI NIC, as far as a record has room for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nic(u64);
+
+impl Nic {
+    /// With this name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut bytes = [0; NAME_MAX];
+        for (to, from) in bytes.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        Self(u64::from_le_bytes(bytes))
+    }
+}
+
+/// Whoever wrote it may have meant harm, and what is shown may be a terminal.
+impl fmt::Display for Nic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0.to_le_bytes();
+        for byte in bytes.into_iter().take_while(|&byte| byte != 0) {
+            let shown = byte.is_ascii_alphanumeric() || byte == b'-';
+            f.write_char(if shown { byte.into() } else { '?' })?;
+        }
+        Ok(())
+    }
 }
 
 /// The connections of the process `pid`; `None` if it is not under sovia, or has had none.
@@ -153,8 +188,8 @@ pub fn connections(pid: u32) -> io::Result<Option<Vec<Line>>> {
     Ok(Ledger::open(pid)?.map(|ledger| ledger.lines()))
 }
 
-/// A new connection has this record.
-pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
+/// A new connection has this record; its end in this process comes first.
+pub(crate) fn begin(record: &Record, fd: u32, origin: Origin, ends: Option<[SocketAddr; 2]>) {
     for count in record
         .bytes
         .iter()
@@ -163,17 +198,15 @@ pub(crate) fn begin(record: &Record, fd: BorrowedFd<'_>, origin: Origin) {
     {
         count.store(0, Ordering::Relaxed);
     }
-    record
-        .fd
-        .store(fd.as_raw_fd().cast_unsigned(), Ordering::Relaxed);
+    record.fd.store(fd, Ordering::Relaxed);
+    record.nic.store(0, Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
     record.changes.store(0, Ordering::Relaxed);
-    if let Ok((local, peer)) = tcp::addresses(fd) {
-        put(&record.local, local.ip());
-        put(&record.peer, peer.ip());
-        let ports = u32::from(local.port()) << 16 | u32::from(peer.port());
-        record.ports.store(ports, Ordering::Relaxed);
-    }
+    let [local, peer] = ends.unwrap_or([UNKNOWN; 2]);
+    put(&record.local, local.ip());
+    put(&record.peer, peer.ip());
+    let ports = u32::from(local.port()) << 16 | u32::from(peer.port());
+    record.ports.store(ports, Ordering::Relaxed);
 }
 
 /// A rule has said what is wanted of it.
@@ -248,19 +281,22 @@ fn add_up(totals: &Totals, record: &Record) {
 /// The last ways, as far as they make sense. The writer may go on meanwhile.
 fn history(record: &Record, now_ms: u64) -> Vec<Change> {
     let changes = record.changes.load(Ordering::Acquire);
+    let nic = Nic(record.nic.load(Ordering::Relaxed));
     let first = changes.saturating_sub(HISTORY as u32);
     (first..changes)
         .filter_map(|n| record.history.get(n as usize % HISTORY))
         .map(|change| change.load(Ordering::Relaxed))
         .map(|change| Change {
             ago_ms: now_ms.saturating_sub(change >> WAY_BITS),
-            path: path((change >> 16 & 0xf) as u32, (change & 0xffff) as u32),
+            path: path((change >> 16 & 0xf) as u32, (change & 0xffff) as u32, nic),
         })
         .collect()
 }
 
-fn path(state: u32, reason: u32) -> Path {
+fn path(state: u32, reason: u32, nic: Nic) -> Path {
     match (state, reason) {
+        (PACKET, _) => Path::Packet(nic),
+        (EXTENDED, _) => Path::Extended(nic),
         (MAPPED, 0) => Path::Ring,
         (MEETING, _) => Path::Tcp(Reason::Meeting),
         (_, reason) => Path::Tcp(Reason::from_number(reason as u16)),
@@ -278,7 +314,7 @@ fn line(record: &Record, now_ms: u64) -> Line {
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let reason = record.reason.load(Ordering::Relaxed);
     Line {
-        fd: record.fd.load(Ordering::Relaxed),
+        fd: Some(record.fd.load(Ordering::Relaxed)).filter(|&fd| fd != NO_NUMBER),
         local,
         peer,
         rule: match (flags >> 16) as u16 {
@@ -297,7 +333,11 @@ fn line(record: &Record, now_ms: u64) -> Line {
             1 => Origin::Accepted,
             _ => Origin::Inherited,
         },
-        path: path(record.state.load(Ordering::Relaxed), reason),
+        path: path(
+            record.state.load(Ordering::Relaxed),
+            reason,
+            Nic(record.nic.load(Ordering::Relaxed)),
+        ),
         history: history(record, now_ms),
         bytes: record.bytes.each_ref().map(load),
         calls: record.calls.each_ref().map(load),
@@ -334,6 +374,13 @@ const WAY_BITS: u32 = 20;
 const ORIGIN: u32 = 0xff;
 const MEETING: u32 = 2;
 const MAPPED: u32 = 3;
+/// Of connections that no [`Conn`](crate::conn::Conn) is for.
+const PACKET: u32 = 8;
+const EXTENDED: u32 = 9;
+/// In `Record::fd`, of a connection that a library holds without a descriptor.
+const NO_NUMBER: u32 = u32::MAX;
+const NAME_MAX: usize = 8;
+const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 #[cfg(test)]
 mod tests {
@@ -354,7 +401,7 @@ mod tests {
             ] {
                 short.store(next() as u32, Ordering::Relaxed);
             }
-            for long in record.local.iter().chain(&record.peer).chain(&record.history) {
+            for long in record.local.iter().chain(&record.peer).chain(&record.history).chain([&record.nic]) {
                 long.store(next(), Ordering::Relaxed);
             }
             let line = line(&record, now_ms);
@@ -397,6 +444,13 @@ mod tests {
             stop.store(1, Ordering::Relaxed);
         });
         records.iter().for_each(|record| end(record));
+    }
+
+    #[test]
+    fn a_nic_is_called_what_harms_no_terminal() {
+        assert_eq!(Nic::new("iwarp").to_string(), "iwarp");
+        assert_eq!(Nic::new("\x1b[2Jé").to_string(), "??2J??");
+        assert_eq!(Nic::new("a-long-name").to_string(), "a-long-n");
     }
 
     #[test]

@@ -4,7 +4,7 @@
     reason = "a test fails where a value is not there"
 )]
 
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,6 +14,7 @@ use iwarp::{Config, IwarpDriver};
 use proto::packet::{Kind, Packet, Settings, State, Wakeup};
 use sim::{Fabric, FabricConfig, Time};
 use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting};
+use sockets::stat::{Closed, Ledger, Line, Nic, Path};
 use sys::errno::Errno;
 use via::provider::Driver;
 
@@ -811,6 +812,57 @@ fn who_looks_at_a_full_window_sees_all_that_can_come() {
         assert_eq!(read(&b, sent).len(), sent);
         until("there is room", || a.send(&[7], at_once).is_ok());
     }
+}
+
+#[test]
+fn what_it_carries_is_told_to_whoever_looks() {
+    let over = IwarpDriver::new(Config {
+        address: place(0),
+        ..Config::default()
+    });
+    let over = over.unwrap();
+    let drivers: [(&dyn Driver, _); 2] = [(&shm::DRIVER, "shm"), (&over, "iwarp")];
+    for (driver, nic) in drivers {
+        for variant in versions() {
+            let Pair { a, b, _sockets } = pair_over([driver; 2], [variant; 2]);
+            // Small enough to be combined, and in packets.
+            for len in [10, 10, 100_000] {
+                thread::scope(|scope| {
+                    let sending = scope.spawn(|| a.send(&vec![5; len], forever));
+                    assert_eq!(read(&b, len).len(), len);
+                    assert_eq!(sending.join().unwrap(), Ok(len));
+                });
+            }
+            let at = _sockets.0[0].local().into();
+            let (lines, before) = lines_at(at);
+            let [asked, accepted] = &lines[..] else {
+                panic!("{lines:?}");
+            };
+            let path = Path::Packet(Nic::new(nic));
+            assert_eq!((asked.path, accepted.path), (path, path));
+            assert_eq!((asked.fd, accepted.fd), (Some(7), None));
+            assert_eq!((asked.local, asked.peer), (accepted.peer, accepted.local));
+            assert_eq!((asked.bytes, asked.calls[0]), ([100_020, 0], 3));
+            assert_eq!((accepted.bytes, accepted.calls[0]), ([0, 100_020], 0));
+            assert!(accepted.calls[1] >= 3, "{variant:?}");
+            // What is held back when it is closed has been sent all the same.
+            assert_eq!(a.send(&[5; 10], forever), Ok(10));
+            drop(_sockets);
+            let (lines, now) = lines_at(at);
+            assert!(lines.is_empty(), "{lines:?}");
+            assert!(now.connections >= before.connections + 2);
+            assert!(now.bytes[0] >= before.bytes[0] + 100_030);
+        }
+    }
+}
+
+/// What this process tells of connections with the listener at that place, who asked first.
+fn lines_at(at: SocketAddr) -> (Vec<Line>, Closed) {
+    let ledger = Ledger::open(std::process::id()).unwrap().unwrap();
+    let (mut lines, closed, _) = ledger.look();
+    lines.retain(|line| line.local == at || line.peer == at);
+    lines.sort_by_key(|line| line.local == at);
+    (lines, closed)
 }
 
 #[test]

@@ -112,6 +112,8 @@ static WIPED: OnceLock<Option<Page>> = OnceLock::new();
 extern "C" fn count() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     own::close_inherited();
+    // Without one of its own the child would count in its parent's.
+    let _ = crate::ledger::part_from_parent();
 }
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);

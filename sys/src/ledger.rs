@@ -18,6 +18,10 @@ use crate::mem::{Mapping, memfd};
 use crate::sync::Ordering;
 use crate::sync::mapped::{AtomicU32, AtomicU64};
 
+pub use spare::Spare;
+
+mod spare;
+
 /// One connection. Written by its process, read by anybody: so a reader may see two counts of different moments.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
@@ -48,6 +52,8 @@ pub struct Record {
     pub since: AtomicU32,
     /// How many changes there were.
     pub changes: AtomicU32,
+    /// The name of the VI NIC, up to 8 bytes, if it goes over one.
+    pub nic: AtomicU64,
     /// The last of them, the n-th at n modulo the length, as the writer's version has them.
     pub history: [AtomicU64; HISTORY],
 }
@@ -79,6 +85,8 @@ struct Head {
     magic: AtomicU64,
     /// Records from 0 to here may have been used.
     top: AtomicU32,
+    /// The same of those from [`RECORDS`] on.
+    spare_top: AtomicU32,
     closed: Totals,
 }
 
@@ -152,9 +160,11 @@ impl Reader {
 
     /// Calls `visit` with each record that is in use.
     pub fn for_each(&self, mut visit: impl FnMut(usize, &Record)) {
-        let top = (self.head().top.load(Ordering::Acquire) as usize).min(RECORDS);
-        for index in 0..top {
-            // SAFETY: `index` is below RECORDS, so the record lies in the mapping.
+        let head = self.head();
+        let top = (head.top.load(Ordering::Acquire) as usize).min(RECORDS);
+        let spare = (head.spare_top.load(Ordering::Acquire) as usize).min(SPARE);
+        for index in (0..top).chain(RECORDS..RECORDS + spare) {
+            // SAFETY: `index` is below ALL, so the record lies in the mapping.
             let record = unsafe {
                 &*self
                     .start
@@ -228,12 +238,14 @@ impl Ledger {
     }
 
     fn record(&'static self, index: usize) -> Option<&'static Record> {
-        if index >= RECORDS {
-            return None;
-        }
-        let above = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        self.head().top.fetch_max(above, Ordering::AcqRel);
-        // SAFETY: `index` is below RECORDS; the mapping is as long as the process, and consists of atomics.
+        let (top, first) = match index {
+            0..RECORDS => (&self.head().top, 0),
+            RECORDS..ALL => (&self.head().spare_top, RECORDS),
+            _ => return None,
+        };
+        let above = u32::try_from(index - first + 1).unwrap_or(u32::MAX);
+        top.fetch_max(above, Ordering::AcqRel);
+        // SAFETY: `index` is below ALL; the mapping is as long as the process, and consists of atomics.
         Some(unsafe {
             &*self
                 .mapping
@@ -269,6 +281,8 @@ impl Ledger {
         {
             count.store(0, Ordering::Relaxed);
         }
+        // Nor can it go on with the parent's VIs, whose records were left out.
+        self.head().spare_top.store(0, Ordering::Relaxed);
         let mut fd = self.fd.lock();
         // The old number goes first, so that the child has no more descriptors than its parent.
         *fd = None;
@@ -291,13 +305,16 @@ pub fn own_fd() -> Option<i32> {
 const NAME: &str = "sovia-process";
 const LINK: &str = "/memfd:sovia-process";
 /// "sovia" and the version of the layout.
-const MAGIC: u64 = 0x736f_7669_6100_0003;
+const MAGIC: u64 = 0x736f_7669_6100_0004;
 /// Changes that are kept of a connection.
 pub const HISTORY: usize = 16;
 const HEAD: usize = size_of::<Head>();
-/// Records; untouched pages cost nothing.
+/// Records by index; untouched pages cost nothing.
 pub const RECORDS: usize = 1 << 16;
-const LEN: usize = HEAD + RECORDS * size_of::<Record>();
+/// Records beyond those, for whoever asks for one.
+const SPARE: usize = 1 << 14;
+const ALL: usize = RECORDS + SPARE;
+const LEN: usize = HEAD + ALL * size_of::<Record>();
 
 static LEDGER: OnceLock<Option<Ledger>> = OnceLock::new();
 
@@ -314,10 +331,36 @@ mod tests {
             .expect("own process")
             .expect("a ledger");
         let mut seen = Vec::new();
-        reader
-            .for_each(|index, record| seen.push((index, record.bytes[0].load(Ordering::Relaxed))));
+        reader.for_each(|index, record| {
+            if index < RECORDS {
+                seen.push((index, record.bytes[0].load(Ordering::Relaxed)));
+            }
+        });
         assert_eq!(seen, [(5, 77)]);
         mine.state.store(0, Ordering::Release);
+    }
+
+    #[test]
+    fn a_spare_record_is_one_persons() {
+        let first = Spare::take().expect("there are some");
+        let second = Spare::take().expect("there are more");
+        second.bytes[0].store(78, Ordering::Relaxed);
+        second.state.store(8, Ordering::Release);
+        let place: *const Record = &raw const *second;
+        assert_ne!(place, &raw const *first);
+        let reader = Reader::open(std::process::id())
+            .expect("own process")
+            .expect("a ledger");
+        let mut seen = Vec::new();
+        reader.for_each(|index, record| {
+            if index >= RECORDS {
+                seen.push(record.bytes[0].load(Ordering::Relaxed));
+            }
+        });
+        assert_eq!(seen, [78]);
+        second.state.store(0, Ordering::Release);
+        drop(second);
+        assert_eq!(place, &raw const *Spare::take().expect("given back"));
     }
 
     #[test]

@@ -8,8 +8,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use sys::ledger::{Reader, Spare};
 use sys::mem::Memory;
 use sys::net::{Conn, Listener, Received};
+use sys::sync::Ordering;
 use sys::{fork, poll, process_vm, time};
 
 #[test]
@@ -39,6 +41,30 @@ fn a_child_has_statics_of_its_own_and_nobody_in_them() {
     assert_eq!(child.wait(), Some(1));
     drop(locked);
     assert_eq!(*ROOM.get().lock().expect("no panic"), 7);
+}
+
+#[test]
+fn what_a_process_tells_of_itself_its_child_does_not_tell() {
+    fork::watch().expect("atfork");
+    let spare = Spare::take().expect("there are some");
+    spare.state.store(8, Ordering::Release);
+    let (ours, theirs) = Conn::pair().expect("sockets");
+    let child = Child::fork(|| {
+        if spare.is_home() {
+            return 1;
+        }
+        theirs.knock();
+        sleep_forever()
+    });
+    ours.wait_readable(None).expect("poll");
+    let told = |pid| {
+        let reader = Reader::open(pid).expect("it lives").expect("a ledger");
+        let mut count = 0;
+        reader.for_each(|_, _| count += 1);
+        count
+    };
+    assert_eq!(told(std::process::id()), 1);
+    assert_eq!(told(child.pid()), 0);
 }
 
 #[test]

@@ -166,9 +166,9 @@ impl Test {
         match self.field {
             Field::DestinationPort => number(row.peer.port().into()),
             Field::Destination => address(row.peer.ip()),
-            Field::Descriptor => number(row.fd.into()),
+            Field::Descriptor => row.fd.is_some_and(|fd| number(fd.into())),
             Field::Origin => word(row.origin),
-            Field::Path => word(row.path),
+            Field::Path => word(&row.path),
             Field::Pid => number(row.pid.into()),
             Field::Program => word(&row.program),
             Field::Reason => match (&self.value, &row.reason) {
@@ -231,9 +231,10 @@ impl Field {
                     "{text} is no reason: sovia stat --reasons lists them"
                 )),
             },
-            Self::Path if text == "shm" => Ok(Value::Word("shm/ring".to_owned())),
-            Self::Path => one_of(text, &["shm/ring", "tcp"]),
-            Self::State => one_of(text, &["young", "meeting", "mapped", "tcp"]),
+            Self::Path if WAYS.contains(&text) => Ok(Value::Word(format!("*/{text}"))),
+            Self::Path if NICS.contains(&text) => Ok(Value::Word(format!("{text}/*"))),
+            Self::Path => one_of(text, &PATHS),
+            Self::State => one_of(text, &["young", "meeting", "mapped", "tcp", "via"]),
             Self::Origin => one_of(text, &["connected", "accepted", "inherited"]),
             Self::Rule => one_of(text, &["none", "never", "when-possible", "always"]),
             Self::Program => Ok(Value::Word(text.to_owned())),
@@ -318,6 +319,18 @@ const FIELDS: [(&str, Field); 14] = [
     ("received", Field::Received),
 ];
 
+/// Of what is not on TCP.
+const PATHS: [&str; 6] = [
+    "shm/ring",
+    "tcp",
+    "shm/packet",
+    "iwarp/packet",
+    "shm/extended",
+    "iwarp/extended",
+];
+/// The halves of those.
+const NICS: [&str; 2] = ["shm", "iwarp"];
+const WAYS: [&str; 3] = ["ring", "packet", "extended"];
 /// What is on shared memory has this.
 const NO_REASON: u16 = 0;
 

@@ -23,7 +23,7 @@ pub(super) fn text(look: &Look) -> String {
             .as_ref()
             .map_or((0, ""), |reason| (reason.number, reason.name));
         *open
-            .entry((row.pid, &row.program, row.path, reason))
+            .entry((row.pid, &row.program, &row.path, reason))
             .or_default() += 1;
     }
     for ((pid, program, path, (number, name)), n) in open {

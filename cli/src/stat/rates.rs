@@ -85,7 +85,7 @@ pub(super) struct Moving {
     pub(super) processes: Vec<Lively>,
 }
 
-type Key = (u32, u32, SocketAddr, SocketAddr);
+type Key = (u32, Option<u32>, SocketAddr, SocketAddr);
 
 #[derive(Debug)]
 struct Known {

@@ -1,5 +1,6 @@
 //! One end of a connection, as it is shown.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -14,12 +15,12 @@ use sockets::stat::{Closed, Ledger, Line, Path};
 pub(super) struct Row {
     pub(super) pid: u32,
     pub(super) program: String,
-    pub(super) fd: u32,
+    pub(super) fd: Option<u32>,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
     pub(super) origin: &'static str,
     pub(super) state: &'static str,
-    pub(super) path: &'static str,
+    pub(super) path: Cow<'static, str>,
     /// The number and name of why it is on TCP.
     pub(super) reason: Option<Reason>,
     /// What the configuration says of it, if a rule does.
@@ -39,7 +40,7 @@ pub(super) struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Change {
     pub(super) ms_ago: u64,
-    pub(super) path: &'static str,
+    pub(super) path: Cow<'static, str>,
     pub(super) reason: Option<Reason>,
 }
 
@@ -98,6 +99,7 @@ impl Row {
                 Path::Tcp(sockets::reason::Reason::NotTried) => "young",
                 Path::Tcp(sockets::reason::Reason::Meeting) => "meeting",
                 Path::Tcp(_) => "tcp",
+                Path::Packet(_) | Path::Extended(_) => "via",
             },
             path,
             reason,
@@ -133,7 +135,17 @@ impl Row {
             (Some(_), Some(rule)) if rule.upgrade == "always" => " (always!)",
             _ => "",
         };
-        way(self.path, self.reason.as_ref()) + mark
+        way(&self.path, self.reason.as_ref()) + mark
+    }
+
+    /// Whether it is a TCP connection that has moved to shared memory.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.state == "mapped"
+    }
+
+    /// Whether it is a VI, which sleeps and rings in its NIC.
+    pub(super) fn is_vi(&self) -> bool {
+        self.state == "via"
     }
 
     pub(super) fn calls(&self) -> u64 {
@@ -148,10 +160,12 @@ pub(super) fn way(path: &str, reason: Option<&Reason>) -> String {
     }
 }
 
-fn shown(path: Path) -> (&'static str, Option<Reason>) {
+fn shown(path: Path) -> (Cow<'static, str>, Option<Reason>) {
     match path {
-        Path::Ring => ("shm/ring", None),
-        Path::Tcp(reason) => ("tcp", Some(reason.into())),
+        Path::Ring => ("shm/ring".into(), None),
+        Path::Tcp(reason) => ("tcp".into(), Some(reason.into())),
+        Path::Packet(nic) => (format!("{nic}/packet").into(), None),
+        Path::Extended(nic) => (format!("{nic}/extended").into(), None),
     }
 }
 

@@ -4,13 +4,13 @@ use sockets::conn::Origin;
 use sockets::reason::Reason;
 use sockets::rules::Upgrade;
 use sockets::rules::text::Decision;
-use sockets::stat::{Change, Closed, Line, Path};
+use sockets::stat::{Change, Closed, Line, Nic, Path};
 
 use super::row::{Look, Process, Row};
 
 fn line(fd: u32, local: &str, peer: &str, path: Path) -> Line {
     Line {
-        fd,
+        fd: Some(fd),
         local: local.parse().expect("an address"),
         peer: peer.parse().expect("an address"),
         origin: Origin::Accepted,
@@ -32,6 +32,20 @@ fn line(fd: u32, local: &str, peer: &str, path: Path) -> Line {
             },
         ],
     }
+}
+
+/// A socket of type `SOCK_VIA`, and an extended one.
+pub(super) fn vis() -> Vec<Row> {
+    let paths = [
+        Path::Packet(Nic::new("iwarp")),
+        Path::Extended(Nic::new("shm")),
+    ];
+    let row = |path| {
+        let mut line = line(4, "127.0.0.1:7000", "127.0.0.1:40003", path);
+        line.history.remove(0);
+        Row::new(300, "via", &line)
+    };
+    paths.into_iter().map(row).collect()
 }
 
 /// Two connections of one process, and one of another.

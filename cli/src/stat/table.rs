@@ -16,18 +16,22 @@ pub(super) fn connections(rows: &[Row]) -> String {
         "bells", "for",
     ]);
     for row in rows {
+        let own = |count: u64| match row.is_vi() {
+            true => right("-"),
+            false => right(count),
+        };
         table.add_row([
             right(row.pid),
             row.program.clone().into(),
-            right(row.fd),
+            right(number(row.fd)),
             row.local.to_string().into(),
             row.peer.to_string().into(),
             row.way().into(),
             right(bytes(row.bytes_sent)),
             right(bytes(row.bytes_received)),
             right(row.calls()),
-            right(row.sleeps),
-            right(row.doorbells),
+            own(row.sleeps),
+            own(row.doorbells),
             right(format!("{} s", row.seconds)),
         ]);
     }
@@ -49,15 +53,15 @@ pub(super) fn histories(rows: &[Row]) -> String {
             peer,
             ..
         } = row;
+        let fd = number(*fd);
         text.push_str(&format!("{program} ({pid}) {fd}: {local} to {peer}\n"));
         for change in &row.history {
-            let way = way(change.path, change.reason.as_ref());
-            let explanation = change
-                .reason
-                .as_ref()
-                .map_or("Its bytes go through shared memory.", |reason| {
-                    reason.explanation
-                });
+            let way = way(&change.path, change.reason.as_ref());
+            let explanation = match &change.reason {
+                Some(reason) => reason.explanation,
+                None if row.is_vi() => "It is a VI.",
+                None => "Its bytes go through shared memory.",
+            };
             text.push_str(&format!(
                 "{:>12} ago  {way}: {explanation}\n",
                 duration(change.ms_ago)
@@ -65,6 +69,10 @@ pub(super) fn histories(rows: &[Row]) -> String {
         }
     }
     text
+}
+
+fn number(fd: Option<u32>) -> String {
+    fd.map_or_else(|| "-".to_owned(), |fd| fd.to_string())
 }
 
 pub(super) fn processes(look: &Look) -> String {
@@ -119,7 +127,7 @@ pub(super) fn totals(look: &Look) -> Vec<Total> {
             continue;
         };
         total.open += 1;
-        total.mapped += u64::from(row.reason.is_none());
+        total.mapped += u64::from(row.is_mapped());
         for (sum, count) in [
             (&mut total.sent, row.bytes_sent),
             (&mut total.received, row.bytes_received),
@@ -262,5 +270,11 @@ mod tests {
         ];
         insta::assert_snapshot!(views.join("\n"));
         assert_eq!(connections(&[]), NONE);
+    }
+
+    #[test]
+    fn vis_sleep_and_ring_in_their_nic() {
+        let rows = sample::vis();
+        insta::assert_snapshot!([connections(&rows), histories(&rows)].join("\n"));
     }
 }

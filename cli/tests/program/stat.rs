@@ -106,6 +106,49 @@ fn a_process_counts_what_is_closed() {
 }
 
 #[test]
+fn vis_are_shown_as_well() {
+    let moved = u64::from(ENOUGH) * 64;
+    // Below the ports that the kernel gives to whoever connects.
+    let port = 10_000 + std::process::id() % 20_000;
+    let door = format!("SOVIA_IWARP=127.0.0.1:{port}");
+    for (setting, path) in [
+        ("TALK_TYPE=15", "shm/packet"),
+        ("TALK_TYPE=15 SOVIA_PACKET=nic=iwarp", "iwarp/packet"),
+        ("TALK_MODE=1", "shm/extended"),
+        ("TALK_MODE=2", "iwarp/extended"),
+    ] {
+        let talk = Talk::new("vis");
+        let run = || {
+            let mut command = command("run --config");
+            command.arg("").arg("env").args(setting.split(' '));
+            command.arg(&door).arg(&talk.program);
+            command
+        };
+        let [server, client] = talk.pair(run().arg("server"), run().arg("client"), ENOUGH);
+        let here = format!("pid = {} or pid = {}", server.pid(), client.pid());
+        let said = stdout_of(&format!("stat --json path = {path} and ({here})"));
+        for (field, times) in [
+            (format!("\"path\": \"{path}\""), 4),
+            (format!("\"bytes_sent\": {moved}"), 2),
+            (format!("\"bytes_received\": {moved}"), 2),
+            (format!("\"calls_sent\": {ENOUGH}"), 2),
+            ("\"state\": \"via\"".to_owned(), 2),
+            ("\"origin\": \"accepted\"".to_owned(), 1),
+        ] {
+            assert_eq!(said.matches(&field).count(), times, "{field} in {said}");
+        }
+        let told = stdout_of(&format!("stat {here}"));
+        assert_eq!(told.matches(path).count(), 2, "{told}");
+        let prometheus = stdout_of(&format!("stat --prometheus pid = {}", client.pid()));
+        let wanted = format!("path=\"{path}\",reason=\"0\",name=\"\"}} 1\n");
+        assert!(prometheus.contains(&wanted), "{prometheus}");
+        let rates = stdout_of(&format!("stat --watch=0.05 --times 1 {here}"));
+        assert_eq!(rates.matches(path).count(), 2, "{rates}");
+        drop((server, client));
+    }
+}
+
+#[test]
 fn scrapes_are_answered() {
     let mut listening = command("stat --prometheus --listen 0");
     let mut listening = listening.stdout(Stdio::piped()).spawn().expect("it starts");

@@ -125,21 +125,33 @@ static int all(ssize_t (*move)(int, void *, size_t, int), int fd) {
 
 static ssize_t out(int fd, void *from, size_t n, int flags) { return send(fd, from, n, flags); }
 
+static int asked(const char *name, int otherwise) {
+    const char *word = getenv(name);
+    return word ? atoi(word) : otherwise;
+}
+
+/* Of SOL_SOVIA. */
+static int convert(int fd) {
+    int mode = asked("TALK_MODE", 0), on = 1;
+    return !mode || !setsockopt(fd, 0x534f, mode, &on, sizeof on);
+}
+
 int main(int count, char **words) {
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t len = sizeof at;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, asked("TALK_TYPE", SOCK_STREAM), 0);
     if (!strcmp(words[1], "server")) {
         if (bind(fd, (void *)&at, len) || listen(fd, 1) || getsockname(fd, (void *)&at, &len)) return 1;
         printf("%d\n", ntohs(at.sin_port));
         fflush(stdout);
         int peer = accept(fd, 0, 0);
+        if (!convert(peer)) return 4;
         while (all(recv, peer) && all(out, peer)) {}
         return 0;
     }
     at.sin_port = htons((unsigned short)atoi(words[count - 1]));
-    if (connect(fd, (void *)&at, len)) return 2;
+    if (connect(fd, (void *)&at, len) || !convert(fd)) return 2;
     for (int times; scanf("%d", &times) == 1;) {
         while (times-- > 0)
             if (!all(out, fd) || !all(recv, fd)) return 3;

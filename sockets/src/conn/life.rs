@@ -1,7 +1,7 @@
 //! How a connection begins and ends in this process.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use sys::hidden::Hidden;
@@ -113,7 +113,10 @@ impl Conn {
         ] {
             count.store(0, Ordering::Relaxed);
         }
-        stat::begin(self.record, fd, origin);
+        let ends = sys::tcp::addresses(fd).ok();
+        let ends = ends.map(|(local, peer)| [local, peer]);
+        let number = fd.as_raw_fd().cast_unsigned();
+        stat::begin(self.record, number, origin, ends);
         self.idle_since.store(0, Ordering::Relaxed);
         self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);

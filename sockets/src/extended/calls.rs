@@ -104,6 +104,7 @@ impl Socket {
                 }
                 Ok(0) => Ok(got),
                 Ok(n) => {
+                    core.tally.received(n, got == 0);
                     got += n;
                     if all && got < wanted && wait != Wait::Not {
                         Err(Errno::AGAIN)
@@ -131,7 +132,9 @@ impl Socket {
         let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
         let mut sent = 0;
         let result = self.inner.until(wait.deadline(), true, no_bed, |core| {
-            sent += core.write(buffers, sent)?;
+            let n = core.write(buffers, sent)?;
+            core.tally.sent(n, sent == 0 && n > 0);
+            sent += n;
             core.show();
             if sent < wanted && wait != Wait::Not {
                 return Err(Errno::AGAIN);

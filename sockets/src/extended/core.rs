@@ -17,6 +17,7 @@ use via::{Access, Cq, Descriptor, Done as Head, Fault, Memory, Nic, Ptag, Vi, Vi
 use self::say::Payload;
 use super::region::Remote;
 use super::work::{Done, Op, PeerReceive, Receive, UnderWay, Work};
+use crate::stat::Tally;
 
 /// The state of one socket.
 pub(super) struct Core {
@@ -58,6 +59,8 @@ pub(super) struct Core {
     pub(super) is_closed: bool,
     /// Whether there was more than one turn takes.
     pub(super) more: bool,
+    /// What others see of it.
+    pub(super) tally: Tally,
 }
 
 /// The bytes that plain calls move.
@@ -130,6 +133,7 @@ impl Core {
             gone: None,
             is_closed: false,
             more: false,
+            tally: Tally::default(),
         };
         for slot in 0..SLOTS {
             core.post_slot(slot)?;
@@ -349,9 +353,18 @@ impl Core {
             }
             self.free.extend(way.slot);
             if let (Some((id, op)), Some(parts)) = (way.of, way.last) {
-                self.done.push(id, op, Ok(parts.len()));
+                self.complete(id, op, parts.len());
             }
         }
+    }
+
+    /// An operation has moved so many bytes.
+    fn complete(&mut self, id: u64, op: Op, bytes: u32) {
+        match op {
+            Op::Send | Op::Write => self.tally.sent(bytes as usize, true),
+            Op::Recv | Op::Read => self.tally.received(bytes as usize, true),
+        }
+        self.done.push(id, op, Ok(bytes));
     }
 
     /// Wakes whoever waits for something else to come than what has.

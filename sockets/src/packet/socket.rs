@@ -18,6 +18,7 @@ use super::option::Kept;
 use super::show::Show;
 use super::stream::{Identity, Stream};
 use super::wait::Wait;
+use crate::conn::Origin;
 
 /// A socket of type `SOCK_VIA`.
 #[derive(Debug)]
@@ -169,6 +170,7 @@ impl Socket {
             kept: Mutex::new(*self.kept()),
         };
         accepted.adopt(stream);
+        accepted.tell(Origin::Accepted);
         Ok(accepted)
     }
 
@@ -204,6 +206,8 @@ impl Socket {
                 stream.meet(MEETING_TIME);
                 self.adopt(stream);
                 self.become_now(self.lock(), Life::Connected(local, Some(address)));
+                self.tell(Origin::Connected);
+                self.set_number(descriptor);
                 Ok(())
             }
             Err(errno) => {
@@ -348,6 +352,21 @@ impl Socket {
         }
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
+    }
+
+    /// Others may see the connection.
+    fn tell(&self, origin: Origin) {
+        let ends = self.peer().map(|peer| [self.local(), peer].map(Into::into));
+        if let Ok(stream) = self.stream() {
+            stream.tell(origin, ends.ok());
+        }
+    }
+
+    /// The program knows it by that descriptor.
+    pub(super) fn set_number(&self, fd: u32) {
+        if let Ok(stream) = self.stream() {
+            stream.set_number(fd);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Life> {

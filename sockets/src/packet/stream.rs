@@ -7,6 +7,7 @@
 //! into it where the program waits for what comes.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ use super::adapter::Adapter;
 use super::handler;
 use super::variant::{Flow, Waiting};
 use super::wait::{Changed, left};
+use crate::conn::Origin;
+use crate::stat::{self, Tally};
 
 mod end;
 mod flow;
@@ -182,6 +185,18 @@ impl Stream {
     /// Who the peer said it is, if it has said so yet.
     pub fn peer(&self) -> Option<Wakeup> {
         self.lock().peer
+    }
+
+    /// The program has it now: others may see it, at these ends.
+    pub(super) fn tell(&self, origin: Origin, ends: Option<[SocketAddr; 2]>) {
+        let nic = &self.adapter.nic.attributes().name;
+        let tally = Tally::begin(stat::Kind::Packet, nic, origin, ends);
+        self.lock().tally = tally;
+    }
+
+    /// The program knows it by that descriptor.
+    pub(super) fn set_number(&self, fd: u32) {
+        self.lock().tally.set_number(fd);
     }
 
     /// Whether the peer's first packet has come.

@@ -151,6 +151,7 @@ pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
                 .map_or(Errno::MFILE, Errno::from_raw_os_error));
         }
     };
+    socket.set_number(descriptor.as_raw_fd().cast_unsigned());
     let home = sys::fork::generation();
     OWNER.store(std::process::id(), Ordering::Relaxed);
     HOME.store(home, Ordering::Relaxed);

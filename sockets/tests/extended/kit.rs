@@ -54,6 +54,10 @@ impl Over {
     /// Two ends that have both asked.
     pub(crate) fn pair(self) -> (Socket, Socket) {
         let (here, there) = tcp();
+        self.both(here, there)
+    }
+
+    pub(crate) fn both(self, here: TcpStream, there: TcpStream) -> (Socket, Socket) {
         thread::scope(|scope| {
             let other = scope.spawn(|| self.convert(there.into(), soon()));
             let one = self.convert(here.into(), soon()).expect("converts");

@@ -8,4 +8,5 @@ mod hostile;
 mod kit;
 mod notices;
 mod posted;
+mod seen;
 mod stream;

@@ -68,6 +68,7 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
         set_nonblocking(socket.face(), true);
     }
     at_exit_once();
+    socket.set_number(fd);
     super::insert(
         fd,
         Arc::new(Extended {

@@ -8,7 +8,7 @@ fn shown(filter: &str) -> Vec<u32> {
     let rows = sample::look().rows;
     rows.iter()
         .filter(|row| filter.fits(row))
-        .map(|row| row.fd)
+        .filter_map(|row| row.fd)
         .collect()
 }
 
@@ -39,6 +39,33 @@ fn fields_and_operators() {
         ("fd lt 9", &[8, 5]),
     ] {
         assert_eq!(shown(filter), fds, "{filter}");
+    }
+}
+
+#[test]
+fn half_a_path_is_enough() {
+    let mut rows = sample::look().rows;
+    rows.extend(sample::vis());
+    for (filter, paths) in [
+        ("path = shm", &["shm/ring", "shm/extended"][..]),
+        ("path = iwarp", &["iwarp/packet"]),
+        ("path = ring", &["shm/ring"]),
+        (
+            "path = extended or path = packet",
+            &["iwarp/packet", "shm/extended"],
+        ),
+        ("path = iwarp/packet", &["iwarp/packet"]),
+        ("path = shm/*", &["shm/ring", "shm/extended"]),
+        ("state = via and not path = packet", &["shm/extended"]),
+        (
+            "state = via and reason = 0",
+            &["iwarp/packet", "shm/extended"],
+        ),
+    ] {
+        let filter = Filter::parse(filter).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let fit = rows.iter().filter(|row| filter.fits(row));
+        let fit: Vec<_> = fit.map(|row| row.path.as_ref()).collect();
+        assert_eq!(fit, paths, "{filter:?}");
     }
 }
 

@@ -120,7 +120,7 @@ impl Core {
                 Some(receive)
                     if receive.direct && receive.got == 0 && len <= receive.parts.len() =>
                 {
-                    self.done.push(receive.id, Op::Recv, Ok(len));
+                    self.complete(receive.id, Op::Recv, len);
                 }
                 _ => return Err(Errno::PROTO),
             },
@@ -178,8 +178,10 @@ impl Core {
         if receive.got == total
             && let Some(receive) = self.receives.pop_front()
         {
-            let result = if placed { Ok(total) } else { Err(Errno::FAULT) };
-            self.done.push(receive.id, Op::Recv, result);
+            match placed {
+                true => self.complete(receive.id, Op::Recv, total),
+                false => self.done.push(receive.id, Op::Recv, Err(Errno::FAULT)),
+            }
         }
         Ok(())
     }

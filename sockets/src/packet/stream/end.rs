@@ -14,6 +14,7 @@ use super::Stream;
 use super::flow::Inner;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
+use crate::stat::Tally;
 
 impl Stream {
     /// The program sends nothing more: a FIN follows what it has sent, and what the peer has no room for yet goes without it.
@@ -103,6 +104,11 @@ impl Stream {
         inner.talk.deafen();
         let noticed = inner.is_noticed;
         self.advance_end(&mut inner);
+        let held = inner.combiner.held() as usize;
+        inner.tally.released(held);
+        inner.tally.took(0, false, false);
+        // What a peer goes on to say is nothing to the program.
+        inner.tally = Tally::default();
         // A thread that waits in the NIC takes the packets in, and finds that it is over.
         let over = inner.is_over();
         drop(inner);

@@ -13,6 +13,7 @@ use via::{Completion, Descriptor, Done};
 use super::Stream;
 use crate::packet::keeper;
 use crate::packet::show::Show;
+use crate::stat::Tally;
 
 pub(super) struct Inner {
     pub(super) talk: Conversation,
@@ -67,6 +68,8 @@ pub(super) struct Inner {
     pub(super) is_noticed: bool,
     /// The stream itself.
     pub(super) me: Weak<Stream>,
+    /// What others see of it.
+    pub(super) tally: Tally,
 }
 
 /// What taking a packet in came to.
@@ -121,6 +124,7 @@ impl Inner {
             shown: None,
             is_noticed: false,
             me: Weak::new(),
+            tally: Tally::default(),
         }
     }
 

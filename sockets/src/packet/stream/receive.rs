@@ -26,7 +26,7 @@ impl Stream {
         begun: bool,
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
-        let taken = self.take(into, || patient().into());
+        let taken = self.take(into, begun, || patient().into());
         if let Err(errno) = taken
             && !begun
         {
@@ -37,7 +37,12 @@ impl Stream {
     }
 
     #[inline]
-    fn take(&self, into: &mut [u8], patient: impl Fn() -> Wait) -> Result<usize, Errno> {
+    fn take(
+        &self,
+        into: &mut [u8],
+        begun: bool,
+        patient: impl Fn() -> Wait,
+    ) -> Result<usize, Errno> {
         let mut inner = self.lock();
         // Who receives has said what there was to say.
         self.settle(&mut inner);
@@ -48,6 +53,8 @@ impl Stream {
         loop {
             let read = self.read(&mut inner, into);
             if read > 0 {
+                let more = !inner.arrived.is_empty();
+                inner.tally.took(read, !begun, more);
                 return Ok(read);
             }
             if inner.ended || inner.is_shut {
@@ -62,7 +69,10 @@ impl Stream {
             match taken {
                 Taken::Bytes(first) => {
                     let rest = into.get_mut(first..).unwrap_or_default();
-                    return Ok(first + self.read(&mut inner, rest));
+                    let read = first + self.read(&mut inner, rest);
+                    let more = !inner.arrived.is_empty();
+                    inner.tally.took(read, !begun, more);
+                    return Ok(read);
                 }
                 Taken::Interrupted => return Err(Errno::INTR),
                 Taken::Nothing | Taken::Packet => {}

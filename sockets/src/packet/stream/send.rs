@@ -33,7 +33,7 @@ impl Stream {
         begun: bool,
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
-        let given = self.give(bytes, &|| patient().into());
+        let given = self.give(bytes, begun, &|| patient().into());
         if let Err(errno) = given
             && !begun
         {
@@ -44,7 +44,12 @@ impl Stream {
     }
 
     #[inline]
-    fn give(self: &Arc<Self>, bytes: &[u8], patient: &impl Fn() -> Wait) -> Result<usize, Errno> {
+    fn give(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        begun: bool,
+        patient: &impl Fn() -> Wait,
+    ) -> Result<usize, Errno> {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut inner = self.lock();
         if std::mem::take(&mut inner.is_left) {
@@ -69,7 +74,7 @@ impl Stream {
             if !inner.combiner.fits(len) {
                 inner = self.flush(inner, patient)?;
             } else if let Some(slot) = inner.held_in {
-                return self.hold(inner, slot, bytes);
+                return self.hold(inner, slot, bytes, begun);
             } else {
                 let (guard, slot) = self.buffer(inner, patient)?;
                 inner = guard;
@@ -80,7 +85,7 @@ impl Stream {
                 }
             }
         }
-        self.send_packets(inner, bytes, patient)
+        self.send_packets(inner, bytes, begun, patient)
     }
 
     /// The timer of the combined messages; when it is to ask again.
@@ -126,6 +131,7 @@ impl Stream {
         mut inner: MutexGuard<'_, Inner>,
         slot: u32,
         bytes: &[u8],
+        begun: bool,
     ) -> Result<usize, Errno> {
         let start = slot as usize * self.stride as usize + inner.combiner.held() as usize;
         let written = self.outgoing.memory().write(start, bytes);
@@ -137,6 +143,7 @@ impl Stream {
         };
         let verdict = inner.combiner.offer(bytes.len() as u32, now);
         debug_assert_eq!(verdict, Verdict::Append, "it fits");
+        inner.tally.held(!begun);
         if !std::mem::replace(&mut inner.is_timed, true)
             && let Some(due) = inner.combiner.due()
         {
@@ -168,6 +175,7 @@ impl Stream {
             let start = slot * self.stride;
             let descriptor = Descriptor::send().segment(&self.outgoing, start..start + held);
             self.post(inner, packet, descriptor, slot);
+            inner.tally.released(held as usize);
             inner.held_in = None;
             inner.combiner.flushed();
         }
@@ -180,6 +188,7 @@ impl Stream {
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         bytes: &[u8],
+        begun: bool,
         patient: &impl Fn() -> Wait,
     ) -> Result<usize, Errno> {
         let mut sent = 0;
@@ -194,6 +203,7 @@ impl Stream {
             let large = piece.len() > self.adapter.variant.copy_max as usize;
             let registers = large && self.adapter.cache.is_some();
             if !registers && self.send_at_once(&mut inner, piece) {
+                inner.tally.sent(piece.len(), sent == 0 && !begun);
                 sent = end;
                 continue;
             }
@@ -208,6 +218,7 @@ impl Stream {
                     Err(errno) => return Err(errno),
                 },
             };
+            inner.tally.sent(piece.len(), sent == 0 && !begun);
             sent = end;
         }
         Ok(sent)
