@@ -70,9 +70,7 @@ mod tests {
             .filter(|inner| !inner.is_hide_set())
         {
             let path = format!("{path} {}", inner.get_name());
-            if inner.get_subcommands().next().is_none() {
-                visit(&path, inner);
-            }
+            visit(&path, inner);
             each(inner, &path, visit);
         }
     }

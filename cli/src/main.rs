@@ -30,7 +30,7 @@ mod vi;
 
 /// User-level sockets over Virtual Interfaces
 #[derive(Debug, Parser)]
-#[command(name = "sovia", version, arg_required_else_help = true)]
+#[command(name = "sovia", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -45,7 +45,7 @@ enum Command {
     Demo(demo::Options),
     Bench(bench::Bench),
     /// Virtual Interfaces themselves
-    #[command(subcommand)]
+    #[command(subcommand, after_help = EXAMPLES_OF_VI)]
     Vi(Vi),
     #[command(hide = true)]
     Dist(dist::Options),
@@ -74,6 +74,20 @@ enum Vi {
     Ping(vi::ping::Options),
     Rping(vi::rping::Options),
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  sovia check redis-server
+  sovia run redis-server
+  sovia run redis-benchmark -t get
+  sovia stat
+  sovia bench --quick";
+
+const EXAMPLES_OF_VI: &str = "\
+Examples:
+  sovia vi list
+  sovia vi ping
+  sovia vi netpipe --quick";
 
 fn main() -> ExitCode {
     let command = match Arguments::try_parse() {
