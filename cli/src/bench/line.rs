@@ -16,6 +16,8 @@ pub(crate) struct Line {
     pub(super) size: Option<usize>,
     pub(super) unit: Unit,
     pub(super) ways: Vec<Way>,
+    /// Who has no Unix sockets, where they are asked for.
+    pub(super) not_unix: Option<&'static str>,
     pub(super) kind: Kind,
     pub(super) aim: Aim,
 }
@@ -58,7 +60,10 @@ impl Kind {
 
     /// Whether connections live long enough to be upgraded.
     pub(super) fn lasts(self) -> bool {
-        !matches!(self, Self::Plain(service, _) if service == SHORT)
+        let (Self::Plain(service, _) | Self::Beside(Hogged::Plain(service))) = self else {
+            return true;
+        };
+        service != SHORT
     }
 }
 
@@ -70,6 +75,7 @@ impl Line {
             size: None,
             unit,
             ways: vec![Way::Tcp, Way::Sovia],
+            not_unix: None,
             kind,
             aim: Aim::Gain(NEVER_SLOWER),
         }
@@ -90,10 +96,16 @@ impl Line {
         self
     }
 
-    /// A Unix socket beside TCP, where the programs can use one.
+    /// A Unix socket beside TCP, or who cannot use one.
     pub(super) fn beside_unix(mut self) -> Self {
-        let plain = matches!(self.kind, Kind::Plain(..));
-        if plain && self.ways.first() == Some(&Way::Tcp) && !self.ways.contains(&Way::Unix) {
+        if self.ways.first() != Some(&Way::Tcp) || self.ways.contains(&Way::Unix) {
+            return self;
+        }
+        self.not_unix = match self.kind {
+            Kind::Program(app) => app.not_unix(),
+            _ => None,
+        };
+        if self.not_unix.is_none() {
             self.ways.insert(1, Way::Unix);
         }
         self

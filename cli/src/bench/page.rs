@@ -60,7 +60,7 @@ impl Section {
     fn table(self, lines: &[&Measured]) -> Table {
         let ways = Way::ALL.into_iter();
         let ways: Vec<Way> = ways
-            .filter(|way| lines.iter().any(|line| line.way(*way).is_some()))
+            .filter(|way| lines.iter().any(|line| line.tells_of(*way)))
             .collect();
         let mut header = vec![""];
         header.extend(ways.iter().map(|way| way.title()));
@@ -101,8 +101,16 @@ impl Section {
 }
 
 impl Measured {
+    /// Whether there is something to say in its cell.
+    fn tells_of(&self, way: Way) -> bool {
+        self.way(way).is_some() || (way == Way::Unix && self.not_unix.is_some())
+    }
+
     /// The median; where only one end is under sovia, the gain.
     fn cell(&self, way: Way) -> String {
+        if let Some(who) = self.not_unix.filter(|_| way == Way::Unix) {
+            return format!("not by {who}");
+        }
         let Some(outcome) = self.way(way) else {
             return "-".to_owned();
         };

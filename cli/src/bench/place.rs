@@ -131,8 +131,17 @@ impl Place {
     /// # Errors
     /// `server` has ended, or takes too long.
     pub(super) fn wait_for_port(&self, server: &mut Process, port: u16) -> Result<()> {
+        Self::wait_for(server, || listens(port))
+    }
+
+    /// The same for a Unix socket.
+    pub(super) fn wait_for_socket(&self, server: &mut Process, path: &Path) -> Result<()> {
+        Self::wait_for(server, || listens_at(path))
+    }
+
+    fn wait_for(server: &mut Process, listens: impl Fn() -> bool) -> Result<()> {
         let start = Instant::now();
-        while !listens(port) {
+        while !listens() {
             let ended = server.ended()?;
             if ended || start.elapsed() > SILENCE_MAX {
                 let what = if ended { "ended" } else { "does not listen" };
@@ -242,9 +251,19 @@ fn listens(port: u16) -> bool {
     false
 }
 
+/// Whether a Unix socket listens there.
+fn listens_at(path: &Path) -> bool {
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let end = format!(" {}", path.display());
+    let mut lines = text.lines().filter(|line| line.ends_with(&end));
+    lines.any(|line| line.split_whitespace().nth(3) == Some(ACCEPTS))
+}
+
 const CLEARING_MAX: Duration = Duration::from_secs(1);
 /// The kernel's number for the state.
 const LISTEN: &str = "0A";
+/// The flag of a Unix socket that listens, the only one that the kernel shows.
+const ACCEPTS: &str = "00010000";
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 const TRACE: &str = "SOVIA_TRACE_UPGRADE";

@@ -48,6 +48,8 @@ pub(crate) enum App {
 /// How.
 struct Recipe {
     needs: &'static [Need],
+    /// Who of the two, or what, has no Unix sockets.
+    not_unix: Option<&'static str>,
     /// As whom it runs if we are root, because it refuses root.
     user: Option<&'static str>,
     /// What ends the server, with its children.
@@ -89,6 +91,11 @@ impl App {
     pub(super) const fn needs(self) -> &'static [Need] {
         self.recipe().needs
     }
+
+    /// Why there is no Unix socket to compare with.
+    pub(super) const fn not_unix(self) -> Option<&'static str> {
+        self.recipe().not_unix
+    }
 }
 
 /// What a recipe has to work with.
@@ -97,6 +104,8 @@ struct Stage {
     /// In memory, where the system has such a place.
     memory: PathBuf,
     port: u16,
+    /// A Unix socket, where it is to be one.
+    unix: bool,
     user: Option<User>,
     /// What ends the server.
     stop: Signal,
@@ -109,6 +118,12 @@ struct User {
 }
 
 impl Stage {
+    /// The Unix socket, if it is to be one. PostgreSQL's name; others take any.
+    fn socket(&self) -> Option<PathBuf> {
+        let name = format!(".s.PGSQL.{}", self.port);
+        self.unix.then(|| self.folder.join(name))
+    }
+
     /// A program, as the user that the recipe asks for.
     fn command(&self, program: &str) -> Command {
         let path = find(program).unwrap_or_else(|| PathBuf::from(program));
@@ -174,6 +189,7 @@ impl<'a> Real<'a> {
             folder: trace.beside("files"),
             memory: place.memory(&trace)?,
             port: free_port()?,
+            unix: way == Way::Unix,
             user,
             stop: recipe.stop,
         };
@@ -203,7 +219,10 @@ impl<'a> Real<'a> {
 
     fn get_ready(&mut self) -> Result<()> {
         let Self { stage, server, .. } = self;
-        self.place.wait_for_port(server, stage.port)?;
+        match stage.socket() {
+            Some(socket) => self.place.wait_for_socket(server, &socket)?,
+            None => self.place.wait_for_port(server, stage.port)?,
+        }
         stage.fill(self.recipe.fill, server)
     }
 

@@ -1,6 +1,6 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -63,9 +63,12 @@ impl<'a> Redis<'a> {
     /// Requests per second.
     fn measure(&self) -> Result<f64> {
         let mut command = until_our_end(Path::new("redis-benchmark"), Signal::TERM);
+        match self.way {
+            Way::Unix => command.arg("-s").arg(socket(&self.trace)),
+            _ => command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]),
+        };
         command
-            .args(["-h", "127.0.0.1", "-t", "get", "--csv"])
-            .args(["-p", &self.port.to_string()])
+            .args(["-t", "get", "--csv"])
             .args(["-c", &self.load.clients.to_string()])
             .args(["-P", &self.load.pipeline.to_string()])
             .args(["-n", &self.requests.to_string()])
@@ -125,6 +128,9 @@ fn serve(place: &Place, way: Way, trace: &Trace, port: u16) -> Result<Process> {
         .arg(&folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
+    if way == Way::Unix {
+        command.arg("--unixsocket").arg(socket(trace));
+    }
     let mut server = place.start(&mut command, End::Server, way, Cpus::Own, trace)?;
     let stdout = server.stdout().ok_or_else(ended)?;
     let mut said = BufReader::new(Said::new(stdout, SILENCE_MAX)?);
@@ -139,6 +145,11 @@ fn serve(place: &Place, way: Way, trace: &Trace, port: u16) -> Result<Process> {
         from: "redis-server",
         what: "it ended".into(),
     })
+}
+
+/// Where it listens besides.
+fn socket(trace: &Trace) -> PathBuf {
+    trace.beside("socket")
 }
 
 /// From a line such as `"GET","18123.45","0.044",…`. Infinite if it took less than a millisecond.

@@ -207,8 +207,7 @@ const REGISTRY: [Entry; 21] = [
         vec![Line::new(row, title, Unit::Microseconds, kind).aiming(Aim::Gain(16.7))]
     }),
     entry(Row::Connects, Section::Connections, |row, _| {
-        let title = "connect, 64 B there and back, close";
-        vec![Line::plain(row, title, Unit::PerSecond, SHORT).aiming(Aim::Gain(0.95))]
+        vec![Line::plain(row, SHORT_TITLE, Unit::PerSecond, SHORT).aiming(Aim::Gain(0.95))]
     }),
     entry(Row::Pairs, Section::Company, |row, _| {
         let pairs = [4, 8].into_iter().map(|pairs| {
@@ -388,6 +387,7 @@ fn hogged(row: Row) -> Vec<Line> {
         beside(PINGPONG_TITLE, Unit::Microseconds, Hogged::Plain(PINGPONG)),
         beside(EPOLL_TITLE, Unit::Microseconds, Hogged::Plain(EPOLL)),
         beside("redis GET, 1 client", Unit::PerSecond, Hogged::Redis(redis)),
+        beside(SHORT_TITLE, Unit::PerSecond, Hogged::Plain(SHORT)),
     ]
 }
 
@@ -412,6 +412,7 @@ const BASIC: [Row; 6] = [
 
 const PINGPONG_TITLE: &str = "64 B there and back, send/recv";
 const EPOLL_TITLE: &str = "64 B there and back, epoll";
+const SHORT_TITLE: &str = "connect, 64 B there and back, close";
 
 #[cfg(test)]
 mod tests {
@@ -431,6 +432,29 @@ mod tests {
                 assert!(lines.iter().all(|line| line.row == row), "{row:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_unix_socket_or_why_there_is_none() {
+        let mut without = Vec::new();
+        for row in Row::BENCH.into_iter().chain(Row::SOCKETS) {
+            for line in row.lines(Extent::Whole).into_iter().map(Line::beside_unix) {
+                let has = line.ways.contains(&Way::Unix);
+                assert_eq!(has, line.ways[0] == Way::Tcp && line.not_unix.is_none());
+                without.extend(line.not_unix);
+            }
+        }
+        assert_eq!(without, ["wrk", "memcaslap", "FTP"]);
+    }
+
+    #[test]
+    fn hogs_stand_beside_short_connections_too() {
+        let lines = Row::Hog.lines(Extent::Quick);
+        let short = |line: &&Line| line.kind == Kind::Beside(Hogged::Plain(SHORT));
+        let short = lines.iter().find(short).expect("there is one");
+        // That it stays on TCP is no wonder.
+        assert!(!short.kind.lasts());
+        assert!(lines.iter().filter(|line| line.kind.lasts()).count() == lines.len() - 1);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) struct Measured {
     pub(crate) aim: Aim,
     /// Whether connections live long enough to be upgraded.
     pub(crate) lasts: bool,
+    /// Who has no Unix sockets, where they were asked for.
+    pub(crate) not_unix: Option<&'static str>,
     /// One-way hand-off of a cache line before and after; `None` with a single CPU.
     pub(crate) cores_ns: Option<[f64; 2]>,
     /// The first is what the others are compared with.
@@ -99,6 +101,7 @@ impl Measured {
             unit,
             aim,
             lasts: line.kind.lasts(),
+            not_unix: line.not_unix,
             cores_ns: None,
             ways: ways.collect(),
         };

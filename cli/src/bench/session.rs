@@ -159,8 +159,8 @@ impl Session {
             clock.started();
             match started {
                 Ok(contestant) => contestants.push((way, contestant)),
-                // Another project's program that cannot run here takes nothing from our figures.
-                Err(error) if way.is_peer() => {
+                // Another project's program that cannot run here takes nothing from our figures, nor does a path that is too long for a socket.
+                Err(error) if way.is_peer() || way == Way::Unix => {
                     notes.push(format!("{}: {}", line.title, way.blamed()(error)));
                 }
                 Err(error) => return Err(way.blamed()(error)),

@@ -19,6 +19,8 @@ pub(super) const RECIPE: Recipe = Recipe {
             package: "curl",
         },
     ],
+    // It tells addresses and ports.
+    not_unix: Some("FTP"),
     user: None,
     stop: Signal::TERM,
     prepare,

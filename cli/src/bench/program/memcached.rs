@@ -16,6 +16,7 @@ pub(super) const EVENTS: Recipe = Recipe {
             package: "libmemcached-tools",
         },
     ],
+    not_unix: Some("memcaslap"),
     user: None,
     stop: Signal::TERM,
     // What it would write into our home otherwise.
@@ -46,6 +47,7 @@ pub(super) const THREADS: Recipe = Recipe {
             package: "libmemcached-tools",
         },
     ],
+    not_unix: None,
     user: None,
     stop: Signal::TERM,
     prepare: |_| Ok(()),
@@ -54,8 +56,11 @@ pub(super) const THREADS: Recipe = Recipe {
     // It counts, and not in seconds.
     client: |stage, seconds| {
         let mut command = stage.command("memcslap");
+        match stage.socket() {
+            Some(socket) => command.arg("--servers").arg(socket),
+            None => command.arg(format!("--servers=127.0.0.1:{}", stage.port)),
+        };
         command
-            .arg(format!("--servers=127.0.0.1:{}", stage.port))
             .args(["--concurrency=50", "--test=get", "--initial-load=1000"])
             .arg(format!("--execute-number={}", 1_500 * seconds));
         command
@@ -78,8 +83,11 @@ const MEMCACHED: Need = Need {
 
 fn server(stage: &Stage) -> Command {
     let mut command = stage.command("memcached");
-    command.args(["-l", "127.0.0.1", "-U", "0", "-t", "1", "-p"]);
-    command.arg(stage.port.to_string());
+    command.args(["-U", "0", "-t", "1"]);
+    match stage.socket() {
+        Some(socket) => command.arg("-s").arg(socket),
+        None => command.args(["-l", "127.0.0.1", "-p", &stage.port.to_string()]),
+    };
     // It refuses to be root unless told to.
     if rustix::process::geteuid().is_root() {
         command.args(["-u", "root"]);

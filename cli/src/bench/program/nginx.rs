@@ -18,6 +18,7 @@ pub(super) const RECIPE: Recipe = Recipe {
             package: "wrk",
         },
     ],
+    not_unix: Some("wrk"),
     user: None,
     stop: Signal::TERM,
     prepare,

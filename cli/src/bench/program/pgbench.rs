@@ -19,6 +19,7 @@ pub(super) const RECIPE: Recipe = Recipe {
             package: "postgresql",
         },
     ],
+    not_unix: None,
     user: Some("postgres"),
     // Its fast shutdown, which leaves no memory behind.
     stop: Signal::INT,
@@ -31,8 +32,11 @@ pub(super) const RECIPE: Recipe = Recipe {
         let mut command = stage.command("postgres");
         command
             .args(["-D", DATA, "-p", &stage.port.to_string()])
-            .args(["-h", "127.0.0.1", "-k", ""])
             .args(["-c", "fsync=off", "-c", "autovacuum=off"]);
+        match stage.unix {
+            true => command.args(["-h", "", "-k"]).arg(&stage.folder),
+            false => command.args(["-h", "127.0.0.1", "-k", ""]),
+        };
         command
     },
     fill: |stage| {
@@ -53,8 +57,12 @@ pub(super) const RECIPE: Recipe = Recipe {
 
 fn pgbench(stage: &Stage) -> std::process::Command {
     let mut command = stage.command("pgbench");
+    match stage.unix {
+        true => command.arg("-h").arg(&stage.folder),
+        false => command.args(["-h", "127.0.0.1"]),
+    };
     command
-        .args(["-h", "127.0.0.1", "-p", &stage.port.to_string(), "-U", USER])
+        .args(["-p", &stage.port.to_string(), "-U", USER])
         .env("PGDATABASE", USER);
     command
 }

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -27,12 +28,13 @@ pub(super) const RECIPE: Recipe = Recipe {
             package: "libtirpc-dev",
         },
     ],
+    not_unix: None,
     user: None,
     stop: Signal::TERM,
     prepare,
     server: |stage| {
         let mut command = built(stage, "server");
-        command.arg(stage.port.to_string());
+        command.arg(place(stage));
         command
     },
     fill: |_| None,
@@ -40,7 +42,7 @@ pub(super) const RECIPE: Recipe = Recipe {
         let mut command = built(stage, "client");
         // Ten rows of so many; the first warms up.
         let calls = (1_000 * seconds).to_string();
-        command.args([&stage.port.to_string(), "time", "0", &calls]);
+        command.arg(place(stage)).args(["time", "0", &calls]);
         command
     },
     // Nanoseconds: the median of the rows, and the least.
@@ -57,6 +59,12 @@ fn prepare(stage: &Stage) -> Result<()> {
     let mut command = stage.command("sh");
     command.arg(stage.folder.join(BUILD)).arg(BUILT);
     Stage::run(command)
+}
+
+/// A port, or a Unix socket.
+fn place(stage: &Stage) -> PathBuf {
+    let port = || stage.port.to_string().into();
+    stage.socket().unwrap_or_else(port)
 }
 
 fn built(stage: &Stage, name: &str) -> Command {

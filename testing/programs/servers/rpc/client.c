@@ -1,6 +1,7 @@
 // client PORT check              calls each procedure of trip.x and looks at every byte that comes back
 // client PORT time BYTES COUNT   nanoseconds for a call without a body, with a text of so many bytes: of 9 rows of COUNT calls, the median and
 //                                the least; 0 is the procedure without argument
+// PORT is of 127.0.0.1, or the path of a Unix socket.
 #include "trip.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <time.h>
 
 static CLIENT *client;
@@ -90,8 +92,11 @@ int main(int count, char **arguments) {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons(atoi(arguments[1])),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_un path = {.sun_family = AF_UNIX};
+    strncpy(path.sun_path, arguments[1], sizeof path.sun_path - 1);
     int any = RPC_ANYSOCK;
-    client = clnttcp_create(&at, TRIP, TRIP_FIRST, &any, 0, 0);
+    client = strchr(arguments[1], '/') ? clntunix_create(&path, TRIP, TRIP_FIRST, &any, 0, 0)
+                                       : clnttcp_create(&at, TRIP, TRIP_FIRST, &any, 0, 0);
     if (!client) {
         clnt_pcreateerror("client");
         return 1;
