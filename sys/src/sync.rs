@@ -52,13 +52,8 @@ pub fn exchange_here(word: &MappedU64, old: u64, new: u64) -> bool {
 #[cfg(not(all(target_arch = "x86_64", not(loom))))]
 #[inline]
 pub fn exchange_here(word: &MappedU64, old: u64, new: u64) -> bool {
-    word.compare_exchange(
-        old,
-        new,
-        core::sync::atomic::Ordering::Release,
-        core::sync::atomic::Ordering::Relaxed,
-    )
-    .is_ok()
+    word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed)
+        .is_ok()
 }
 
 /// A 32-bit word on which one can sleep. Protocols are written for any `Word`: they run on mapped ones and loom checks its own.

@@ -57,6 +57,9 @@ fn sweep(what: &str, amounts: Vec<u64>) -> BTreeMap<&'static str, u32> {
                     assert!(!untold.contains(&reason), "{what} {amount}: {reason}");
                     reason.name()
                 }
+                Path::Packet(_) | Path::Extended(_) => {
+                    panic!("{what} {amount}: nobody asks for it")
+                }
             };
             *seen.entry(name).or_insert(0) += 1;
         }
