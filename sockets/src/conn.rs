@@ -13,7 +13,7 @@ use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
 use sys::wait::Spinner;
 
-pub(crate) use self::asleep::{Asleep, Dozing, Sleepers};
+pub(crate) use self::asleep::{Counted, Sleepers};
 pub(crate) use self::pace::Ask;
 use crate::flow::Flow;
 use crate::kernel::Tcp;

@@ -30,20 +30,21 @@ impl Sleepers {
     }
 
     /// This thread sleeps, as long as what it gets lives.
-    pub(crate) fn enter(&self) -> Asleep<'_> {
+    pub(crate) fn enter(&self) -> Counted<'_> {
         self.last.store(thread_id(), Ordering::SeqCst);
-        self.count.fetch_add(1, Ordering::SeqCst);
-        Asleep {
-            sleepers: self,
-            epoch: self.epoch.load(Ordering::Relaxed),
-        }
+        self.count_one(&self.count)
     }
 
     /// This thread, which has [entered](Sleepers::enter), does nothing with the program's descriptor, as long as what it gets lives.
-    pub(crate) fn doze(&self) -> Dozing<'_> {
-        self.dozing.fetch_add(1, Ordering::SeqCst);
-        Dozing {
-            sleepers: self,
+    pub(crate) fn doze(&self) -> Counted<'_> {
+        self.count_one(&self.dozing)
+    }
+
+    fn count_one<'a>(&'a self, count: &'a AtomicU32) -> Counted<'a> {
+        count.fetch_add(1, Ordering::SeqCst);
+        Counted {
+            count,
+            now: &self.epoch,
             epoch: self.epoch.load(Ordering::Relaxed),
         }
     }
@@ -56,30 +57,17 @@ impl Sleepers {
     }
 }
 
-/// Counts a thread among those asleep.
-pub(crate) struct Asleep<'a> {
-    sleepers: &'a Sleepers,
+/// One thread in a count, unless the connection has ended meanwhile.
+pub(crate) struct Counted<'a> {
+    count: &'a AtomicU32,
+    now: &'a AtomicU32,
     epoch: u32,
 }
 
-impl Drop for Asleep<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
-            self.sleepers.count.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-}
-
-/// Says that a thread that is counted is really asleep.
-pub(crate) struct Dozing<'a> {
-    sleepers: &'a Sleepers,
-    epoch: u32,
-}
-
-impl Drop for Dozing<'_> {
-    fn drop(&mut self) {
-        if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
-            self.sleepers.dozing.fetch_sub(1, Ordering::SeqCst);
+        if self.now.load(Ordering::Relaxed) == self.epoch {
+            self.count.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }

@@ -10,7 +10,7 @@ use sys::sync::Ordering;
 
 use super::duty::look_at_peer;
 use super::errno_of;
-use crate::conn::{Asleep, Conn, Dozing, Sleepers, Way};
+use crate::conn::{Conn, Counted, Sleepers, Way};
 use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
 use crate::ready::{LOOK, NAP, Naps, is_silent};
@@ -93,7 +93,8 @@ pub(super) fn doze(
     own: bool,
     mut sleep: impl FnMut() -> Result<(), Errno>,
 ) -> Result<(), Errno> {
-    let _dozing = sleepers.doze();
+    // Who has one of its own is counted for as long as it has that.
+    let _dozing = (!own).then(|| sleepers.doze());
     if !own && has_moved_away(conn, fd) {
         return Ok(());
     }
@@ -196,8 +197,8 @@ fn is_at(conn: &Conn, fd: RawFd) -> bool {
 /// The rest of a call on a descriptor that is another's now. Until it is dropped nobody ends the connection.
 pub(super) struct Stay<'a> {
     kept: Option<Arc<Hidden>>,
-    /// In this order.
-    _counted: (Dozing<'a>, Asleep<'a>),
+    /// As dozing, and as asleep: left in this order.
+    _counted: [Counted<'a>; 2],
 }
 
 impl<'a> Stay<'a> {
@@ -214,7 +215,7 @@ impl<'a> Stay<'a> {
         }
         Self {
             kept: conn.kept().or_else(|| another(conn)),
-            _counted: (dozing, counted),
+            _counted: [dozing, counted],
         }
     }
 
