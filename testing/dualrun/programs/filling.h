@@ -38,4 +38,12 @@ SHARED void recv_after(const char *what, int fd) {
     say("%s: %s", what, at == total ? "all, and the end" : at < total ? "not all" : "more");
 }
 
+// One end of that: becomes a program without a dynamic linker, with the channel, once something is there.
+SHARED void read_on_as_static(int fd) {
+    settle(fd, 20000);
+    char *program = getenv("DUAL_STATIC");
+    OK(fcntl(CHANNEL, F_SETFD, 0));
+    OK(execv(program, words_again(program, "the static program", fd)));
+}
+
 #endif

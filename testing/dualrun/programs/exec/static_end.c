@@ -3,17 +3,10 @@
 
 static void again(const char *what, int fd) { recv_after(what, fd); }
 
-static void subject(int fd) {
-    settle(fd, 20000);
-    OK(fcntl(CHANNEL, F_SETFD, 0));
-    char *program = getenv("DUAL_STATIC");
-    OK(execv(program, words_again(program, "the static program", fd)));
-}
-
 static void partner(int fd) {
     tell_number(fill_up(fd));
     OK(shutdown(fd, SHUT_WR));
     recv_to_end(fd);
 }
 
-SUBJECT_AND_PARTNER_AND_AGAIN(subject, partner)
+SUBJECT_AND_PARTNER_AND_AGAIN(read_on_as_static, partner)
