@@ -1,3 +1,5 @@
+//! Records for connections that have no place in the table of descriptors.
+
 use std::ops::Deref;
 
 use super::{LEDGER, RECORDS, Record, SPARE, record};
