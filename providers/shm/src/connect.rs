@@ -96,18 +96,27 @@ impl Client {
 /// The answer to a request, if there is one yet.
 pub(crate) fn answer(conn: &Arc<Conn>) -> Result<Option<Established<ShmLink>>, Error> {
     let mut bytes = [0; MESSAGE_MAX];
-    let (len, fds) = match conn.recv(&mut bytes).map_err(|_| Error::Resource)? {
+    let (len, fds, truncated) = match conn.recv(&mut bytes).map_err(|_| Error::Resource)? {
         Received::Nothing => return Ok(None),
         // Whoever waited there does so no more.
         Received::Closed => return Err(Error::NoMatch),
-        Received::Packet { len, fds, .. } => (len, fds),
+        Received::Packet {
+            len,
+            fds,
+            truncated,
+        } => (len, fds, truncated),
     };
     match Message::decode(&bytes[..len]).map_err(|_| Error::NotReachable)? {
         Message::Accept {
             attributes,
             data_len,
         } => {
-            let segment = fds.into_iter().next().ok_or(Error::NotReachable)?;
+            let segment = fds.into_iter().next().ok_or(if truncated {
+                // It was sent, and this process had no descriptor left for it.
+                Error::Resource
+            } else {
+                Error::NotReachable
+            })?;
             let segment =
                 Segment::import(segment, data_len as usize).map_err(|_| Error::NotReachable)?;
             Ok(Some(Established {
@@ -281,6 +290,9 @@ static SPINNER: LazyLock<Spinner> = LazyLock::new(|| Spinner::new(Limits::SOCKET
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::{env, fs, iter};
+
     use super::*;
 
     #[test]
@@ -309,4 +321,35 @@ mod tests {
             assert_eq!(heard, Err(expected));
         }
     }
+
+    /// In a process of its own, which has few descriptors.
+    #[test]
+    fn a_lack_of_descriptors_is_this_processs_own() {
+        if env::var_os(FEW).is_none() {
+            let program = env::current_exe().expect("this program");
+            let output = Command::new("sh")
+                .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
+                .arg(program)
+                .args(["--exact", "--nocapture"])
+                .arg("connect::tests::a_lack_of_descriptors_is_this_processs_own")
+                .env(FEW, "1")
+                .output()
+                .expect("a shell");
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && told.contains(MET), "{told}");
+            return;
+        }
+        let (ours, theirs) = Conn::pair().expect("sockets");
+        let theirs = Arc::new(theirs);
+        let _link = accept(Arc::new(ours), &ViAttributes::default()).expect("they wait");
+        let null = fs::File::open("/dev/null").expect("open");
+        let all: Vec<_> = iter::from_fn(|| null.try_clone().ok()).collect();
+        assert!(!all.is_empty() && all.len() < 64);
+        assert_eq!(answer(&theirs).map(drop), Err(Error::Resource));
+        println!("{MET}");
+    }
+
+    /// Set in the process that has few descriptors.
+    const FEW: &str = "SOVIA_TEST_FEW";
+    const MET: &str = "without a descriptor it is our own lack";
 }
