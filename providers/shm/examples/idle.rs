@@ -4,7 +4,7 @@
 //! `cargo run --release -p shm --example idle`
 #![forbid(unsafe_code)]
 
-use std::sync::mpsc;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,14 @@ use via::{Access, Descriptor, Error, Memory, Nic, Region, Vi, ViConfig};
 
 const PAIRS: usize = 500;
 const CYCLES: u32 = 20_000;
+const NAME: &[u8] = b"idle example";
+/// What the example tells the server that it starts.
+const SERVE: &str = "serve";
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some(SERVE) {
+        return serve();
+    }
     idle();
     connects();
 }
@@ -64,40 +70,47 @@ fn exchange(a: &Vi, b: &Vi, buffer: &Region) {
     }
 }
 
-/// A client and a server thread, each with its own NIC.
+/// A client, this process, and a server, a child of it.
 fn connects() {
-    let (ready, address) = mpsc::channel();
-    let server = thread::spawn(move || {
-        let nic = Nic::open(&shm::DRIVER).expect("opens");
-        nic.on_error(|_| ()).expect("a handler");
-        let tag = nic.create_ptag().expect("a tag");
-        let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
-        let local = nic.address(b"idle example").expect("short");
-        ready.send(local).expect("the client waits");
-        for _ in 0..CYCLES {
-            let mut incoming = nic.connect_wait(&local, None).expect("a request");
-            incoming.accept(&vi).expect("accepts");
-            while vi.state().expect("alive") == via::ViState::Connected {
-                thread::yield_now();
-            }
-            vi.disconnect().expect("disconnects");
-        }
-    });
+    let program = std::env::current_exe().expect("a path");
+    let mut server = Command::new(program)
+        .arg(SERVE)
+        .spawn()
+        .expect("another process");
     let nic = Nic::open(&shm::DRIVER).expect("opens");
     let tag = nic.create_ptag().expect("a tag");
     let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
-    let remote = address.recv().expect("the server says");
-    let start = Instant::now();
-    for _ in 0..CYCLES {
+    let remote = nic.address(NAME).expect("short");
+    let connect = || {
         while let Err(error) = vi.connect(&remote, &remote, None) {
             assert_eq!(error, Error::NoMatch);
             thread::yield_now();
         }
         vi.disconnect().expect("disconnects");
-    }
+    };
+    connect();
+    let start = Instant::now();
+    (0..CYCLES).for_each(|_| connect());
     let seconds = start.elapsed().as_secs_f64();
     println!("{:.0} connections a second", f64::from(CYCLES) / seconds);
-    server.join().expect("no panic");
+    let end = server.wait().expect("a child");
+    assert!(end.success(), "the server ended with {end}");
+}
+
+fn serve() {
+    let nic = Nic::open(&shm::DRIVER).expect("opens");
+    nic.on_error(|_| ()).expect("a handler");
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let local = nic.address(NAME).expect("short");
+    for _ in 0..=CYCLES {
+        let mut incoming = nic.connect_wait(&local, None).expect("a request");
+        incoming.accept(&vi).expect("accepts");
+        while vi.state().expect("alive") == via::ViState::Connected {
+            thread::yield_now();
+        }
+        vi.disconnect().expect("disconnects");
+    }
 }
 
 fn report(what: &str, before: u64) {
