@@ -18,6 +18,9 @@ pub(crate) struct Report {
     pub(crate) connections: u16,
     pub(crate) runs: u16,
     pub(crate) run_ms: u64,
+    /// The user named each size, so no line of a long table is left out.
+    #[serde(skip)]
+    pub(crate) is_exact: bool,
     pub(crate) conditions: Conditions,
     pub(crate) rows: Vec<Row>,
 }
@@ -231,6 +234,7 @@ mod tests {
             connections: 1,
             runs: 5,
             run_ms: 40,
+            is_exact: false,
             rows,
             conditions: Conditions {
                 cpu_model: "Abacus".into(),
@@ -277,6 +281,17 @@ mod tests {
     #[test]
     fn the_tables() {
         insta::assert_snapshot!(report());
+    }
+
+    #[test]
+    fn a_long_table_shows_powers_of_two_or_all_that_were_named() {
+        let mut report = report();
+        let column = report.rows[0].column;
+        report.rows = (7..60).map(|size| row(column, size, &[50.0])).collect();
+        let lines = |report: &Report| table::throughput(report, &[column]).row_iter().count();
+        assert_eq!(lines(&report), 3);
+        report.is_exact = true;
+        assert_eq!(lines(&report), 53);
     }
 
     #[test]

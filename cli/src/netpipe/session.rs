@@ -172,6 +172,7 @@ impl<'a> Session<'a> {
             connections: self.options.vis,
             runs: self.options.runs,
             run_ms: self.budget.run.as_millis() as u64,
+            is_exact: !self.options.sizes.is_empty(),
             rows,
             conditions: Conditions::since(before)?,
         })

@@ -66,7 +66,7 @@ pub(crate) fn throughput(report: &Report, columns: &[Column]) -> Table {
     table
 }
 
-/// All sizes, or of more than a screen full the powers of two only.
+/// All sizes; of more than a screen full that nobody named the powers of two only.
 fn shown(report: &Report, columns: &[Column]) -> Vec<usize> {
     let rows = report
         .rows
@@ -75,7 +75,7 @@ fn shown(report: &Report, columns: &[Column]) -> Vec<usize> {
     let mut sizes: Vec<_> = rows.map(|row| row.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    if sizes.len() > SCREEN {
+    if sizes.len() > SCREEN && !report.is_exact {
         sizes.retain(|size| size.is_power_of_two());
     }
     sizes
