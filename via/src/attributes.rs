@@ -126,8 +126,13 @@ pub struct NicAttributes {
 pub struct Capabilities {
     /// Who carries out the VI semantics.
     pub engine: Engine,
-    /// How often the CPU copies a sent payload between the two user buffers.
+    /// How often the CPU copies a sent payload between the two user buffers. A kernel that carries the octets, and what it copies, is not counted, nor is
+    /// what may be copied of the beginning of a long one.
     pub send_copies: u8,
+    /// How often one of no more than [`short_max`](Self::short_max) bytes.
+    pub short_send_copies: u8,
+    /// Bytes of a payload that is short, and copied where it might stay in place, since that costs less; 0 where its length decides nothing.
+    pub short_max: u32,
     /// How often for an RDMA write into memory that the provider allocated.
     pub rdma_write_copies: u8,
     /// How often for an RDMA write into any other registered memory, when the kernel lets one
@@ -171,6 +176,8 @@ pub enum Integrity {
     Memory,
     /// A checksum of each frame, computed by the CPU.
     Checksum,
+    /// What guards the stream that carries it, as TCP's checksum, and nothing of the NIC's.
+    Stream,
     /// A checksum of each frame, computed by the adapter.
     Hardware,
 }

@@ -82,6 +82,8 @@ fn describe(nic: &Nic) -> Value {
         "capabilities": {
             "engine": kebab(capabilities.engine),
             "send_copies": capabilities.send_copies,
+            "short_send_copies": capabilities.short_send_copies,
+            "short_max": capabilities.short_max,
             "rdma_write_copies": capabilities.rdma_write_copies,
             "rdma_write_copies_foreign": [foreign.0, foreign.1],
             "registration_pays": capabilities.registration_pays,

@@ -17,6 +17,7 @@ use crate::door::{self, IwarpIncoming};
 use crate::driver::{Config, NAME};
 use crate::link::IwarpLink;
 use crate::peering::{Offer, Request};
+use crate::stream::INLINE_MAX;
 use crate::{address, over};
 
 pub(crate) struct IwarpDevice {
@@ -46,28 +47,7 @@ impl Device for IwarpDevice {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let writes = if self.config.markers {
-            2
-        } else {
-            u8::from(self.config.crc)
-        };
-        Capabilities {
-            engine: via::Engine::Software,
-            // The kernel's own are not counted. Markers are put in and taken out by copying; a peer's writes are verified in a
-            // buffer before they are placed.
-            send_copies: 2 * u8::from(self.config.markers),
-            rdma_write_copies: writes,
-            rdma_write_copies_foreign: (writes, writes),
-            registration_pays: false,
-            buffers_sends: true,
-            buffer_bytes: RECEIVE_BUFFER,
-            flow_control: true,
-            appendable: true,
-            integrity: via::Integrity::Checksum,
-            wait: via::WaitOn::Fd,
-            immediate_data: true,
-            discovers: false,
-        }
+        capabilities(&self.config)
     }
 
     fn started(&self, service: Weak<dyn Service>) {
@@ -172,7 +152,64 @@ fn attributes(config: &Config) -> NicAttributes {
     }
 }
 
+fn capabilities(config: &Config) -> Capabilities {
+    // Markers are put in and taken out by copying; a peer's writes are verified in a buffer before they are placed.
+    let writes = if config.markers {
+        2
+    } else {
+        u8::from(config.crc)
+    };
+    Capabilities {
+        engine: via::Engine::Software,
+        send_copies: 2 * u8::from(config.markers),
+        // Among the headers here, and there out of the space into which the socket is read.
+        short_send_copies: 2,
+        short_max: if config.markers { 0 } else { INLINE_MAX },
+        rdma_write_copies: writes,
+        rdma_write_copies_foreign: (writes, writes),
+        registration_pays: false,
+        buffers_sends: true,
+        buffer_bytes: RECEIVE_BUFFER,
+        flow_control: true,
+        appendable: true,
+        // A peer that asks for checksums gets them all the same; one that does not is not promised any.
+        integrity: if config.crc {
+            via::Integrity::Checksum
+        } else {
+            via::Integrity::Stream
+        },
+        wait: via::WaitOn::Fd,
+        immediate_data: true,
+        discovers: false,
+    }
+}
+
 /// What the stream's own buffer holds, beside the kernel's.
 const RECEIVE_BUFFER: u32 = 128 << 10;
 /// NIC handles open in this process.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(test)]
+mod tests {
+    use via::Integrity;
+
+    use super::*;
+
+    #[test]
+    fn capabilities_follow_what_was_asked_for() {
+        let with = |crc, markers| {
+            let has = capabilities(&Config {
+                crc,
+                markers,
+                ..Config::default()
+            });
+            let sends = (has.send_copies, has.short_send_copies, has.short_max);
+            (sends, has.rdma_write_copies, has.integrity)
+        };
+        let (plain, marked) = ((0, 2, INLINE_MAX), (2, 2, 0));
+        assert_eq!(with(true, false), (plain, 1, Integrity::Checksum));
+        assert_eq!(with(false, false), (plain, 0, Integrity::Stream));
+        assert_eq!(with(true, true), (marked, 2, Integrity::Checksum));
+        assert_eq!(with(false, true), (marked, 2, Integrity::Stream));
+    }
+}

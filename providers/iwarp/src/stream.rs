@@ -74,8 +74,8 @@ impl Stream {
     }
 }
 
-/// Segments of so few octets are copied among their headers.
-const INLINE_MAX: u32 = 512;
+/// Segments of no more octets are copied among their headers.
+pub(crate) const INLINE_MAX: u32 = 512;
 /// Octets that are handed to the socket at once.
 const WINDOW: u64 = 1 << 20;
 /// What every path carries (RFC 9293 section 3.7.1).

@@ -76,6 +76,8 @@ impl Device for ShmDevice {
         Capabilities {
             engine: via::Engine::Software,
             send_copies: 2,
+            short_send_copies: 2,
+            short_max: 0,
             rdma_write_copies: 1,
             rdma_write_copies_foreign: (1, 2),
             registration_pays: false,

@@ -79,6 +79,8 @@ impl Device for Adapter {
             engine: Engine::Software,
             // Into the frame, into the packet, and out of it.
             send_copies: 3,
+            short_send_copies: 3,
+            short_max: 0,
             rdma_write_copies: 3,
             rdma_write_copies_foreign: (3, 3),
             registration_pays: false,
