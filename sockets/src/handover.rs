@@ -7,7 +7,7 @@
 use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::stream::{Stream, Tag, closes_on_exec};
-use sys::sync::{AtomicU32, Ordering};
+use sys::sync::{Ordering, mapped::AtomicU32};
 
 use crate::conn::Conn;
 use crate::flow::SEND;

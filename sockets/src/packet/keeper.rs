@@ -169,7 +169,7 @@ const LINGER_TIME: Duration = Duration::from_secs(60);
 /// How long an acknowledgement may wait for DATA, twice at most; TCP's may 40 ms.
 const TICK: Duration = Duration::from_millis(10);
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 

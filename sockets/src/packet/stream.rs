@@ -150,7 +150,7 @@ impl Stream {
             )),
             moved: Changed::default(),
             watched: AtomicBool::new(false),
-            rung: [const { AtomicBool::new(false) }; 2],
+            rung: Default::default(),
             losing: AtomicBool::new(false),
         };
         (0..settings.pre_posted())

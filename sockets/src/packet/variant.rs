@@ -204,7 +204,7 @@ fn settings(window: u32, threshold: u32) -> Settings {
 const COPY_MAX: u32 = 2 << 10;
 const COMBINE_DELAY: Duration = Duration::from_millis(100);
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
