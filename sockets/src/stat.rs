@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sys::ledger::{HISTORY, Reader, Record, Totals};
+use sys::ledger::{HISTORY, Reader, Record};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 use sys::time;
@@ -104,24 +104,9 @@ impl Ledger {
     ///
     /// If connections of the process end all the time it is in both, or in none, for what it is worth: then the answer has `false`.
     pub fn look(&self) -> (Vec<Line>, Closed, bool) {
-        let mut tries = 0;
-        loop {
-            let before = self.still();
-            let (lines, closed) = (self.lines(), self.closed());
-            let is_whole = before.is_some() && before == self.still();
-            tries += 1;
-            if is_whole || tries == TRIES {
-                return (lines, closed, is_whole);
-            }
-        }
-    }
-
-    /// How many connections have ended, if none is on its way from the lines to the sums.
-    fn still(&self) -> Option<u64> {
-        let totals = self.0.totals();
-        // In this order: what has ended has begun to. Pairs with `end`.
-        let ended = totals.ended.load(Ordering::Acquire);
-        (totals.ending.load(Ordering::Acquire) == ended).then_some(ended)
+        let read = || (self.lines(), self.closed());
+        let ((lines, closed), is_whole) = self.0.totals().look(TRIES, read);
+        (lines, closed, is_whole)
     }
 
     /// Sums over those that there are no more.
@@ -190,14 +175,7 @@ pub fn connections(pid: u32) -> io::Result<Option<Vec<Line>>> {
 
 /// A new connection has this record; its end in this process comes first.
 pub(crate) fn begin(record: &Record, fd: u32, origin: Origin, ends: Option<[SocketAddr; 2]>) {
-    for count in record
-        .bytes
-        .iter()
-        .chain(&record.calls)
-        .chain([&record.sleeps, &record.bells])
-    {
-        count.store(0, Ordering::Relaxed);
-    }
+    record.begin();
     record.fd.store(fd, Ordering::Relaxed);
     record.nic.store(0, Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
@@ -229,7 +207,7 @@ pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
 pub(crate) fn change(record: &Record, state: u32, reason: u32) {
     record.reason.store(reason, Ordering::Relaxed);
     record.since.store(time::seconds(), Ordering::Relaxed);
-    record.state.store(state, Ordering::Release);
+    record.set_state(state);
     let way = u64::from(state & 0xf) << 16 | u64::from(reason & 0xffff);
     let changes = record.changes.load(Ordering::Relaxed);
     let place = |n: u32| record.history.get(n as usize % HISTORY);
@@ -247,35 +225,7 @@ pub(crate) fn change(record: &Record, state: u32, reason: u32) {
 
 /// It is gone.
 pub(crate) fn end(record: &Record) {
-    let Some(totals) = sys::ledger::totals() else {
-        record.state.store(0, Ordering::Release);
-        return;
-    };
-    totals.ending.fetch_add(1, Ordering::Relaxed);
-    // Whoever finds it given up, here and in the sums, finds that it has begun to end: `Ledger::look` reads these words the other way around.
-    if record.state.swap(0, Ordering::Release) != 0 {
-        add_up(totals, record);
-    }
-    totals.ended.fetch_add(1, Ordering::Release);
-}
-
-fn add_up(totals: &Totals, record: &Record) {
-    let add = |total: &AtomicU64, count: &AtomicU64| {
-        total.fetch_add(count.load(Ordering::Relaxed), Ordering::Release);
-    };
-    totals.connections.fetch_add(1, Ordering::Release);
-    totals
-        .bytes
-        .iter()
-        .zip(&record.bytes)
-        .for_each(|(total, count)| add(total, count));
-    totals
-        .calls
-        .iter()
-        .zip(&record.calls)
-        .for_each(|(total, count)| add(total, count));
-    add(&totals.sleeps, &record.sleeps);
-    add(&totals.bells, &record.bells);
+    record.end(sys::ledger::totals());
 }
 
 /// The last ways, as far as they make sense. The writer may go on meanwhile.
@@ -392,7 +342,7 @@ mod tests {
         /// Whoever wrote the memory may have meant harm.
         #[test]
         fn any_memory_is_read(words in proptest::collection::vec(any::<u64>(), 32), now_ms: u64) {
-            let record = Record::default();
+            let record = <Record>::default();
             let mut words = words.into_iter();
             let mut next = || words.next().unwrap_or(7);
             for short in [
@@ -455,7 +405,7 @@ mod tests {
 
     #[test]
     fn the_last_ways_are_kept_in_order() {
-        let record = Record::default();
+        let record = <Record>::default();
         for number in 1..=20 {
             change(&record, 4, number);
             // The same again is no change.

@@ -19,64 +19,10 @@ use crate::sync::Ordering;
 use crate::sync::mapped::{AtomicU32, AtomicU64};
 
 pub use spare::Spare;
+pub use words::{HISTORY, Record, Totals};
 
 mod spare;
-
-/// One connection. Written by its process, read by anybody: so a reader may see two counts of different moments.
-#[derive(Debug, Default)]
-#[repr(C, align(128))]
-pub struct Record {
-    /// What the writer's version says; 0 for nobody.
-    pub state: AtomicU32,
-    /// A number that the writer's version explains.
-    pub reason: AtomicU32,
-    /// One of its descriptors.
-    pub fd: AtomicU32,
-    /// Flags that the writer's version explains.
-    pub flags: AtomicU32,
-    /// Bytes sent and received.
-    pub bytes: [AtomicU64; 2],
-    /// Calls that sent and received.
-    pub calls: [AtomicU64; 2],
-    /// Sleeps in the kernel.
-    pub sleeps: AtomicU64,
-    /// Doorbells rung.
-    pub bells: AtomicU64,
-    /// The local address: 16 bytes, in network order, IPv4 as mapped.
-    pub local: [AtomicU64; 2],
-    /// The peer's address.
-    pub peer: [AtomicU64; 2],
-    /// The local port in the high half, the peer's in the low half.
-    pub ports: AtomicU32,
-    /// When the state last changed, in seconds of the monotonic clock.
-    pub since: AtomicU32,
-    /// How many changes there were.
-    pub changes: AtomicU32,
-    /// The name of the VI NIC, up to 8 bytes, if it goes over one.
-    pub nic: AtomicU64,
-    /// The last of them, the n-th at n modulo the length, as the writer's version has them.
-    pub history: [AtomicU64; HISTORY],
-}
-
-/// Sums over connections that are no more.
-#[derive(Debug, Default)]
-#[repr(C)]
-pub struct Totals {
-    /// How many have begun to end, each before its record is given up.
-    pub ending: AtomicU64,
-    /// How many of those are in the sums: the same, when none is on its way from its record into them.
-    pub ended: AtomicU64,
-    /// How many there were.
-    pub connections: AtomicU64,
-    /// Bytes sent and received.
-    pub bytes: [AtomicU64; 2],
-    /// Calls that sent and received.
-    pub calls: [AtomicU64; 2],
-    /// Sleeps in the kernel.
-    pub sleeps: AtomicU64,
-    /// Doorbells rung.
-    pub bells: AtomicU64,
-}
+mod words;
 
 /// The head of the ledger.
 #[derive(Debug)]
@@ -171,7 +117,7 @@ impl Reader {
                     .add(HEAD + index * size_of::<Record>())
                     .cast::<Record>()
             };
-            if record.state.load(Ordering::Acquire) != 0 {
+            if record.state() != 0 {
                 visit(index, record);
             }
         }
@@ -306,8 +252,6 @@ const NAME: &str = "sovia-process";
 const LINK: &str = "/memfd:sovia-process";
 /// "sovia" and the version of the layout.
 const MAGIC: u64 = 0x736f_7669_6100_0004;
-/// Changes that are kept of a connection.
-pub const HISTORY: usize = 16;
 const HEAD: usize = size_of::<Head>();
 /// Records by index; untouched pages cost nothing.
 pub const RECORDS: usize = 1 << 16;

@@ -84,6 +84,8 @@ pub trait Count {
     fn load(&self, order: Ordering) -> u64;
     /// As [`AtomicU64::store`].
     fn store(&self, value: u64, order: Ordering);
+    /// As [`AtomicU64::fetch_add`].
+    fn fetch_add(&self, value: u64, order: Ordering) -> u64;
     /// As [`AtomicU64::compare_exchange`], relaxed if it fails; whether it did it.
     fn exchange(&self, old: u64, new: u64, order: Ordering) -> bool;
     /// As [`exchange_here`].
@@ -166,6 +168,13 @@ macro_rules! count {
             fn store(&self, value: u64, order: Ordering) {
                 self.store(value, order);
                 $after(order);
+            }
+
+            #[inline]
+            fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+                let old = self.fetch_add(value, order);
+                $after(order);
+                old
             }
 
             #[inline]
