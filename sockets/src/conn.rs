@@ -48,8 +48,8 @@ pub struct Conn {
     fork_ticks: AtomicU64,
     /// Where [`share`] is with it, in the middle of a fork.
     pub(crate) at_fork: AtomicU32,
-    /// Whether a program that is being started counts as a holder.
-    pub(crate) lent: AtomicBool,
+    /// The process that counts a program which it is starting, or will be, as a holder; 0 if none does.
+    pub(crate) lent: AtomicU32,
     /// The kernel's, 0 if it told none.
     cookie: AtomicU64,
     /// How often others were found to have the socket too, or the ends missed each other.
@@ -201,7 +201,7 @@ impl Conn {
     pub(crate) fn drop_rings(&self) {
         self.path.store(TCP, Ordering::SeqCst);
         if let Ok(Some(flow)) = self.flow.replace(None) {
-            share::forget_holder(flow.stream());
+            flow.stream().holders().leave();
         }
     }
 
@@ -332,7 +332,7 @@ impl Conn {
         if let Ok(remains) = Flow::of_reset(&self.record.bells)
             && let Ok(Some(spoilt)) = self.flow.replace(Some(remains))
         {
-            share::forget_holder(spoilt.stream());
+            spoilt.stream().holders().leave();
         }
     }
 

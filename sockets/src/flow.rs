@@ -138,7 +138,7 @@ impl Take {
 impl Flow {
     /// Both ends have agreed on `stream`; all bytes are still on TCP. Counts the doorbells that it rings.
     pub fn new(stream: Stream, bells: &'static AtomicU64) -> Self {
-        stream.holders().fetch_add(1, Ordering::AcqRel);
+        stream.holders().join();
         Self::resume(stream, bells)
     }
 
@@ -363,6 +363,6 @@ const ERRNO_MAX: u32 = 4095;
 pub(crate) const SPOILT: Errno = Errno::BADMSG;
 
 #[cfg(all(test, loom))]
-mod model;
+pub(crate) mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;

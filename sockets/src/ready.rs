@@ -133,7 +133,7 @@ pub(crate) fn awake(conn: &Conn, fd: BorrowedFd<'_>) {
         && conn.nobody_sleeps()
         && UNAWARE.load(Ordering::SeqCst) == 0
         && POLLERS.load(Ordering::SeqCst) == 0
-        && turn.stream().shared().load(Ordering::Relaxed) == 0
+        && !turn.stream().holders().is_shared()
         && !turn.nested()
         && !conn.signals()
     {

@@ -8,27 +8,27 @@
 //! A connection that is young when its process forks is a TCP connection that both have, and if one of them upgraded it the other would not know.
 //! So whoever would begin a meeting first asks the kernel who else has the socket (`is_alone`).
 
-use std::ops::Deref;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::fork::{self, Place};
 use sys::holders::{self, Fork, Others};
 use sys::lock::{Guard, Lock};
-use sys::stream::{Kept, Stream};
+use sys::stream::Corrupt;
 use sys::sync::Ordering;
-use sys::turn;
 
 use crate::conn::{Conn, Path};
 use crate::flow::{Flow, SEND};
+use crate::kernel::Kernel;
 use crate::reason::Reason;
 use crate::{epoll, table};
 
-/// A turn at one side of a connection's flow, among the threads of this process and, if it is shared, among processes.
-pub struct Turn<'a> {
-    turn: turn::Turn<'a, Flow>,
-    side: usize,
-    kept: Option<Kept>,
-}
+pub use self::turn::Turn;
+
+use self::turn::Around;
+
+#[cfg(all(test, loom))]
+mod model;
+mod turn;
 
 impl Conn {
     /// Takes a turn at `side`, waiting for it; `None` if there are no rings (any more).
@@ -38,19 +38,15 @@ impl Conn {
             Some(turn) => turn,
             None => self.turn_again(side)?,
         };
-        if turn.stream().shared().load(Ordering::Relaxed) != 0 {
+        if turn.stream().holders().is_shared() {
             return self.enter(fd, turn, side);
         }
-        Some(Turn {
-            turn,
-            side,
-            kept: None,
-        })
+        Some(Turn::of_thread(turn, side))
     }
 
     /// The flow is not there: for good, or until [`Conn::step_aside`] has put it back.
     #[cold]
-    fn turn_again(&self, side: usize) -> Option<turn::Turn<'_, Flow>> {
+    fn turn_again(&self, side: usize) -> Option<sys::turn::Turn<'_, Flow>> {
         (0..TRIES_AGAIN)
             .take_while(|_| self.is_mapped())
             .find_map(|_| {
@@ -64,7 +60,7 @@ impl Conn {
         if self.is_meeting() {
             self.stay_on_tcp(Reason::GaveUp);
         }
-        let has_it = |flow: turn::Turn<'_, Flow>| flow.stream().fd().as_raw_fd() == number;
+        let has_it = |flow: sys::turn::Turn<'_, Flow>| flow.stream().fd().as_raw_fd() == number;
         if !self.flow.take(SEND).is_some_and(has_it) {
             return true;
         }
@@ -81,64 +77,22 @@ impl Conn {
     fn enter<'a>(
         &'a self,
         fd: BorrowedFd<'_>,
-        mut turn: turn::Turn<'a, Flow>,
+        turn: sys::turn::Turn<'a, Flow>,
         side: usize,
     ) -> Option<Turn<'a>> {
         if !self.may_be_shared() {
             // The peer says so, who cannot know.
-            return Some(Turn {
-                turn,
-                side,
-                kept: None,
-            });
+            return Some(Turn::of_thread(turn, side));
         }
         self.heed_nonblocking(fd, turn.stream());
-        if self.look_for_others(fd, &turn) && !turn.nested() {
-            drop(turn);
-            unshare(self);
-            turn = self.flow.take(side)?;
+        match Turn::enter(&self.flow, turn, side, &Socket { conn: self, fd }) {
+            Ok(turn) => turn,
+            Err(Corrupt) => {
+                self.reset_spoilt(fd);
+                let turn = self.flow.take(side)?;
+                Some(Turn::of_thread(turn, side))
+            }
         }
-        let mut turn = Turn {
-            turn,
-            side,
-            kept: None,
-        };
-        let stream = turn.turn.stream();
-        let shares = |thread| holders::is_other(fd, thread);
-        let held = match side {
-            SEND => stream.tx().enter_among(shares),
-            _ => stream.rx().enter_among(shares),
-        };
-        let held = held.map(|held| (held.orphaned(), held.keep()));
-        let Ok((orphaned, kept)) = held else {
-            drop(turn);
-            self.reset_spoilt(fd);
-            return self.flow.take(side).map(|turn| Turn {
-                turn,
-                side,
-                kept: None,
-            });
-        };
-        turn.kept = Some(kept);
-        if orphaned {
-            // Killed between its last act and the doorbell, perhaps. One too many does no harm.
-            let _ = turn.turn.ring_for_another(&self.tcp(fd), turn.side);
-        }
-        Some(turn)
-    }
-
-    /// Whether this process is the only one that has the end, as far as it can be told cheaply.
-    fn look_for_others(&self, fd: BorrowedFd<'_>, flow: &Flow) -> bool {
-        let holders = flow.stream().holders();
-        let entered = self.entered.fetch_add(1, Ordering::Relaxed) + 1;
-        if entered >= TURNS_PER_LOOK
-            && entered.is_power_of_two()
-            && holders::others(fd, self.fork()) == Others::None
-        {
-            // They were killed.
-            holders.store(1, Ordering::Release);
-        }
-        holders.load(Ordering::Acquire) == 1
     }
 
     /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
@@ -179,75 +133,89 @@ impl Conn {
     /// Another process has this end from now on. For who holds both turns.
     fn add_holder(&self) {
         if let Some(flow) = self.flow.take(SEND) {
-            flow.stream().holders().fetch_add(1, Ordering::AcqRel);
-            flow.stream().shared().store(1, Ordering::SeqCst);
+            flow.stream().holders().share();
         }
     }
 
-    /// Another process is about to have this end, and this one goes on.
-    pub fn lend(&self) {
+    /// A process that nobody counted has this end: this one.
+    fn join_late(&self) {
         self.set_forked();
         if let Some(_both) = self.flow.both() {
             self.add_holder();
         }
     }
 
-    /// Notes that what was done about holders is to be undone if the program goes on.
-    pub(crate) fn set_lent(&self) {
-        self.lent.store(true, Ordering::Relaxed);
+    /// A program is about to have this end, and this one goes on. Counted once, until it is running or has failed to.
+    pub fn lend(&self) {
+        self.set_forked();
+        if let Some(_both) = self.flow.both() {
+            // Before somebody looks who finds none that is counted.
+            self.set_lent();
+            self.add_holder();
+        }
     }
 
-    /// Whether that is so.
+    /// Notes that what was done about holders is to be undone if the program goes on.
+    pub(crate) fn set_lent(&self) {
+        self.lent.store(fork::here(), Ordering::Relaxed);
+    }
+
+    /// Whether that is so, by this process: what a child of `vfork` did for the program that it became concerns no other.
     pub(crate) fn is_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed)
+        self.lent.load(Ordering::Relaxed) == fork::here()
     }
 
     /// Whether that was so.
     pub(crate) fn unlend(&self) -> bool {
-        self.lent.swap(false, Ordering::Relaxed)
+        let here = fork::here();
+        self.lent
+            .compare_exchange(here, 0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// This process is a holder again.
     pub(crate) fn rejoin(&self) {
         if let Some(flow) = self.flow.take(SEND) {
-            flow.stream().holders().fetch_add(1, Ordering::AcqRel);
+            flow.stream().holders().join();
         }
     }
 
-    /// It did not come to that, or this process is about to have the end no more without closing it.
+    /// Who was counted did not come to be.
+    pub(crate) fn take_back_holder(&self) {
+        if let Some(flow) = self.flow.take(SEND) {
+            flow.stream().holders().take_back();
+        }
+    }
+
+    /// This process is about to have the end no more without closing it.
     pub fn drop_holder(&self) {
         if let Some(flow) = self.flow.take(SEND) {
-            forget_holder(flow.stream());
+            flow.stream().holders().leave();
         }
     }
 }
 
-impl Deref for Turn<'_> {
-    type Target = Flow;
-
-    #[inline]
-    fn deref(&self) -> &Flow {
-        &self.turn
-    }
+/// A connection's descriptor, of which the kernel knows who has it.
+struct Socket<'a> {
+    conn: &'a Conn,
+    fd: BorrowedFd<'a>,
 }
 
-impl Turn<'_> {
-    /// Whether this thread was in a turn already: it is a signal handler.
-    #[inline]
-    pub fn nested(&self) -> bool {
-        self.turn.nested()
+impl Around for Socket<'_> {
+    fn finds_nobody(&self) -> bool {
+        let entered = self.conn.entered.fetch_add(1, Ordering::Relaxed) + 1;
+        entered >= TURNS_PER_LOOK
+            && entered.is_power_of_two()
+            && !self.conn.is_lent()
+            && holders::others(self.fd, self.conn.fork()) == Others::None
     }
-}
 
-impl Drop for Turn<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(kept) = self.kept.take() {
-            match self.side {
-                SEND => self.turn.stream().tx().leave(kept),
-                _ => self.turn.stream().rx().leave(kept),
-            }
-        }
+    fn shares(&self, thread: u32) -> Option<bool> {
+        holders::is_other(self.fd, thread)
+    }
+
+    fn tcp(&self) -> impl Kernel {
+        self.conn.tcp(self.fd)
     }
 }
 
@@ -288,7 +256,7 @@ pub fn take_back_fork() {
     }
     table::each(|conn| {
         if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
-            conn.drop_holder();
+            conn.take_back_holder();
         }
     });
 }
@@ -320,7 +288,7 @@ pub fn is_home() -> bool {
         Place::Guest => false,
         Place::Child => {
             // Too late for the quiet that `before_fork` makes; the other process does not know that it is not alone.
-            table::each(Conn::lend);
+            table::each(Conn::join_late);
             in_child();
             true
         }
@@ -350,26 +318,6 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
         }
         Others::Some | Others::Unknown => None,
     }
-}
-
-/// The other process that had a shared end may be gone: then turns are among threads again.
-#[cold]
-pub(crate) fn unshare(conn: &Conn) {
-    let Some(_both) = conn.flow.both() else {
-        return;
-    };
-    if let Some(flow) = conn.flow.take(SEND)
-        && flow.stream().holders().load(Ordering::Acquire) == 1
-    {
-        flow.stream().shared().store(0, Ordering::SeqCst);
-    }
-}
-
-pub(crate) fn forget_holder(stream: &Stream) {
-    // Not below none, whatever was missed.
-    let _ = stream
-        .holders()
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
 }
 
 /// Bounded: `fork` may be called in a signal handler, in the middle of a change of its own thread.

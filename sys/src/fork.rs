@@ -51,9 +51,14 @@ pub enum Place {
     Child,
 }
 
+/// The number of this process, not 0.
+pub fn here() -> u32 {
+    rustix::process::getpid().as_raw_pid().cast_unsigned()
+}
+
 /// Where this is. One system call, and one more in a child that has its parent's memory.
 pub fn place() -> Place {
-    let here = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    let here = here();
     let home = HOME.load(Ordering::Relaxed);
     if home == here {
         return Place::Home;
@@ -77,7 +82,7 @@ const KCMP_FILES: libc::c_int = 2;
 
 /// Makes this process the one that [`place`] compares with.
 pub fn settle() {
-    let here = rustix::process::getpid().as_raw_pid().cast_unsigned();
+    let here = here();
     HOME.store(here, Ordering::Relaxed);
     if let Some(Page(page)) = WIPED.get_or_init(Page::new) {
         page.store(1, Ordering::Relaxed);

@@ -32,10 +32,15 @@ pub use crate::segment::Side;
 pub use layout::{LEN, RING, Size, VERSION};
 
 use layout::{ControlPage, Direction, RINGS};
+#[cfg(loom)]
+use modelled as life;
 use unfinished::Unfinished;
 
 mod held;
+mod holders;
 mod layout;
+#[cfg(not(loom))]
+mod life;
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(loom)]
@@ -52,6 +57,7 @@ mod watch;
 mod write;
 
 pub use held::{Held, Kept};
+pub use holders::Holders;
 pub use own::{Tag, closes_on_exec, cookie, is_stream};
 pub use rx::Rx;
 pub use tx::Tx;
@@ -163,6 +169,7 @@ impl Stream {
 
     /// Moves on from [`OFFERED`]; false if the peer has decided otherwise meanwhile.
     pub fn decide(&self, state: u32) -> bool {
+        // One instruction, so that one of the two decides. Nothing else in the memory depends on it: who maps it was sent it.
         let decided = self.control().state.0.compare_exchange(
             OFFERED,
             state,
@@ -172,14 +179,19 @@ impl Stream {
         decided.is_ok()
     }
 
-    /// How many processes have this end.
-    pub fn holders(&self) -> &AtomicU32 {
-        &self.control().ends[self.side.index()].0.holders
+    /// Takes the offer back; false if the peer was quicker and will use the stream.
+    pub fn withdraw(&self) -> bool {
+        self.decide(WITHDRAWN) || self.state() != READY
     }
 
-    /// Set while more than one process may act at this end.
-    pub fn shared(&self) -> &AtomicU32 {
-        &self.control().ends[self.side.index()].0.shared
+    /// Who has this end.
+    #[inline]
+    pub fn holders(&self) -> Holders<'_> {
+        let end = &self.control().ends[self.side.index()].0;
+        Holders {
+            count: &end.holders,
+            shared: &end.shared,
+        }
     }
 
     /// What a process that has this end was told of an error of the TCP connection, which the kernel tells once: for the others, and for those after it.

@@ -14,7 +14,7 @@ use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
 use super::{Conn, Origin, Way, YOUNG};
-use crate::{handover, rules, share, stat};
+use crate::{handover, rules, stat};
 
 impl Conn {
     /// For the place `index`, which is also that of its record in the ledger.
@@ -33,7 +33,7 @@ impl Conn {
             fork_pid: AtomicU32::new(0),
             fork_ticks: AtomicU64::new(0),
             at_fork: AtomicU32::new(0),
-            lent: AtomicBool::new(false),
+            lent: AtomicU32::new(0),
             cookie: AtomicU64::new(0),
             looks: AtomicU32::new(0),
             comes_again: AtomicBool::new(false),
@@ -87,7 +87,7 @@ impl Conn {
         self.origin.store(origin as u32, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
         self.fork_ticks.store(0, Ordering::Relaxed);
-        self.lent.store(false, Ordering::Relaxed);
+        self.lent.store(0, Ordering::Relaxed);
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
         self.signals.store(false, Ordering::Relaxed);
         self.comes_again.store(false, Ordering::Relaxed);
@@ -247,7 +247,7 @@ impl Conn {
     pub(crate) fn abandon(&self) {
         self.end_meeting();
         if let Ok(Some(flow)) = self.flow.replace(None) {
-            share::forget_holder(flow.stream());
+            flow.stream().holders().leave();
         }
         self.path.store(YOUNG, Ordering::Release);
         stat::end(self.record);

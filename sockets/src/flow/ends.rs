@@ -54,7 +54,7 @@ impl Flow {
     ///
     /// `may_switch` as for [`Flow::send`].
     pub fn leave(&self, kernel: &impl Kernel, may_switch: bool) {
-        if self.stream.holders().fetch_sub(1, Ordering::AcqRel) > 1 {
+        if !self.stream.holders().leave() {
             return;
         }
         let _ = self.follow(kernel);

@@ -1,13 +1,18 @@
 //! Both ends of a connection under loom, over a model of TCP: the bytes that arrive are those that were sent, whatever the interleaving and whatever
 //! value an atomic of the shared memory may return.
 
-use std::collections::VecDeque;
-
-use loom::sync::{Arc, Mutex};
+use loom::sync::Arc;
 use loom::thread;
-use sys::sync::{AtomicU32 as Level, Word};
+use sys::sync::Word;
+
+use sys::stream::GONE;
 
 use super::*;
+
+use self::tcp::Pipe;
+pub(crate) use self::tcp::Tcp;
+
+mod tcp;
 
 /// A direction goes to the ring while its receiver consents, reads and sleeps.
 #[test]
@@ -108,7 +113,7 @@ fn loom_who_sends_when_an_end_is_gone_is_told_by_the_kernel() {
 fn loom_the_last_holder_of_an_end_says_that_it_is_gone() {
     check(|| {
         let [a, b] = on_ring();
-        a.flow.stream.holders().fetch_add(1, Ordering::AcqRel);
+        a.flow.stream.holders().join();
         let a = Arc::new(a);
         let other = {
             let a = a.clone();
@@ -119,6 +124,24 @@ fn loom_the_last_holder_of_an_end_says_that_it_is_gone() {
         other.join().expect("no panic");
         assert!(b.flow.stream.peer_deaf());
         assert_eq!(b.receive(usize::MAX), [1]);
+    });
+}
+
+/// The last holder of an end takes what the others took for read, and closes in order.
+#[test]
+fn loom_the_last_holder_of_an_end_knows_what_the_others_took() {
+    check(|| {
+        let [a, b] = on_ring();
+        a.send(1);
+        b.flow.stream.holders().join();
+        let (other, tcp) = (b.again(), b.tcp.clone());
+        let other = thread::spawn(move || {
+            assert_eq!(other.receive(1), [1]);
+            other.flow.leave(&other.tcp, true);
+        });
+        b.flow.leave(&tcp, true);
+        other.join().expect("no panic");
+        assert_eq!(a.flow.stream.rx().finished(), GONE, "and no reset");
     });
 }
 
@@ -140,19 +163,19 @@ fn model(ends: fn() -> [End; 2], a_acts: fn(&End), b_acts: fn(&End)) {
     }
 }
 
-fn check(body: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn check(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.max_branches = 10_000;
     builder.check(body);
 }
 
-struct End {
-    flow: Flow,
-    tcp: Tcp,
+pub(crate) struct End {
+    pub(crate) flow: Flow,
+    pub(crate) tcp: Tcp,
 }
 
 /// A connection whose bytes are all on TCP.
-fn ends() -> [End; 2] {
+pub(crate) fn ends() -> [End; 2] {
     let streams = Stream::pair().expect("a stream");
     let pipes: [Arc<Pipe>; 2] = Default::default();
     let mut side = 0;
@@ -170,7 +193,7 @@ fn ends() -> [End; 2] {
 }
 
 /// A connection both of whose directions have gone to the ring.
-fn on_ring() -> [End; 2] {
+pub(crate) fn on_ring() -> [End; 2] {
     let ends = ends();
     for end in &ends {
         end.flow.consent(&end.tcp);
@@ -187,16 +210,11 @@ fn on_ring() -> [End; 2] {
 
 impl End {
     fn send(&self, byte: u8) {
-        let byte = [byte];
-        let pieces = Pieces {
-            buffers: &[IoSlice::new(&byte)],
-            skip: 0,
-        };
-        assert_eq!(self.flow.send(&self.tcp, &pieces, false, true), Ok(1));
+        send(&self.flow, &self.tcp, byte);
     }
 
     /// As many bytes, or what comes before the end; asleep where there is nothing.
-    fn receive(&self, most: usize) -> Vec<u8> {
+    pub(crate) fn receive(&self, most: usize) -> Vec<u8> {
         let mut received = Vec::new();
         while received.len() < most {
             let mut bytes = [0; 1];
@@ -215,103 +233,24 @@ impl End {
         }
         received
     }
-}
 
-/// One end of a TCP connection.
-struct Tcp {
-    out: Arc<Pipe>,
-    input: Arc<Pipe>,
-}
-
-/// One direction of it.
-#[derive(Default)]
-struct Pipe {
-    inside: Mutex<Inside>,
-    /// Not 0 while a poll would say that there is something.
-    level: Level,
-}
-
-#[derive(Default)]
-struct Inside {
-    bytes: VecDeque<u8>,
-    written: u64,
-    taken: u64,
-    ended: bool,
-}
-
-impl Pipe {
-    fn with<R>(&self, act: impl FnOnce(&mut Inside) -> R) -> R {
-        let mut inside = self.inside.lock().expect("no panic");
-        let result = act(&mut inside);
-        let level = u32::from(!inside.bytes.is_empty() || inside.ended);
-        self.level.store(level, Ordering::Release);
-        result
+    /// This end in another process.
+    pub(crate) fn again(&self) -> Self {
+        let stream = self.flow.stream.again().expect("a stream");
+        Self {
+            flow: Flow::resume(stream, &BELLS),
+            tcp: self.tcp.clone(),
+        }
     }
 }
 
-impl Kernel for Tcp {
-    fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
-        self.out.with(|out| {
-            out.bytes.extend(bytes);
-            out.written += bytes.len() as u64;
-        });
-        Ok(bytes.len())
-    }
-
-    fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {
-        self.input.with(|input| {
-            if input.bytes.is_empty() && !input.ended {
-                return Err(Errno::AGAIN);
-            }
-            let n = into.len().min(input.bytes.len());
-            for (to, from) in into.iter_mut().zip(input.bytes.drain(..n)) {
-                *to = from;
-            }
-            input.taken += n as u64;
-            Ok(n)
-        })
-    }
-
-    fn peek(&self, into: &mut [u8]) -> Result<usize, Errno> {
-        self.input.with(|input| {
-            if input.bytes.is_empty() && !input.ended {
-                return Err(Errno::AGAIN);
-            }
-            let n = into.len().min(input.bytes.len());
-            for (to, from) in into.iter_mut().zip(&input.bytes) {
-                *to = *from;
-            }
-            Ok(n)
-        })
-    }
-
-    fn reset_on_close(&self) {
-        unreachable!("everything is read");
-    }
-
-    fn reset_now(&self) {
-        unreachable!("nothing is spoilt");
-    }
-
-    fn finish(&self) {
-        self.out.with(|out| out.ended = true);
-    }
-
-    fn has_ended(&self) -> bool {
-        self.input.with(|input| input.ended)
-    }
-
-    fn written(&self) -> Result<u64, Errno> {
-        Ok(self.out.with(|out| out.written))
-    }
-
-    fn taken(&self) -> Result<u64, Errno> {
-        Ok(self.input.with(|input| input.taken))
-    }
-
-    fn queued(&self) -> Result<usize, Errno> {
-        Ok(self.input.with(|input| input.bytes.len()))
-    }
+pub(crate) fn send(flow: &Flow, tcp: &Tcp, byte: u8) {
+    let byte = [byte];
+    let pieces = Pieces {
+        buffers: &[IoSlice::new(&byte)],
+        skip: 0,
+    };
+    assert_eq!(flow.send(tcp, &pieces, false, true), Ok(1));
 }
 
-static BELLS: AtomicU64 = AtomicU64::new(0);
+pub(crate) static BELLS: AtomicU64 = AtomicU64::new(0);

@@ -6,7 +6,7 @@ use sys::fds;
 use sys::hidden::Hidden;
 use sys::stream::{self, Stream, Tag};
 
-use crate::{share, table};
+use crate::table;
 
 /// Takes over the streams that are among the descriptors, each with its socket. To be called once, before the program begins.
 ///
@@ -54,7 +54,9 @@ fn adopt(fd: RawFd) {
     });
     match Stream::resume(hidden, tag.side) {
         // Whoever started this program counted it as a holder.
-        Ok(stream) if count == 0 => share::forget_holder(&stream),
+        Ok(stream) if count == 0 => {
+            stream.holders().leave();
+        }
         Ok(stream) => {
             let mut stream = Some(stream);
             let mut first = None;

@@ -3,8 +3,6 @@
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use sys::sync::Ordering;
-
 use crate::conn::{Conn, Way};
 use crate::flow::{RECEIVE, SEND, Stop};
 use crate::host::host;
@@ -83,7 +81,7 @@ pub(crate) fn finish_serving(conn: &Conn, fd: BorrowedFd<'_>) {
         let Some(send) = conn.turn(fd, SEND) else {
             return;
         };
-        let is_last = send.stream().holders().load(Ordering::Acquire) <= 1;
+        let is_last = send.stream().holders().count() <= 1;
         if !is_last || !send.owes_back() || send.serve_back(&conn.tcp(fd)) != Ok(false) {
             return;
         }

@@ -46,7 +46,7 @@ impl Departure {
             }
             if self.guest {
                 if conn.unlend() {
-                    conn.drop_holder();
+                    conn.take_back_holder();
                 }
             } else {
                 if conn.unlend() {
@@ -117,7 +117,6 @@ fn guest_takes(conn: &Conn, fd: BorrowedFd<'_>, followed: bool) {
     }
     if followed && pass_on(conn, true) {
         conn.lend();
-        conn.set_lent();
     } else {
         back::go_back(conn, fd, Reason::HandedOver);
     }
@@ -133,7 +132,6 @@ pub fn before_spawn(followed: bool) {
         if conn.is_mapped() && is_inherited(conn) && !back::is_back(conn) {
             if followed && pass_on(conn, true) {
                 conn.lend();
-                conn.set_lent();
             } else {
                 with_a_descriptor(conn, |fd| {
                     back::go_back(conn, fd, Reason::HandedOver);
@@ -147,7 +145,7 @@ pub fn before_spawn(followed: bool) {
 pub fn after_spawn(started: bool) {
     table::each(|conn| {
         if conn.unlend() && !started {
-            conn.drop_holder();
+            conn.take_back_holder();
         }
     });
 }
@@ -174,7 +172,7 @@ fn tidy(conn: &Conn, fd: BorrowedFd<'_>) {
     let Some(flow) = conn.flow.take(RECEIVE) else {
         return;
     };
-    if flow.stream().holders().load(sys::sync::Ordering::Acquire) == 0 {
+    if flow.stream().holders().count() == 0 {
         let tcp = conn.tcp(fd);
         let _ = flow.drain(&tcp);
     }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
 use sys::hidden::Hidden;
-use sys::sync::Ordering;
 
 use super::duty::look_at_peer;
 use super::errno_of;
@@ -35,7 +34,7 @@ pub(super) fn wait_for_room(
         let Some(turn) = conn.turn(fd, RECEIVE) else {
             return Ok(());
         };
-        let others = conn.sleepers.others() || turn.stream().shared().load(Ordering::Relaxed) != 0;
+        let others = conn.sleepers.others() || turn.stream().holders().is_shared();
         if !turn.stream().rx().consented()
             && conn.counts(Way::In).1 > 0
             && conn.is_quiet(Way::In)

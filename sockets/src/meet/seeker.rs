@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use proto::meet::{MESSAGE_MAX, MeetError, Message};
 use sys::errno::Errno;
 use sys::rendezvous::{Arrival, Caller, Place, arrive};
-use sys::stream::{OFFERED, READY, Side, Size, Stream, WITHDRAWN};
+use sys::stream::{OFFERED, READY, Side, Size, Stream};
 use sys::tcp::Identity;
 use via::window::Windows;
 
@@ -283,10 +283,7 @@ pub(super) struct Offer {
 impl Offer {
     /// Takes it back; what it was if the other end was quicker.
     pub(super) fn withdraw(self) -> Option<Stream> {
-        if self.stream.decide(WITHDRAWN) || self.stream.state() != READY {
-            return None;
-        }
-        Some(self.stream)
+        (!self.stream.withdraw()).then_some(self.stream)
     }
 }
 

@@ -1,17 +1,9 @@
 //! Turns between processes.
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, fstat, major, minor, open};
-use rustix::io::{Errno, read};
-use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
-use rustix::thread::gettid;
-use rustix::time::Timespec;
+#[cfg(not(loom))]
+use std::{hint::spin_loop, thread, time::Duration};
 
-use std::hint::spin_loop;
-use std::os::fd::AsFd;
-use std::thread;
-use std::time::Duration;
-
+use super::life::{is_dead, me};
 use super::{Corrupt, Rx, Stream, Tx};
 use crate::sync::{AtomicU32, Ordering, Word};
 
@@ -130,7 +122,7 @@ fn enter<'a>(
     stream: &Stream,
     shares: impl Fn(u32) -> Option<bool>,
 ) -> Result<Held<'a>, Corrupt> {
-    let me = gettid().as_raw_nonzero().get().cast_unsigned();
+    let me = me();
     match try_take(word, me, 0) {
         Ok(held) => Ok(held),
         Err(_) => wait_for(word, me, stream, &shares),
@@ -180,101 +172,50 @@ fn wait_for<'a>(
             (suspect, tries, strange) = (holder, tries.min(YIELDS), 0);
         }
         tries += 1;
-        match tries {
-            ..PAUSES => spin_loop(),
-            PAUSES..YIELDS => thread::yield_now(),
-            _ => {
-                naps += 1;
-                if naps > GIVE_UP {
+        if tries >= YIELDS {
+            naps += 1;
+            if naps > GIVE_UP {
+                return Err(Corrupt);
+            }
+            if tries.abs_diff(YIELDS).is_multiple_of(NAPS_PER_LOOK) && holder != 0 {
+                if is_dead(holder, stream) {
+                    if let Ok(held) = try_take(word, me, holder) {
+                        return Ok(held);
+                    }
+                } else if shares(holder) == Some(false) {
+                    strange += 1;
+                }
+                // Once may be one who is just ending.
+                if strange > 1 {
                     return Err(Corrupt);
                 }
-                if tries.abs_diff(YIELDS).is_multiple_of(NAPS_PER_LOOK) && holder != 0 {
-                    if is_dead(holder, stream) {
-                        if let Ok(held) = try_take(word, me, holder) {
-                            return Ok(held);
-                        }
-                    } else if shares(holder) == Some(false) {
-                        strange += 1;
-                    }
-                    // Once may be one who is just ending.
-                    if strange > 1 {
-                        return Err(Corrupt);
-                    }
-                }
-                thread::sleep(NAP);
             }
         }
+        pass_time(tries);
     }
 }
 
-/// Whether thread `tid` has ended, also if its process waits to be reaped, or the number is another thread's by now, which has nothing to do
-/// with the stream. When in doubt it lives.
-fn is_dead(tid: u32, stream: &Stream) -> bool {
-    let Some(pid) = i32::try_from(tid).ok().and_then(Pid::from_raw) else {
-        return true;
-    };
-    // The number of any thread does for kill(2).
-    if test_kill_process(pid) == Err(Errno::SRCH) {
-        return true;
-    }
-    has_ended(pid) || maps(tid, stream) == Some(false)
-}
-
-/// Whether the thread ended and nobody has reaped it. Kernels before 6.9 know it of processes only.
-fn has_ended(pid: Pid) -> bool {
-    let thread = PidfdFlags::from_bits_retain(libc::PIDFD_THREAD);
-    let Ok(pidfd) = pidfd_open(pid, thread).or_else(|_| pidfd_open(pid, PidfdFlags::empty()))
-    else {
-        return false;
-    };
-    let mut fds = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
-/// Whether the thread's process has mapped the stream's memory; `None` if we may not know.
-fn maps(tid: u32, stream: &Stream) -> Option<bool> {
-    let memory = fstat(stream.fd()).ok()?;
-    // As /proc/PID/maps writes it: device and inode.
-    let wanted = format!(
-        " {:02x}:{:02x} {} ",
-        major(memory.st_dev),
-        minor(memory.st_dev),
-        memory.st_ino
-    );
-    let file = open(
-        format!("/proc/{tid}/maps"),
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .ok()?;
-    let mut text = Vec::new();
-    loop {
-        let mut part = [0; 4096];
-        match read(&file, &mut part) {
-            // Without a line it is a process without memory: it ends, or is the kernel's.
-            Ok(0) => return Some(false),
-            Ok(n) => text.extend_from_slice(part.get(..n)?),
-            // Gone meanwhile.
-            Err(Errno::SRCH) => return Some(false),
-            Err(_) => return None,
-        }
-        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
-            let line = text.drain(..=end).collect::<Vec<_>>();
-            if line
-                .windows(wanted.len())
-                .any(|part| part == wanted.as_bytes())
-            {
-                return Some(true);
-            }
-        }
+#[cfg(not(loom))]
+fn pass_time(tries: u32) {
+    match tries {
+        ..PAUSES => spin_loop(),
+        PAUSES..YIELDS => thread::yield_now(),
+        _ => thread::sleep(NAP),
     }
 }
 
+#[cfg(loom)]
+fn pass_time(_: u32) {
+    loom::thread::yield_now();
+}
+
+#[cfg(not(loom))]
 const PAUSES: u32 = 64;
 /// Few, for beside a busy process each may last milliseconds.
-const YIELDS: u32 = PAUSES + 32;
+const YIELDS: u32 = if cfg!(loom) { 1 } else { 64 + 32 };
+#[cfg(not(loom))]
 const NAP: Duration = Duration::from_micros(100);
 /// A look at whether the holder lives every few milliseconds.
-const NAPS_PER_LOOK: u32 = 16;
+const NAPS_PER_LOOK: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Some seconds of naps, which last somewhat longer than they are meant to.
 const GIVE_UP: u32 = 40_000;

@@ -3,9 +3,9 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use super::SLEEPER;
 use super::held::try_take;
 use super::sleep::{Bytes, Room};
+use super::{READY, SLEEPER, Stream};
 use crate::sync::{AtomicU32, AtomicU64, Count, Ordering, UnsafeCell, Word};
 
 #[test]
@@ -170,6 +170,17 @@ fn loom_a_turn_is_one_processs_at_a_time() {
         assert_eq!(orphans.iter().filter(|orphan| **orphan).count(), 1);
         // SAFETY: nobody else is left.
         assert_eq!(shared.1.with(|value| unsafe { *value }), 2);
+    });
+}
+
+/// Of one that takes an offer and one that takes it back, one does.
+#[test]
+fn loom_an_offer_is_taken_or_withdrawn() {
+    loom::model(|| {
+        let [maker, taker] = Stream::pair().expect("a stream");
+        let taker = thread::spawn(move || taker.decide(READY));
+        let uses = !maker.withdraw();
+        assert_eq!(taker.join().expect("no panic"), uses);
     });
 }
 

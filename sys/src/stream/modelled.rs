@@ -5,27 +5,37 @@ use std::sync::Arc;
 
 use super::layout::ControlPage;
 use super::{Side, Size, Stream};
-use crate::sync::UnsafeCell;
+use crate::sync::{AtomicU32, Ordering, UnsafeCell};
+use crate::turn::thread_id;
 
-/// The page of words, and for each of the first places of both rings a cell with which loom sees who touches it.
+/// What all ends have in common.
 #[derive(Clone, Default)]
-pub(super) struct Page(Arc<(ControlPage, [[UnsafeCell<()>; WATCHED]; 2])>);
+pub(super) struct Page(Arc<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    words: ControlPage,
+    /// For each of the first places of both rings a cell with which loom sees who touches it.
+    rings: [[UnsafeCell<()>; WATCHED]; 2],
+    /// Who was killed: the kernel knows.
+    dead: AtomicU32,
+}
 
 impl Page {
     pub(super) fn words(&self) -> &ControlPage {
-        &self.0.0
+        &self.0.words
     }
 
     pub(super) fn note_write(&self, index: usize, at: usize, len: usize) {
         let places = at.min(WATCHED)..at.saturating_add(len).min(WATCHED);
-        self.0.1[index & 1][places]
+        self.0.rings[index & 1][places]
             .iter()
             .for_each(|place| place.with_mut(|_| ()));
     }
 
     pub(super) fn note_read(&self, index: usize, at: usize, len: usize) {
         let places = at.min(WATCHED)..at.saturating_add(len).min(WATCHED);
-        self.0.1[index & 1][places]
+        self.0.rings[index & 1][places]
             .iter()
             .for_each(|place| place.with(|_| ()));
     }
@@ -43,6 +53,30 @@ impl Stream {
         theirs.page = ours.page.clone();
         Ok([ours, theirs])
     }
+
+    /// The same end in another process.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn again(&self) -> io::Result<Self> {
+        let mut other = Self::map(self.fd().try_clone_to_owned()?, self.side)?;
+        other.page = self.page.clone();
+        Ok(other)
+    }
+
+    /// This thread is killed now: it does nothing more.
+    pub fn die(&self) {
+        self.page.0.dead.store(me(), Ordering::Release);
+    }
+}
+
+/// The number of this thread.
+pub(super) fn me() -> u32 {
+    thread_id() as u32
+}
+
+pub(super) fn is_dead(thread: u32, stream: &Stream) -> bool {
+    stream.page.0.dead.load(Ordering::Acquire) == thread
 }
 
 // SAFETY: the cells hold nothing, and loom panics where they are touched in an order that is none.

@@ -96,6 +96,7 @@ pub const GROUPS: &[Group] = &[
             "exec/stranger",
             "exec/unread_data",
             "exec/vfork_exec",
+            "exec/vfork_exec_twice",
         ],
     },
     Group {
