@@ -1,7 +1,7 @@
 //! Where everything lies. Both sides are compiled from this file, so a change of it is a change of [`VERSION`].
 
 use super::sleep::Room;
-use crate::sync::{AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 // Not `mapped`: in a model these are loom's, and `super::modelled` holds them.
 
@@ -56,6 +56,15 @@ pub(super) struct Published {
     pub(super) ack: AtomicU64,
     /// The sender will write no more ([`super::FIN`]), or is gone ([`super::GONE`]).
     pub(super) fin: AtomicU32,
+}
+
+impl Published {
+    /// How many bytes were written since the ring last began at its start, as its sender counts. A hint: nothing depends on it.
+    #[inline]
+    pub(super) fn since_base(&self) -> usize {
+        let tail = self.tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(self.base.load(Ordering::Relaxed)) as usize
+    }
 }
 
 /// What the processes that share the sending end keep between them.

@@ -156,7 +156,7 @@ impl Tx<'_> {
             }
         }
         if at != start {
-            if at.wrapping_sub(start) <= SHORT {
+            if at.wrapping_sub(start) < SHORT {
                 let ahead = self.stream.place(at.wrapping_sub(base).wrapping_add(AHEAD));
                 prefetch_to_write(
                     self.stream.ring(self.index).wrapping_add(ahead),
@@ -323,10 +323,10 @@ impl Tx<'_> {
 
 /// Handlers that may come in between in a row.
 const TRIES: u32 = 1000;
-/// Of messages so short many go into the time that it takes to get a line back from the receiver, who read it a lap ago. Publishing waits for it, so
-/// it is asked for some messages ahead.
-const SHORT: u64 = 256;
-/// So far ahead.
+/// Publishing waits for the lines that the receiver read a lap ago, so they are asked for ahead, but for those of messages that streaming stores write.
+/// Writes of 300 B take 70 ns with it and 83 without, of 1 KiB 82 and 106, of 2000 B 119 and 168, of 4000 B 222 and 242.
+const SHORT: u64 = STREAM_MIN as u64;
+/// So far ahead: of short messages some. Twice as far, 64 B take 102 ns instead of 86.
 const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length.
 const CHUNK: usize = 32 << 10;
