@@ -19,12 +19,13 @@ use crate::flow::Flow;
 use crate::kernel::Tcp;
 use crate::meet::Meeting;
 use crate::reason::Reason;
-use crate::{share, stat};
+use crate::states::connection::Event;
 
 mod asleep;
 mod life;
 mod option;
 mod pace;
+mod steps;
 mod upgrade;
 
 /// A connection. They live in [`crate::table`], and are used again after [`Conn::close`].
@@ -46,7 +47,7 @@ pub struct Conn {
     /// The first fork of the process that had it alone, if that was seen: ticks are 0 otherwise.
     fork_pid: AtomicU32,
     fork_ticks: AtomicU64,
-    /// Where [`share`] is with it, in the middle of a fork.
+    /// Where [`share`](crate::share) is with it, in the middle of a fork.
     pub(crate) at_fork: AtomicU32,
     /// The process that counts a program which it is starting, or will be, as a holder; 0 if none does.
     pub(crate) lent: AtomicU32,
@@ -153,11 +154,6 @@ impl Conn {
         }
     }
 
-    fn set_path(&self, path: u32) {
-        self.path.store(path, Ordering::SeqCst);
-        stat::change(self.record, path + 1, self.reason.load(Ordering::Relaxed));
-    }
-
     /// Whether there are rings.
     #[inline]
     pub fn is_mapped(&self) -> bool {
@@ -175,7 +171,7 @@ impl Conn {
         let bytes = stream.low_water().load(Ordering::Relaxed).max(1);
         if self.install(Flow::resume(stream, &self.record.bells)) {
             self.low_water.store(bytes, Ordering::Relaxed);
-            self.set_path(MAPPED);
+            self.go(Event::Resume, None);
         }
     }
 
@@ -199,7 +195,11 @@ impl Conn {
 
     /// Does without the rings of a connection that is back on TCP.
     pub(crate) fn drop_rings(&self) {
-        self.path.store(TCP, Ordering::SeqCst);
+        self.go(Event::Drop, None);
+        self.forget_rings();
+    }
+
+    fn forget_rings(&self) {
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.stream().holders().leave();
         }
@@ -303,51 +303,9 @@ impl Conn {
         }
     }
 
-    /// Stays on TCP for good, unless it is upgraded already.
-    pub fn stay_on_tcp(&self, reason: Reason) {
-        self.end_meeting();
-        if !self.is_mapped() {
-            self.reason
-                .store(u32::from(reason.number()), Ordering::Relaxed);
-            self.set_path(TCP);
-            self.tell_if_wanted(reason);
-        }
-    }
-
     /// What `sovia stat` shows.
     pub(crate) fn record(&self) -> &'static Record {
         self.record
-    }
-
-    /// The peer wrote into the shared memory what it can not mean: resets the connection, and does without that memory from now on. To be called
-    /// outside turns.
-    #[cold]
-    pub(crate) fn reset_spoilt(&self, fd: BorrowedFd<'_>) {
-        self.note_back(Reason::Corrupt);
-        sys::socket::reset_now(fd);
-        if !share::is_home() {
-            return;
-        }
-        // Without memory for it, or in a signal handler, the next call finds the same again.
-        if let Ok(remains) = Flow::of_reset(&self.record.bells)
-            && let Ok(Some(spoilt)) = self.flow.replace(Some(remains))
-        {
-            spoilt.stream().holders().leave();
-        }
-    }
-
-    /// Notes why a connection that has rings is back on TCP.
-    pub(crate) fn note_back(&self, reason: Reason) {
-        let number = u32::from(reason.number());
-        let _ = self
-            .reason
-            .compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
-        stat::change(
-            self.record,
-            self.path.load(Ordering::Relaxed) + 1,
-            self.reason.load(Ordering::Relaxed),
-        );
-        self.tell_if_wanted(reason);
     }
 
     /// Says that a call gives the program's buffer to the kernel, for as long as the result lives; `None` if there are rings, and it must not.
@@ -400,3 +358,7 @@ const YOUNG: u32 = 0;
 const MEETING: u32 = 1;
 const MAPPED: u32 = 2;
 const TCP: u32 = 3;
+const CLOSED: u32 = 4;
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -23,4 +23,5 @@ pub mod reason;
 pub mod rules;
 pub mod share;
 pub mod stat;
+pub mod states;
 pub mod table;

@@ -13,7 +13,8 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
-use super::{Conn, Origin, Way, YOUNG};
+use super::{CLOSED, Conn, Origin, Way};
+use crate::states::connection::Event;
 use crate::{handover, rules, stat};
 
 impl Conn {
@@ -21,7 +22,7 @@ impl Conn {
     pub(crate) fn new(index: usize) -> Self {
         let cpus = wait::cpus();
         Self {
-            path: AtomicU32::new(YOUNG),
+            path: AtomicU32::new(CLOSED),
             nonblocking: AtomicBool::new(false),
             signals: AtomicBool::new(false),
             opener: AtomicBool::new(false),
@@ -125,12 +126,12 @@ impl Conn {
         self.socket.heed();
         self.gather.heed();
         self.trickle.store(0, Ordering::Relaxed);
-        self.set_path(YOUNG);
+        self.go(Event::Open, None);
         // What was there before may have rings.
         if origin != Origin::Inherited
             && let Some(reason) = self.forbidden(fd)
         {
-            self.stay_on_tcp(reason);
+            self.refuse(reason);
         }
     }
 
@@ -198,7 +199,7 @@ impl Conn {
         }
         self.closing.store(false, Ordering::Relaxed);
         drop(self.kept.lock().take());
-        self.path.store(YOUNG, Ordering::Release);
+        self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
     }
@@ -212,7 +213,7 @@ impl Conn {
         if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
             flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }
-        self.path.store(YOUNG, Ordering::Release);
+        self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
     }
@@ -249,7 +250,7 @@ impl Conn {
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.stream().holders().leave();
         }
-        self.path.store(YOUNG, Ordering::Release);
+        self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
     }

@@ -2,51 +2,56 @@
 
 use std::os::fd::BorrowedFd;
 
+use sys::lock::Guard;
 use sys::stream::Stream;
 use sys::sync::Ordering;
 use sys::{tcp, time};
 
-use super::{Conn, MAPPED, MEETING, Way, YOUNG};
+use super::{Conn, MEETING, Way, YOUNG};
 use crate::flow::Flow;
 use crate::host::host;
 use crate::meet::{Meeting, Step};
 use crate::reason::Reason;
 use crate::rules::text::Settings;
+use crate::states::connection::Event;
 use crate::{handover, ready, rules, share, table};
 
 impl Conn {
-    /// Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted.
-    pub(super) fn end_meeting(&self) {
-        for _ in 0..TRIES {
-            if let Some(mut meeting) = self.meeting.try_lock() {
-                drop(meeting.take());
-                return;
+    /// Keeps others from the meeting. Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted: `None`.
+    pub(super) fn hold_meeting(&self) -> Option<Guard<'_, Option<Meeting>>> {
+        (0..TRIES).find_map(|_| {
+            let meeting = self.meeting.try_lock();
+            if meeting.is_none() {
+                std::thread::yield_now();
             }
-            std::thread::yield_now();
+            meeting
+        })
+    }
+
+    pub(super) fn end_meeting(&self) {
+        if let Some(mut meeting) = self.hold_meeting() {
+            drop(meeting.take());
         }
     }
 
     /// Another process is about to have the connection, so nothing comes of a meeting that is under way: both ends try anew when one is alone again. A
     /// `guest` has its parent's memory, and cannot install for it what the other end has decided for.
     pub(crate) fn meet_later(&self, guest: bool) {
-        for _ in 0..TRIES {
-            if let Some(mut meeting) = self.meeting.try_lock() {
-                self.comes_again.store(true, Ordering::Relaxed);
-                let met = meeting.as_mut().and_then(Meeting::postpone);
-                if let Some(stream) = met.filter(|_| !guest) {
-                    *meeting = None;
-                    let mut stream = Some(stream);
-                    table::for_each(|fd, of| {
-                        if std::ptr::eq(of, self)
-                            && let Some(stream) = stream.take()
-                        {
-                            sys::socket::with_borrowed(fd, |fd| self.met(fd, stream));
-                        }
-                    });
+        let Some(mut meeting) = self.hold_meeting() else {
+            return;
+        };
+        self.comes_again.store(true, Ordering::Relaxed);
+        let met = meeting.as_mut().and_then(Meeting::postpone);
+        if let Some(stream) = met.filter(|_| !guest) {
+            *meeting = None;
+            let mut stream = Some(stream);
+            table::for_each(|fd, of| {
+                if std::ptr::eq(of, self)
+                    && let Some(stream) = stream.take()
+                {
+                    sys::socket::with_borrowed(fd, |fd| self.met(fd, stream));
                 }
-                return;
-            }
-            std::thread::yield_now();
+            });
         }
     }
 
@@ -61,17 +66,16 @@ impl Conn {
         if let Some(mut meeting) = self.meeting.try_lock() {
             drop(meeting.take());
             drop(meeting);
-            self.meet_again();
+            if !self.meet_again() {
+                self.stay_on_tcp(Reason::GaveUp);
+            }
         }
     }
 
     /// Goes on as a young connection, to meet after eight times as much has been exchanged; false if that was often enough.
     fn meet_again(&self) -> bool {
         let again = self.looks.fetch_add(1, Ordering::Relaxed) < share::LOOKS;
-        if again {
-            self.set_path(YOUNG);
-        }
-        again
+        again && self.go(Event::Miss, None)
     }
 
     /// After a call on TCP: takes the next step towards an upgrade, if it is time.
@@ -110,21 +114,21 @@ impl Conn {
             return;
         }
         if let Some(reason) = self.forbidden(fd) {
-            return self.stay_on_tcp(reason);
+            return self.refuse(reason);
         }
         if let Some(reason) = demanded(fd) {
-            return self.stay_on_tcp(reason);
+            return self.refuse(reason);
         }
         let Some(windows) = host().and_then(|host| host.windows()) else {
-            return self.stay_on_tcp(Reason::NoNic);
+            return self.refuse(Reason::NoNic);
         };
         if let Some(reason) = handover::all_on_tcp() {
-            return self.stay_on_tcp(reason);
+            return self.refuse(reason);
         }
         match share::is_alone(self, fd) {
             Some(true) => {}
             Some(false) => return,
-            None => return self.stay_on_tcp(Reason::SharedWithStranger),
+            None => return self.refuse(Reason::SharedWithStranger),
         }
         // Not in the middle of a fork.
         let Some(_still) = table::try_freeze() else {
@@ -141,11 +145,14 @@ impl Conn {
                 *meeting = Some(begun);
                 self.next_step_ns.store(0, Ordering::Relaxed);
                 self.step_interval_ns.store(0, Ordering::Relaxed);
-                self.set_path(MEETING);
+                if !self.go(Event::Enough, None) {
+                    // A signal handler has had it stay on TCP meanwhile.
+                    *meeting = None;
+                }
             }
             Err(reason) => {
                 drop(meeting);
-                self.stay_on_tcp(reason);
+                self.refuse(reason);
             }
         }
     }
@@ -187,7 +194,7 @@ impl Conn {
                         return;
                     }
                 }
-                self.stay_on_tcp(reason);
+                self.over(reason);
             }
         }
     }
@@ -197,7 +204,11 @@ impl Conn {
         handover::label(self, fd, &mut stream);
         if self.install(Flow::new(stream, &self.record.bells)) {
             self.keep_options(fd);
-            self.set_path(MAPPED);
+            if !self.go(Event::Meet, None) {
+                // A signal handler has had it stay on TCP meanwhile.
+                self.restore_options(fd);
+                return self.forget_rings();
+            }
             self.note_low_water(fd);
             if let Some(host) = host() {
                 host.upgraded(fd);

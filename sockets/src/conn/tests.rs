@@ -1,0 +1,191 @@
+//! Every step that a connection can take.
+
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use sys::errno::Errno;
+use sys::stream::{Side, Size};
+use via::provider::Driver;
+use via::window::Windows;
+
+use super::*;
+use crate::host::{self, Host};
+use crate::rules::Kept;
+use crate::states::connection::{self, Event, State};
+use crate::states::visits;
+use crate::{ends, share, table};
+
+/// A program that never sleeps.
+struct Here;
+
+impl Host for Here {
+    fn wait_to_receive(&self, _fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        unreachable!("nothing is received")
+    }
+
+    fn poll(&self, fd: BorrowedFd<'_>, events: i16, _timeout_ms: i32) -> Result<i16, Errno> {
+        Ok(sys::epoll::shows(fd.as_raw_fd(), events.cast_unsigned()).cast_signed())
+    }
+
+    fn nap(&self, _fd: BorrowedFd<'_>, _time: Duration) -> Result<(), Errno> {
+        unreachable!("nobody waits for room")
+    }
+
+    fn restarts(&self) -> bool {
+        false
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn windows(&self) -> Option<&'static dyn Windows> {
+        shm::DRIVER.windows()
+    }
+
+    fn upgraded(&self, _fd: BorrowedFd<'_>) {}
+
+    fn kept_on_tcp(&self, _kept: &Kept<'_>) {}
+}
+
+/// A connection both of whose ends are here.
+struct Pair {
+    sockets: [TcpStream; 2],
+    conns: [&'static Conn; 2],
+}
+
+impl Pair {
+    fn young() -> Self {
+        host::install(&Here);
+        sys::fork::settle();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
+        let far = listener.accept().expect("the connection").0;
+        let conns = [
+            table::insert(near.as_fd(), Origin::Connected).expect("a place"),
+            table::insert(far.as_fd(), Origin::Accepted).expect("a place"),
+        ];
+        let pair = Self {
+            sockets: [near, far],
+            conns,
+        };
+        assert_eq!(pair.states(), [State::Young; 2]);
+        pair
+    }
+
+    /// As after so many calls that sent and received in turn.
+    fn exchange(&self, end: usize, turns: u32) {
+        for turn in 0..turns {
+            let way = if turn % 2 == 0 { Way::Out } else { Way::In };
+            self.conns[end].advance(self.sockets[end].as_fd(), way);
+        }
+    }
+
+    fn meeting() -> Self {
+        let pair = Self::young();
+        pair.exchange(0, ENOUGH);
+        assert_eq!(pair.states(), [State::Meeting, State::Young]);
+        pair
+    }
+
+    fn mapped() -> Self {
+        let pair = Self::meeting();
+        for end in (0..2).cycle() {
+            pair.exchange(end, ENOUGH);
+            if pair.states() == [State::Mapped; 2] {
+                break;
+            }
+        }
+        pair
+    }
+
+    fn states(&self) -> [State; 2] {
+        self.conns.map(Conn::state)
+    }
+
+    fn close(self) {
+        for socket in self.sockets {
+            let number = socket.as_raw_fd();
+            ends::before_close(number);
+            drop(socket);
+            ends::closed(number);
+        }
+    }
+}
+
+#[test]
+fn every_step_is_taken() {
+    Pair::young().close();
+    Pair::meeting().close();
+    Pair::mapped().close();
+
+    let pair = Pair::young();
+    pair.conns[0].refuse(Reason::NoNic);
+    assert_eq!(pair.conns[0].path(), Path::Tcp(Reason::NoNic));
+    pair.conns[0].stay_on_tcp(Reason::Option);
+    assert_eq!(pair.conns[0].path(), Path::Tcp(Reason::Option));
+    pair.conns[1].stay_on_tcp(Reason::HandedOver);
+    assert_eq!(pair.conns[1].path(), Path::Tcp(Reason::HandedOver));
+    pair.close();
+
+    let pair = Pair::meeting();
+    pair.conns[0].stay_on_tcp(Reason::GaveUp);
+    assert_eq!(pair.conns[0].path(), Path::Tcp(Reason::GaveUp));
+    pair.close();
+    let pair = Pair::meeting();
+    pair.conns[0].over(Reason::NobodyCame);
+    assert_eq!(pair.conns[0].path(), Path::Tcp(Reason::NobodyCame));
+    pair.close();
+    let pair = Pair::meeting();
+    pair.conns[0].forget_meeting();
+    assert_eq!(pair.conns[0].path(), Path::Young);
+    pair.close();
+
+    let pair = Pair::mapped();
+    pair.conns[0].stay_on_tcp(Reason::Option);
+    assert_eq!(pair.conns[0].path(), Path::Mapped, "it needs the way back");
+    pair.conns[0].note_back(Reason::HandedOver);
+    pair.conns[0].note_back(Reason::Stdio);
+    assert_eq!(pair.conns[0].path(), Path::Tcp(Reason::HandedOver));
+    pair.conns[0].drop_rings();
+    assert_eq!(pair.conns[0].state(), State::Tcp);
+    pair.conns[1].reset_spoilt(pair.sockets[1].as_fd());
+    pair.conns[1].reset_spoilt(pair.sockets[1].as_fd());
+    assert_eq!(pair.conns[1].path(), Path::Tcp(Reason::Corrupt));
+    pair.close();
+
+    let pair = Pair::young();
+    let memory = Stream::memory(Size::LEAST).expect("memfd");
+    pair.conns[0].resume(true, Stream::map(memory, Side::A).expect("map"));
+    assert_eq!(pair.conns[0].path(), Path::Mapped);
+    pair.close();
+
+    let missed = visits::missed("connection", connection::ROWS);
+    assert!(missed.is_empty(), "never taken: {missed:#?}");
+}
+
+/// The child of a fork in the middle of the last of several meetings said for ever that the ends look for each other.
+#[test]
+fn who_has_missed_the_other_often_enough_stays_on_tcp() {
+    let pair = Pair::meeting();
+    let conn = pair.conns[0];
+    conn.looks.store(share::LOOKS, Ordering::Relaxed);
+    conn.forget_meeting();
+    assert_eq!(conn.path(), Path::Tcp(Reason::GaveUp));
+    pair.close();
+}
+
+/// What the table has no row for does not happen: what was decided meanwhile stays.
+#[test]
+fn a_step_that_is_not_in_the_table_is_not_taken() {
+    let pair = Pair::young();
+    let conn = pair.conns[0];
+    assert!(!conn.go(Event::Meet, None));
+    conn.stay_on_tcp(Reason::Option);
+    assert!(!conn.go(Event::Enough, None));
+    assert_eq!(conn.path(), Path::Tcp(Reason::Option));
+    pair.close();
+}
+
+const ENOUGH: u32 = 8;
