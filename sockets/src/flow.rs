@@ -33,7 +33,10 @@ mod back;
 mod bell;
 mod ends;
 mod shows;
+mod steps;
 mod tcp;
+#[cfg(all(test, not(loom)))]
+pub(crate) mod watch;
 
 /// The turn in which one sends.
 pub const SEND: usize = 0;
@@ -60,6 +63,8 @@ pub struct Flow {
     read_then: AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
+    #[cfg(all(test, not(loom)))]
+    pub(crate) watch: watch::Watch,
 }
 
 /// Why a call moved no byte.
@@ -167,6 +172,8 @@ impl Flow {
             unlooked: AtomicU32::new(0),
             read_then: AtomicU64::new(0),
             rang_ms: AtomicU32::new(0),
+            #[cfg(all(test, not(loom)))]
+            watch: watch::Watch::default(),
         }
     }
 

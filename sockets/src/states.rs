@@ -1,11 +1,17 @@
-//! The states of a connection: which there are, and what leads from one to another.
+//! The states of a connection, and of each direction of one with rings: which there are, and what leads from one to another.
 //!
-//! One row is one transition. A [connection] takes its steps through its table: what has no row does not happen.
+//! One row is one transition. A [connection] takes its steps through its table: what has no row does not happen. The directions
+//! of one with rings lie in memory that its processes share, so what [`sender`] and [`receiver`] are is read from there; the tests of
+//! [`flow`](crate::flow) look each change up, and each call that changes nothing. `docs/sockets.md` shows the three.
 
 use crate::reason::Reason;
 
 pub mod connection;
+pub mod receiver;
+pub mod sender;
 
+#[cfg(all(test, not(loom)))]
+mod page;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod visits;
 

@@ -40,7 +40,7 @@ impl Flow {
         if self.stream.rx().knock() {
             self.ring_bell_now(kernel)?;
         }
-        tx.set_to_tcp(kernel.written()?);
+        self.go_to_tcp(kernel.written()?);
         self.repeat_end(kernel);
         Ok(())
     }
@@ -57,10 +57,10 @@ impl Flow {
                 return Ok(());
             }
             let written = kernel.written()?;
-            tx.set_to_ring(written);
+            self.go_to_ring(written);
             if !tx.back_wanted() {
                 // No doorbell: who has not consented does not count what it takes, and nobody waits to be rung where there was no ring.
-                tx.set_to_tcp(written);
+                self.go_to_tcp(written);
                 return Ok(());
             }
         }
@@ -101,9 +101,9 @@ impl Flow {
         if tx.to_tcp().is_none() {
             // A direction that never was on the ring goes there and back: the receiver waits for the second step.
             if tx.to_ring().is_none() {
-                tx.set_to_ring(kernel.written()?);
+                self.go_to_ring(kernel.written()?);
             }
-            tx.set_to_tcp(kernel.written()? | SERVED);
+            self.go_to_tcp(kernel.written()? | SERVED);
         }
         let mut chunk = [0; 4096];
         let mut moved = 0;
@@ -169,7 +169,7 @@ impl Flow {
             AFTER => return Ok(true),
             BEFORE if rx.to_ring() == Some(end) => {
                 // It never was on the ring, or nothing but bytes of the program is on TCP.
-                rx.set_phase(AFTER);
+                self.follow_to(AFTER);
                 return Ok(true);
             }
             // Doorbells behind bytes that nobody has read: whoever reads TCP from now on would take them for data.
@@ -203,7 +203,7 @@ impl Flow {
                 return Err(Stop::Failed(errno));
             }
         }
-        rx.set_phase(AFTER);
+        self.follow_to(AFTER);
         Ok(true)
     }
 
@@ -223,7 +223,7 @@ impl Flow {
             };
             let left = usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX);
             if left == 0 {
-                self.stream.rx().set_phase(AFTER);
+                self.follow_to(AFTER);
                 return Ok(true);
             }
             let Some(room) = scratch.get_mut(..left.min(64)) else {
@@ -247,4 +247,4 @@ pub(super) fn back_at(rx: Rx<'_>) -> Option<u64> {
 }
 
 /// In the count at which a direction goes back to TCP: the sender takes back what is in the ring.
-const SERVED: u64 = 1 << 62;
+pub(super) const SERVED: u64 = 1 << 62;

@@ -21,7 +21,7 @@ impl Flow {
             && let Some(end) = rx.to_ring()
             && self.taken(kernel)? >= end
         {
-            rx.set_phase(ON_RING);
+            self.follow_to(ON_RING);
         }
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Flow {
         let (false, Ok(written)) = (kernel.has_finished(), kernel.written()) else {
             return Ok(false);
         };
-        tx.set_to_ring(written);
+        self.go_to_ring(written);
         Ok(true)
     }
 
@@ -122,7 +122,7 @@ impl Flow {
                 Err(errno) => return Err(errno.into()),
             };
             if limit == 0 {
-                rx.set_phase(ON_RING);
+                self.follow_to(ON_RING);
                 return self.receive(kernel, into, take);
             }
         }

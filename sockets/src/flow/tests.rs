@@ -1,7 +1,8 @@
 //! Two ends over TCP: a model of it in virtual time, and the kernel's.
 
 use super::*;
-use actor::Actor;
+use crate::states::sender::State;
+use actor::{Actor, Deed};
 use network::{End, Network};
 
 mod actor;
@@ -13,7 +14,7 @@ static BELLS: AtomicU64 = AtomicU64::new(0);
 /// Sends until there is no room, and says that it would sleep for some.
 fn fill(end: &mut Actor<End<'_>>) {
     end.flow.consent(&end.kernel);
-    while end.flow.unread() < sys::stream::RING as u64 {
+    while end.flow.unread() < actor::RING as u64 {
         end.send(100_000);
     }
     assert_eq!(end.flow.arm_send(), Ok(true));
@@ -25,7 +26,7 @@ fn a_bell_that_cannot_go_now_is_owed() {
     let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
     receiver.flow.consent(&receiver.kernel);
     fill(&mut sender);
-    receiver.receive(&[sys::stream::RING], Take::Read);
+    receiver.receive(&[actor::RING], Take::Read);
     assert!(receiver.flow.owes_bell());
     // Another thread is in the middle of a send on TCP.
     receiver
@@ -39,6 +40,60 @@ fn a_bell_that_cannot_go_now_is_owed() {
         .expect("sound");
     assert_eq!(receiver.kernel.put(), 1, "the doorbell");
     assert!(!receiver.flow.owes_bell());
+}
+
+#[test]
+fn a_doorbell_goes_only_where_no_data_goes() {
+    for &state in State::ALL {
+        let network = Network::new(1000, Vec::new());
+        let [mut payer, mut sender] = Actor::both([network.end(0), network.end(1)]);
+        payer.receive(&[1], Take::Read);
+        sender.send(1);
+        if !matches!(state, State::Before | State::Called) {
+            sender.flow.consent(&sender.kernel);
+        }
+        let call_back = || sender.flow.call_back(&sender.kernel, true).expect("room");
+        match state {
+            State::Before | State::Invited => {}
+            State::Called => call_back(),
+            State::Ring => payer.send(1),
+            State::Recalled => {
+                payer.send(1);
+                call_back();
+            }
+            State::Serving => {
+                payer.send(5000);
+                call_back();
+                payer.send(1);
+            }
+            State::After => {
+                payer.send(1);
+                payer.act(Deed::LeaveRing);
+            }
+        }
+        assert_eq!(payer.flow.sender(), state);
+        while sender.flow.unread() < actor::RING as u64 {
+            sender.send(100_000);
+        }
+        assert_eq!(sender.flow.arm_send(), Ok(true));
+        payer.receive(&[actor::RING], Take::Read);
+        payer.act(Deed::PayBell);
+        let owes = matches!(state, State::Before | State::Called);
+        assert_eq!(payer.flow.owes_bell(), owes, "{state:?}");
+    }
+}
+
+#[test]
+fn a_doorbell_goes_nowhere_once_tcp_has_ended() {
+    let network = Network::new(1000, Vec::new());
+    let [mut payer, mut sender] = Actor::both([network.end(0), network.end(1)]);
+    payer.receive(&[1], Take::Read);
+    fill(&mut sender);
+    payer.receive(&[actor::RING], Take::Read);
+    sender.kernel.reset_now();
+    payer.act(Deed::PayBell);
+    assert_eq!(payer.flow.sender(), State::Invited);
+    assert!(payer.flow.owes_bell());
 }
 
 #[test]
@@ -56,6 +111,26 @@ fn who_goes_back_wakes_whom_it_can_wake_no_more() {
         .expect("on the ring");
     assert_eq!(receiver.kernel.put(), 1, "the doorbell");
     assert!(!sender.flow.can_be_rung());
+}
+
+#[test]
+fn who_shuts_down_while_unread_bytes_move_to_tcp_says_so_behind_them() {
+    let network = Network::new(1000, Vec::new());
+    let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
+    receiver.flow.consent(&receiver.kernel);
+    sender.send(1500);
+    receiver.act(Deed::CallBack);
+    // As much as TCP has room for, the doorbell included.
+    sender.act(Deed::Send(1));
+    assert_eq!(sender.flow.sender(), State::Serving);
+    receiver.read_on();
+    receiver.receive(&[800], Take::Read);
+    sender.act(Deed::Finish);
+    assert_eq!(sender.flow.sender(), State::After);
+    for _ in 0..3 {
+        receiver.receive(&[1000], Take::Read);
+    }
+    assert_eq!((receiver.received, receiver.ended), (1501, true));
 }
 
 #[test]

@@ -14,6 +14,24 @@ pub(crate) fn connection(from: connection::State, on: connection::Event) {
     visit("connection", at.expect("it was looked up"));
 }
 
+/// Something has gone from one state to another, or stayed.
+///
+/// # Panics
+/// If there is no row for that.
+pub(crate) fn made<S: Copy + PartialEq + Debug, E: Copy + PartialEq + Debug>(
+    table: &'static str,
+    rows: &[Row<S, E>],
+    (from, on, to): (S, E, S),
+) {
+    let at = rows
+        .iter()
+        .position(|row| (row.from, row.on, row.to) == (from, on, to));
+    match at {
+        Some(at) => visit(table, at),
+        None => panic!("{table}: no row has {on:?} lead from {from:?} to {to:?}"),
+    }
+}
+
 /// The rows that no test of this process has made.
 pub(crate) fn missed<'a, S: PartialEq + Debug, E: PartialEq + Debug>(
     table: &'static str,

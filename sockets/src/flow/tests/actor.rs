@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::BELLS;
+use crate::flow::watch::Act;
 
 /// What one end may do.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,10 @@ pub(super) enum Deed {
     /// Goes to sleep to receive, and does not wake.
     ArmReceive,
     ArmSend,
+    /// Sends until there is no room, and goes to sleep for some.
+    Fill,
+    /// Receives all there is.
+    Empty,
     PayBell,
     LeaveRing,
     CallBack,
@@ -46,6 +51,8 @@ pub(super) fn deed() -> impl Strategy<Value = Deed> {
         1 => (1..300usize).prop_map(Deed::Count),
         3 => Just(Deed::ArmReceive),
         1 => Just(Deed::ArmSend),
+        1 => Just(Deed::Fill),
+        1 => Just(Deed::Empty),
         2 => Just(Deed::PayBell),
         1 => Just(Deed::LeaveRing),
         1 => Just(Deed::CallBack),
@@ -108,7 +115,7 @@ pub(super) fn byte(at: u64) -> u8 {
 impl<K: Kernel> Actor<K> {
     /// Both ends of one.
     pub(super) fn both(kernels: [K; 2]) -> [Self; 2] {
-        let memory = Stream::memory(Size::DEFAULT).expect("memfd");
+        let memory = Stream::memory(SIZE).expect("memfd");
         let other = memory.try_clone().expect("dup");
         let [first, second] = kernels;
         [
@@ -159,7 +166,10 @@ impl<K: Kernel> Actor<K> {
             buffers: &buffers,
             skip: 0,
         };
-        match self.flow.send(&self.kernel, &pieces, false, true) {
+        let sent = self.flow.watched(Act::Send, |flow| {
+            flow.send(&self.kernel, &pieces, false, true)
+        });
+        match sent {
             Ok(n) => self.sent += n as u64,
             Err(stop) => self.stopped(stop),
         }
@@ -169,10 +179,13 @@ impl<K: Kernel> Actor<K> {
         if self.is_over() {
             return;
         }
-        self.flow.consent(&self.kernel);
         let mut rooms: Vec<Vec<u8>> = sizes.iter().map(|&n| vec![0; n]).collect();
         let mut into: Vec<_> = rooms.iter_mut().map(|room| IoSliceMut::new(room)).collect();
-        match self.flow.receive(&self.kernel, &mut into, take) {
+        let received = self.flow.watched(Act::Receive, |flow| {
+            flow.consent(&self.kernel);
+            flow.receive(&self.kernel, &mut into, take)
+        });
+        match received {
             Ok(n) => {
                 let bytes = rooms.concat();
                 for (at, found) in (self.received..).zip(bytes.iter().take(n)) {
@@ -201,7 +214,8 @@ impl<K: Kernel> Actor<K> {
     /// As before a sleep.
     pub(super) fn arm_receive(&mut self) {
         if !self.away && !self.is_over() {
-            self.flow.arm_receive(&self.kernel).expect("sound");
+            let armed = |flow: &Flow| flow.arm_receive(&self.kernel);
+            self.flow.watched(Act::Sleep, armed).expect("sound");
         }
     }
 
@@ -234,21 +248,29 @@ impl<K: Kernel> Actor<K> {
             Deed::ArmSend => {
                 self.flow.arm_send().expect("sound");
             }
+            Deed::Fill => self.fill(),
+            Deed::Empty => self.receive(&[RING], Take::Read),
             Deed::PayBell => self.pay_bell(),
             Deed::LeaveRing => {
                 // There is nowhere to go if the connection is over.
-                let _ = self.flow.leave_ring(&self.kernel);
+                let _ = self.flow.watched(Act::Leave, |flow| {
+                    flow.renounce_ring(&self.kernel)?;
+                    flow.serve_back(&self.kernel)
+                });
             }
             Deed::CallBack => {
-                let called = self.flow.call_back(&self.kernel, true);
-                let renounced = called.and_then(|()| self.flow.renounce_ring(&self.kernel));
+                let renounced = self.flow.watched(Act::GoBack, |flow| {
+                    flow.call_back(&self.kernel, true)?;
+                    flow.renounce_ring(&self.kernel)
+                });
                 self.away = true;
                 self.called = true;
                 self.walk_on(renounced);
             }
             Deed::Finish => {
                 if !std::mem::replace(&mut self.finished, true) {
-                    match self.flow.finish(&self.kernel, true) {
+                    let finished = |flow: &Flow| flow.finish(&self.kernel, true);
+                    match self.flow.watched(Act::Shutdown, finished) {
                         Ok(true) => {}
                         Ok(false) => self.kernel.finish(),
                         Err(stop) => self.stopped(stop),
@@ -258,7 +280,8 @@ impl<K: Kernel> Actor<K> {
             Deed::Close | Deed::Die => {
                 if !std::mem::replace(&mut self.gone, true) {
                     if matches!(deed, Deed::Close) {
-                        self.flow.leave(&self.kernel, true);
+                        let leave = |flow: &Flow| flow.leave(&self.kernel, true);
+                        self.flow.watched(Act::Close, leave);
                     }
                     self.kernel.close();
                 }
@@ -268,20 +291,32 @@ impl<K: Kernel> Actor<K> {
 
     /// A step of [`go_back`](crate::handover::go_back). What fails is answered by a reset.
     fn walk_on(&mut self, begun: Result<(), Stop>) {
-        let served = begun.and_then(|()| self.flow.serve_back(&self.kernel));
-        let came = match self.flow.came_back(&self.kernel) {
-            Err(Stop::End) if self.flow.available() == Ok(0) => Ok(true),
-            came => came,
-        };
+        let (served, came) = self.flow.watched(Act::GoBack, |flow| {
+            let served = begun.and_then(|()| flow.serve_back(&self.kernel));
+            let came = match flow.came_back(&self.kernel) {
+                Err(Stop::End) if flow.available() == Ok(0) => Ok(true),
+                came => came,
+            };
+            (served, came)
+        });
         match (served, came) {
             (Ok(served), Ok(came)) => self.away = !(served && came),
             _ => self.stuck = true,
         }
     }
 
+    fn fill(&mut self) {
+        let mut before = None;
+        while before.replace(self.sent) != Some(self.sent) {
+            self.send(2 * RING);
+        }
+        self.flow.arm_send().expect("sound");
+    }
+
     fn pay_bell(&mut self) {
         if self.flow.owes_bell() && !self.finished {
-            let done = self.flow.pay_bell(&self.kernel, true);
+            let pay = |flow: &Flow| flow.pay_bell(&self.kernel, true);
+            let done = self.flow.watched(Act::Bell, pay);
             self.done(done);
         }
     }
@@ -295,8 +330,13 @@ impl<K: Kernel> Actor<K> {
             return self.walk_on(Ok(()));
         }
         // What is wrong the next call tells.
-        let _ = self.flow.serve_back(&self.kernel);
+        let serve = |flow: &Flow| flow.serve_back(&self.kernel);
+        let _ = self.flow.watched(Act::Serve, serve);
         self.receive(&[60_000], Take::Read);
         self.arm_receive();
     }
 }
+
+/// Rings that are soon full.
+const SIZE: Size = Size::LEAST;
+pub(super) const RING: usize = SIZE.bytes();
