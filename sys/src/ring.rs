@@ -12,6 +12,8 @@
 //! Either side can write anything anywhere at any time. All that a liar achieves is that his own frames are garbage,
 //! or that the producer finds the ring [broken](Producer::is_broken).
 
+use crate::sync::{Count, Ordering, Word};
+
 pub use consumer::Consumer;
 pub use note::Note;
 pub use producer::Producer;
@@ -57,30 +59,82 @@ pub enum Frame {
     Note(Note),
 }
 
-/// The shared memory of one direction, as the two ends of a ring see it: a mapping, or loom's model of one.
+/// The shared memory of one direction, as the two ends of a ring see it: a mapping, or loom's model of one. Which order is asked of its words is said here,
+/// for both.
 pub trait Cells {
     /// How many cells there are: a power of two, at most [`CELLS_MAX`].
     const COUNT: u32;
+    /// The first 8 bytes of a cell, or of a note.
+    type Head: Count;
+    /// A count of frames.
+    type Frames: Word;
+
     /// The length of the data area: a power of two.
     fn data_len(&self) -> u32;
-    /// Loads the first 8 bytes of a cell, with acquire.
-    fn head(&self, cell: u32) -> u64;
+    /// The first 8 bytes of a cell.
+    fn head_of(&self, cell: u32) -> &Self::Head;
     /// Loads the other bytes of a cell.
     fn body(&self, cell: u32) -> [u64; 7];
-    /// Stores the body, then the head with release.
-    fn publish(&self, cell: u32, head: u64, body: [u64; 7]);
-    /// Loads the first 8 bytes of this direction's note, with acquire.
-    fn note_head(&self) -> u64;
+    /// Stores the other bytes of a cell.
+    fn set_body(&self, cell: u32, body: [u64; 7]);
+    /// The first 8 bytes of this direction's note.
+    fn head_of_note(&self) -> &Self::Head;
     /// Loads the other bytes of this direction's note.
     fn note_body(&self) -> [u64; 3];
-    /// Stores the body of this direction's note, then its head with release.
-    fn publish_note(&self, head: u64, body: [u64; 3]);
-    /// Loads the first 8 bytes of the other direction's note, with acquire.
-    fn other_note_head(&self) -> u64;
-    /// Loads the count of consumed frames, with acquire.
-    fn consumed(&self) -> u32;
-    /// Stores the count of consumed frames, with release.
-    fn set_consumed(&self, frames: u32);
+    /// Stores the other bytes of this direction's note.
+    fn set_note_body(&self, body: [u64; 3]);
+    /// The first 8 bytes of the other direction's note.
+    fn head_of_other_note(&self) -> &Self::Head;
+    /// The count of consumed frames.
+    fn consumed_frames(&self) -> &Self::Frames;
+
+    /// Loads the first 8 bytes of a cell.
+    #[inline]
+    fn head(&self, cell: u32) -> u64 {
+        // Acquire pairs with the release in `publish`: the body and the data are there.
+        self.head_of(cell).load(Ordering::Acquire)
+    }
+
+    /// Stores the body, then the head.
+    #[inline]
+    fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
+        self.set_body(cell, body);
+        self.head_of(cell).store(head, Ordering::Release);
+    }
+
+    /// Loads the first 8 bytes of this direction's note.
+    #[inline]
+    fn note_head(&self) -> u64 {
+        // Acquire pairs with the release in `publish_note`.
+        self.head_of_note().load(Ordering::Acquire)
+    }
+
+    /// Stores the body of this direction's note, then its head.
+    #[inline]
+    fn publish_note(&self, head: u64, body: [u64; 3]) {
+        self.set_note_body(body);
+        self.head_of_note().store(head, Ordering::Release);
+    }
+
+    /// Loads the first 8 bytes of the other direction's note.
+    #[inline]
+    fn other_note_head(&self) -> u64 {
+        // Acquire, for it answers: what the other side has read by then may be overwritten.
+        self.head_of_other_note().load(Ordering::Acquire)
+    }
+
+    /// Loads the count of consumed frames.
+    #[inline]
+    fn consumed(&self) -> u32 {
+        // Acquire pairs with the release in `set_consumed`: what those frames brought has been read.
+        self.consumed_frames().load(Ordering::Acquire)
+    }
+
+    /// Stores the count of consumed frames.
+    #[inline]
+    fn set_consumed(&self, frames: u32) {
+        self.consumed_frames().store(frames, Ordering::Release);
+    }
 }
 
 /// The tag of frame number `frame`, never 0, so that fresh memory holds no frame. A cell never has the same tag in successive

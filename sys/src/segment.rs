@@ -12,7 +12,10 @@ use std::{
 use crate::{
     mem::{Memory, OutOfRange, memfd, prefetch_to_write},
     ring::{Cells, Consumer, Producer},
-    sync::{Ordering, mapped::AtomicU64},
+    sync::{
+        Ordering,
+        mapped::{AtomicU32, AtomicU64},
+    },
 };
 
 pub use control::{Control, Wait};
@@ -180,6 +183,8 @@ impl Direction {
 
 impl Cells for Direction {
     const COUNT: u32 = layout::COUNT as u32;
+    type Head = AtomicU64;
+    type Frames = AtomicU32;
 
     #[inline]
     fn data_len(&self) -> u32 {
@@ -187,8 +192,8 @@ impl Cells for Direction {
     }
 
     #[inline]
-    fn head(&self, cell: u32) -> u64 {
-        self.cell(cell)[0].load(Ordering::Acquire)
+    fn head_of(&self, cell: u32) -> &AtomicU64 {
+        &self.cell(cell)[0]
     }
 
     #[inline]
@@ -198,20 +203,18 @@ impl Cells for Direction {
     }
 
     #[inline]
-    fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
+    fn set_body(&self, cell: u32, body: [u64; 7]) {
         let [first, rest @ ..] = self.cell(cell);
         // Asked for before the first store: while the line is on its way, its poller would take it back between two stores.
         prefetch_to_write(first.as_ptr().cast(), size_of::<u64>());
         for (word, value) in rest.iter().zip(body) {
             word.store(value, Ordering::Relaxed);
         }
-        first.store(head, Ordering::Release);
     }
 
     #[inline]
-    fn note_head(&self) -> u64 {
-        let [head, ..] = self.note(self.sender);
-        head.load(Ordering::Acquire)
+    fn head_of_note(&self) -> &AtomicU64 {
+        &self.note(self.sender)[0]
     }
 
     #[inline]
@@ -221,33 +224,22 @@ impl Cells for Direction {
     }
 
     #[inline]
-    fn publish_note(&self, head: u64, body: [u64; 3]) {
+    fn set_note_body(&self, body: [u64; 3]) {
         let [first, rest @ ..] = self.note(self.sender);
         prefetch_to_write(first.as_ptr().cast(), size_of::<u64>());
         for (word, value) in rest.iter().zip(body) {
             word.store(value, Ordering::Relaxed);
         }
-        first.store(head, Ordering::Release);
     }
 
     #[inline]
-    fn other_note_head(&self) -> u64 {
-        let [head, ..] = self.note(self.sender.peer());
-        head.load(Ordering::Acquire)
+    fn head_of_other_note(&self) -> &AtomicU64 {
+        &self.note(self.sender.peer())[0]
     }
 
     #[inline]
-    fn consumed(&self) -> u32 {
-        self.segment.control().consumed[self.sender.index()]
-            .0
-            .load(Ordering::Acquire)
-    }
-
-    #[inline]
-    fn set_consumed(&self, frames: u32) {
-        self.segment.control().consumed[self.sender.index()]
-            .0
-            .store(frames, Ordering::Release);
+    fn consumed_frames(&self) -> &AtomicU32 {
+        &self.segment.control().consumed[self.sender.index()].0
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     bell::{Bell, FUTEX},
     ring::{Cell, Cells, Consumer, Frame, Note, Producer},
     segment::state::State,
-    sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell},
+    sync::{AtomicU32, AtomicU64, UnsafeCell},
 };
 
 #[test]
@@ -43,6 +43,30 @@ fn loom_a_note_is_overwritten_once_its_answer_says_that_it_was_read() {
             );
             assert_eq!(await_note(&mut consumer), Note([!turn; 3]));
         }
+        other.join().expect("no panic");
+    });
+}
+
+/// The writer need not have read the answer.
+#[test]
+fn loom_a_note_is_overwritten_once_an_answer_lies_there() {
+    loom::model(|| {
+        let line = Arc::new(Line::default());
+        let other = {
+            let line = line.clone();
+            thread::spawn(move || {
+                let (mut producer, mut consumer) = ends(&line, 1);
+                assert_eq!(await_note(&mut consumer), Note([1; 3]));
+                assert!(producer.note(Note([2; 3]), consumer.notes()));
+                assert_eq!(await_note(&mut consumer), Note([3; 3]));
+            })
+        };
+        let (mut producer, consumer) = ends(&line, 0);
+        assert!(producer.note(Note([1; 3]), consumer.notes()));
+        while !producer.has_note_room(consumer.notes()) {
+            thread::yield_now();
+        }
+        assert!(producer.note(Note([3; 3]), consumer.notes()));
         other.join().expect("no panic");
     });
 }
@@ -318,13 +342,15 @@ unsafe impl Sync for Direction {}
 
 impl<const CELLS: u32> Cells for Way<CELLS> {
     const COUNT: u32 = CELLS;
+    type Head = AtomicU64;
+    type Frames = AtomicU32;
 
     fn data_len(&self) -> u32 {
         AREA
     }
 
-    fn head(&self, cell: u32) -> u64 {
-        self.direction().heads[cell as usize].load(Ordering::Acquire)
+    fn head_of(&self, cell: u32) -> &AtomicU64 {
+        &self.direction().heads[cell as usize]
     }
 
     fn body(&self, cell: u32) -> [u64; 7] {
@@ -332,22 +358,13 @@ impl<const CELLS: u32> Cells for Way<CELLS> {
         self.direction().bodies[cell as usize].with(|body| unsafe { *body })
     }
 
-    fn publish(&self, cell: u32, head: u64, body: [u64; 7]) {
+    fn set_body(&self, cell: u32, body: [u64; 7]) {
         // SAFETY: loom checks that nobody reads or writes meanwhile.
         self.direction().bodies[cell as usize].with_mut(|to| unsafe { *to = body });
-        self.direction().heads[cell as usize].store(head, Ordering::Release);
     }
 
-    fn consumed(&self) -> u32 {
-        self.direction().consumed.load(Ordering::Acquire)
-    }
-
-    fn set_consumed(&self, frames: u32) {
-        self.direction().consumed.store(frames, Ordering::Release);
-    }
-
-    fn note_head(&self) -> u64 {
-        self.direction().note_head.load(Ordering::Acquire)
+    fn head_of_note(&self) -> &AtomicU64 {
+        &self.direction().note_head
     }
 
     fn note_body(&self) -> [u64; 3] {
@@ -355,16 +372,20 @@ impl<const CELLS: u32> Cells for Way<CELLS> {
         self.direction().note_body.with(|body| unsafe { *body })
     }
 
-    fn publish_note(&self, head: u64, body: [u64; 3]) {
-        let to = self.direction();
+    fn set_note_body(&self, body: [u64; 3]) {
         // SAFETY: loom checks that nobody reads or writes meanwhile.
-        to.note_body.with_mut(|place| unsafe { *place = body });
-        to.note_head.store(head, Ordering::Release);
+        self.direction()
+            .note_body
+            .with_mut(|place| unsafe { *place = body });
     }
 
-    fn other_note_head(&self) -> u64 {
+    fn head_of_other_note(&self) -> &AtomicU64 {
         let Self(line, sender) = self;
-        line.0[1 - sender].note_head.load(Ordering::Acquire)
+        &line.0[1 - sender].note_head
+    }
+
+    fn consumed_frames(&self) -> &AtomicU32 {
+        &self.direction().consumed
     }
 }
 

@@ -129,4 +129,30 @@ mod tests {
             user.join().expect("no panic");
         });
     }
+
+    #[test]
+    fn loom_what_was_there_before_an_offer_is_there_with_it() {
+        loom::model(|| {
+            let granted = Arc::new(Granted {
+                valid: AtomicU32::new(0),
+                busy: AtomicU32::new(0),
+                memory: UnsafeCell::new(0),
+            });
+            let user = {
+                let granted = granted.clone();
+                thread::spawn(move || {
+                    let grant = Grant::new(&granted.valid, &granted.busy);
+                    if grant.enter() == Some(7) {
+                        // SAFETY: the grant is valid; loom checks that the granter has written.
+                        assert_eq!(granted.memory.with(|byte| unsafe { *byte }), 1);
+                        grant.leave();
+                    }
+                })
+            };
+            // SAFETY: nothing is granted yet.
+            granted.memory.with_mut(|byte| unsafe { *byte = 1 });
+            Grant::new(&granted.valid, &granted.busy).offer(7);
+            user.join().expect("no panic");
+        });
+    }
 }
