@@ -101,8 +101,6 @@ pub(super) struct ReceiverWords {
 pub(super) struct SwitchWords {
     /// By the receiver.
     pub(super) consent: AtomicU32,
-    /// By the receiver: it wants this direction back on TCP.
-    pub(super) back_wanted: AtomicU32,
     /// By the sender.
     pub(super) to_ring: AtomicU64,
     /// By the sender.
