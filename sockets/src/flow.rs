@@ -205,6 +205,10 @@ impl Flow {
             if let Some(errno) = self.take_error() {
                 return Err(Stop::Failed(errno));
             }
+            if tx.to_ring().is_none() && tx.back_wanted() {
+                // Who does nothing but send would never answer. What is wrong with TCP the kernel says.
+                let _ = self.serve_back(kernel);
+            }
             if tx.to_tcp().is_some() && !self.serve_back(kernel).map_err(|stop| self.told(stop))? {
                 return Err(if self.finished() {
                     Stop::Failed(Errno::PIPE)

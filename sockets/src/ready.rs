@@ -211,6 +211,7 @@ pub(crate) fn lie_down(
     {
         // The peer waits for bytes that we sent, and the program may be waiting for room.
         let _ = send.serve_back(&tcp);
+        conn.heed_call_back(&send);
     }
     let wants_room = interest & WRITE != 0 && turn.sends_on_ring();
     let full = wants_room && !turn.writable();

@@ -109,6 +109,14 @@ impl Conn {
         self.back(Event::GoBack, reason);
     }
 
+    /// Where what this end sends is not on the ring: notes that the other end has called it back, if that is why.
+    #[cold]
+    pub(crate) fn heed_call_back(&self, flow: &Flow) {
+        if flow.was_called_back() {
+            self.back(Event::CalledBack, Reason::PeerWentBack);
+        }
+    }
+
     fn back(&self, event: Event, reason: Reason) {
         if self.go(event, Some(reason)) {
             self.tell_if_wanted(reason);

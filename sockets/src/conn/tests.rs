@@ -1,5 +1,6 @@
 //! Every step that a connection can take.
 
+use std::io::IoSlice;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::host::{self, Host};
 use crate::rules::Kept;
 use crate::states::connection::{self, Event, State};
 use crate::states::visits;
-use crate::{ends, share, table};
+use crate::{ends, handover, io, share, table};
 
 /// A program that never sleeps.
 struct Here;
@@ -155,6 +156,8 @@ fn every_step_is_taken() {
     assert_eq!(pair.conns[1].path(), Path::Tcp(Reason::Corrupt));
     pair.close();
 
+    who_was_called_back_says_so();
+
     let pair = Pair::young();
     let memory = Stream::memory(Size::LEAST).expect("memfd");
     pair.conns[0].resume(true, Stream::map(memory, Side::A).expect("map"));
@@ -173,6 +176,29 @@ fn who_has_missed_the_other_often_enough_stays_on_tcp() {
     conn.looks.store(share::LOOKS, Ordering::Relaxed);
     conn.forget_meeting();
     assert_eq!(conn.path(), Path::Tcp(Reason::GaveUp));
+    pair.close();
+}
+
+/// The other end said for ever that its bytes go through shared memory.
+#[test]
+fn who_was_called_back_says_so() {
+    let pair = Pair::mapped();
+    let [caller, called] = [0, 1].map(|end| (pair.conns[end], pair.sockets[end].as_fd()));
+    let send = || {
+        let native = |_| unreachable!("there are rings");
+        io::send(called.0, called.1, &[IoSlice::new(b"x")], true, native).expect("room");
+    };
+    std::thread::scope(|scope| {
+        let back = scope.spawn(|| handover::go_back(caller.0, caller.1, Reason::HandedOver));
+        while !back.is_finished() {
+            send();
+            std::thread::yield_now();
+        }
+        assert!(back.join().expect("no panic"), "it was served");
+    });
+    send();
+    assert_eq!(caller.0.path(), Path::Tcp(Reason::HandedOver));
+    assert_eq!(called.0.path(), Path::Tcp(Reason::PeerWentBack));
     pair.close();
 }
 

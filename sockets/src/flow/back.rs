@@ -13,6 +13,12 @@ impl Flow {
         self.stream.tx().to_tcp().is_some() && self.stream.rx().phase() == AFTER
     }
 
+    /// Whether the receiver has called back what this end sends, and it has gone.
+    pub(crate) fn was_called_back(&self) -> bool {
+        let tx = self.stream.tx();
+        tx.to_tcp().is_some() && tx.back_wanted()
+    }
+
     /// How many of the bytes that wait on TCP are doorbells, where the sender has gone back there.
     ///
     /// # Errors
@@ -100,10 +106,12 @@ impl Flow {
         }
         if tx.to_tcp().is_none() {
             // A direction that never was on the ring goes there and back: the receiver waits for the second step.
+            // One count for both: what a native call of another thread writes meanwhile is the program's.
+            let written = kernel.written()?;
             if tx.to_ring().is_none() {
-                self.go_to_ring(kernel.written()?);
+                self.go_to_ring(written);
             }
-            self.go_to_tcp(kernel.written()? | SERVED);
+            self.go_to_tcp(written | SERVED);
         }
         let mut chunk = [0; 4096];
         let mut moved = 0;

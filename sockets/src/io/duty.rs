@@ -34,7 +34,11 @@ pub(crate) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
 /// instead, which the next call tells.
 #[cold]
 pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
-    let failed = |flow: Turn<'_>| flow.serve_back(&conn.tcp(fd)).is_err();
+    let failed = |flow: Turn<'_>| {
+        let served = flow.serve_back(&conn.tcp(fd));
+        conn.heed_call_back(&flow);
+        served.is_err()
+    };
     if !conn.turn(fd, SEND).is_some_and(failed) {
         return false;
     }

@@ -49,7 +49,10 @@ pub(super) fn send_mapped(
             skip: sent,
         };
         let on_ring = turn.sends_on_ring();
-        let quiet = on_ring || conn.is_quiet(Way::Out);
+        let quiet = on_ring || {
+            conn.heed_call_back(&turn);
+            conn.is_quiet(Way::Out)
+        };
         match turn.send(&tcp, &pieces, turn.nested(), quiet) {
             Ok(n) => {
                 sent += n;

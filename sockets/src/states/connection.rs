@@ -41,6 +41,8 @@ words! {
         Stay "stay"
         /// this end goes back to TCP, because its program does what cannot be followed
         GoBack "go back"
+        /// the other end goes back to TCP, as a call finds that sends, or does what is due
+        CalledBack "called back"
         /// the memory says what cannot be
         Spoilt "spoilt"
         /// the rings are given up
@@ -89,6 +91,7 @@ pub const ROWS: &[Row<State, Event>] = table! {
     Stay: Meeting => Tcp, "leaves the meeting" [GaveUp Stdio HandedOver IoUring Urgent Option RawCalls NotTcp Filtered Sets Descriptors];
     Close: Meeting => Closed, "leaves the meeting";
     GoBack: Mapped => Back, "calls both directions back" [NotTcp Stdio HandedOver IoUring Option RawCalls Filtered Sets Descriptors];
+    CalledBack: Mapped => Back, "" [PeerWentBack];
     Spoilt: Mapped => Back, "resets the connection; the memory is left to the peer" [Corrupt];
     Close: Mapped => Closed, "leaves both directions";
     GoBack: Back => Back, "goes on with it; the first reason stays" [NotTcp Stdio HandedOver IoUring Option RawCalls Filtered Sets Descriptors];

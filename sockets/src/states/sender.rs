@@ -53,9 +53,11 @@ pub const ROWS: &[Row<State, Event>] = table! {
     Send: Before => Before, "TCP";
     Send: Invited => Ring, "`to_ring := written`; ring";
     Send "TCP has ended": Invited => Invited, "TCP, which answers";
-    Send: Called => Called, "TCP";
+    Send: Called => Recalled, "`to_ring := written`, and on";
+    Send "TCP has ended": Called => Called, "TCP, which answers";
     Send: Ring => Ring, "ring; a doorbell if the receiver is armed";
     Send "bytes are unread": Recalled => Serving, "ring; then `to_tcp := written`, and what is unread moves to TCP";
+    Send "it never was on the ring": Recalled => After, "`to_tcp := written`; TCP";
     Send "nothing goes to the ring": Recalled => Recalled, "";
     Send "TCP has no room for all": Serving => Serving, "what is being moved goes first";
     Send "TCP has room": Serving => After, "what is being moved, then TCP";
