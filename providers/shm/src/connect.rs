@@ -205,7 +205,11 @@ pub(crate) fn dial(patience: Duration, name: impl Fn(usize) -> Vec<u8>) -> Resul
         for slot in 0..name::SLOTS {
             match Conn::connect(&name(slot)) {
                 Ok(conn) => return Ok(conn),
-                Err(error) => busy |= error.kind() == ErrorKind::WouldBlock,
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => busy = true,
+                    ErrorKind::ConnectionRefused | ErrorKind::PermissionDenied => {}
+                    _ => return Err(Error::Resource),
+                },
             }
         }
         // Too many call at once, maybe out of malice: whoever listens is about to answer them.
@@ -346,6 +350,10 @@ mod tests {
         let all: Vec<_> = iter::from_fn(|| null.try_clone().ok()).collect();
         assert!(!all.is_empty() && all.len() < 64);
         assert_eq!(answer(&theirs).map(drop), Err(Error::Resource));
+        let nobody = || dial(Duration::ZERO, |_| b"sovia test: nobody".to_vec()).map(drop);
+        assert_eq!(nobody(), Err(Error::Resource));
+        drop(all);
+        assert_eq!(nobody(), Err(Error::NoMatch));
         println!("{MET}");
     }
 
