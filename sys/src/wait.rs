@@ -6,10 +6,13 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use rustix::thread::sched_yield;
-use rustix::time::{ClockId, clock_gettime};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering, mapped::AtomicU64 as StaticU64};
+mod clock;
+mod limits;
+
+pub use clock::{Clock, Monotonic};
+pub use limits::Limits;
 
 /// The waiting policy of one object (a connection, a completion queue), shared by all its waits.
 ///
@@ -30,6 +33,10 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering, mapped::AtomicU64 as StaticU64
 /// *Adaptive*: a fruitless spin halves the limit of the next, down to 0; a hit restores it. A sleep that ends within [`NEAR_MISS_NS`] counts
 /// as a hit: two sides that each sleep through the other's wake-up would else never find out that spinning pays.
 ///
+/// *Far-sighted*: two sides that both sleep in each wait find each other so much later that polling as long as usual never meets it, though it would if
+/// neither slept: 256 kB there and back took 105 us so, and take 41. So after sleeps that end soon the limit doubles, up to [`Limits::far_ns`]. Where that
+/// is not enough either the limit is as usual for the next [`HOLD_MIN`] such waits, and then for twice as many.
+///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
 /// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %. An object that begins meanwhile [heeds](Spinner::heed)
 /// what others have met: else each of many short connections would lose a slice of its own.
@@ -46,6 +53,10 @@ pub struct Spinner<C = Monotonic> {
     barred_until_ns: AtomicU64,
     /// Whether the last yield let somebody else run: 0 or 1.
     crowded: AtomicU32,
+    /// Near misses still to come for which the limit does not grow.
+    held: AtomicU32,
+    /// How many there were the last time.
+    hold: AtomicU32,
     clock: C,
 }
 
@@ -66,6 +77,8 @@ impl<C: Clock> Spinner<C> {
             limit_ns: AtomicU32::new(limits.longest_ns()),
             barred_until_ns: AtomicU64::new(0),
             crowded: AtomicU32::new(0),
+            held: AtomicU32::new(0),
+            hold: AtomicU32::new(0),
             clock,
         }
     }
@@ -117,12 +130,44 @@ impl<C: Clock> Spinner<C> {
         self.limit_ns.store(kept_ns, Ordering::Relaxed);
     }
 
+    /// Polling found something.
+    #[inline]
     fn restore(&self) {
         let longest_ns = self.limits.longest_ns();
         // Loading first keeps the line shared while waits go well.
-        if self.limit_ns.load(Ordering::Relaxed) != longest_ns {
+        if self.limit_ns.load(Ordering::Relaxed) < longest_ns {
             self.limit_ns.store(longest_ns, Ordering::Relaxed);
         }
+    }
+
+    /// A wait that polled for up to `limit_ns` and slept was over after `waited_ns`.
+    #[cold]
+    fn missed(&self, limit_ns: u32, waited_ns: u64) {
+        let Limits { far_ns, .. } = self.limits;
+        let crowded = self.crowded.load(Ordering::Relaxed) != 0;
+        let soon = waited_ns <= u64::from(far_ns) + NEAR_MISS_NS;
+        if soon && !crowded && far_ns > self.limits.longest_ns() && self.may_grow(limit_ns) {
+            let grown_ns = limit_ns.saturating_mul(2).min(far_ns);
+            let least_ns = self.limits.longest_ns();
+            self.limit_ns
+                .store(grown_ns.max(least_ns), Ordering::Relaxed);
+        } else if waited_ns <= NEAR_MISS_NS {
+            self.restore();
+        }
+    }
+
+    /// Whether polling for longer than `limit_ns` may bring what that has missed.
+    fn may_grow(&self, limit_ns: u32) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        if held > 0 {
+            self.held.store(held - 1, Ordering::Relaxed);
+        } else if limit_ns >= self.limits.far_ns {
+            let hold = self.hold.load(Ordering::Relaxed).saturating_mul(2);
+            let hold = hold.clamp(HOLD_MIN, HOLD_MAX);
+            self.hold.store(hold, Ordering::Relaxed);
+            self.held.store(hold, Ordering::Relaxed);
+        }
+        held == 0 && limit_ns < self.limits.far_ns
     }
 }
 
@@ -190,7 +235,8 @@ impl<C: Clock> Spin<'_, C> {
             return self.yield_now(self.started_ns);
         }
         if spinner.crowded.load(Ordering::Relaxed) != 0 {
-            self.limit_ns = self.limit_ns.saturating_mul(CROWD_FACTOR);
+            let usual_ns = self.limit_ns.min(spinner.limits.longest_ns());
+            self.limit_ns = self.limit_ns.max(usual_ns.saturating_mul(CROWD_FACTOR));
             return self.yield_now(self.started_ns);
         }
         self.phase = Phase::Pausing;
@@ -254,107 +300,8 @@ impl<C: Clock> Spin<'_, C> {
 
     #[cold]
     fn woken(&self) {
-        let now_ns = self.spinner.clock.now_ns();
-        if now_ns.saturating_sub(self.started_ns) <= NEAR_MISS_NS {
-            self.spinner.restore();
-        }
-    }
-}
-
-/// How long a wait may poll, at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Polling with `pause`, at first. 0 yields from the first poll on.
-    pub pause_ns: u32,
-    /// Polling with `sched_yield`, counted from the start of the wait, as `pause_ns` is.
-    pub yield_ns: u32,
-}
-
-impl Limits {
-    /// For what another CPU writes to memory.
-    pub const MEMORY: Self = Self {
-        pause_ns: 500,
-        yield_ns: 20_000,
-    };
-
-    /// The same, where a poll is a look at several lines: one that is served in turn with others has its answer in microseconds, and a
-    /// yield between two looks made redis with one client a third slower.
-    pub const SET: Self = Self {
-        pause_ns: 6_000,
-        yield_ns: 20_000,
-    };
-
-    /// Sleeps at once.
-    pub const NONE: Self = Self {
-        pause_ns: 0,
-        yield_ns: 0,
-    };
-
-    /// For what comes through the kernel, where each poll is a system call: pausing first made ping-pong on one CPU 1.8 times slower.
-    pub const SOCKET: Self = Self {
-        pause_ns: 0,
-        yield_ns: 20_000,
-    };
-
-    /// The same, polling for `longest_ns` at most; 0 sleeps at once. What never yields does not begin to.
-    #[must_use]
-    pub fn at_most(self, longest_ns: u32) -> Self {
-        Self {
-            pause_ns: self.pause_ns.min(longest_ns),
-            yield_ns: if self.yield_ns == 0 { 0 } else { longest_ns },
-        }
-    }
-
-    fn longest_ns(self) -> u32 {
-        self.pause_ns.max(self.yield_ns)
-    }
-}
-
-/// Time, and how to pass it.
-pub trait Clock {
-    /// Monotonic.
-    fn now_ns(&self) -> u64;
-    /// Passes some nanoseconds on the CPU.
-    fn pause(&self);
-    /// Lets another thread have the CPU, if one is waiting for it.
-    fn yield_now(&self);
-    /// Until when the last policy that met a hog is barred.
-    fn barred_until_ns(&self) -> u64 {
-        0
-    }
-    /// A policy is barred until then.
-    fn bar_until_ns(&self, until_ns: u64) {
-        let _ = until_ns;
-    }
-}
-
-/// The real clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Monotonic;
-
-impl Clock for Monotonic {
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        let now = clock_gettime(ClockId::Monotonic);
-        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-    }
-
-    #[inline]
-    fn pause(&self) {
-        pause();
-    }
-
-    #[inline]
-    fn yield_now(&self) {
-        sched_yield();
-    }
-
-    fn barred_until_ns(&self) -> u64 {
-        LAST_BAR_NS.load(Ordering::Relaxed)
-    }
-
-    fn bar_until_ns(&self, until_ns: u64) {
-        LAST_BAR_NS.store(until_ns, Ordering::Relaxed);
+        let waited_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
+        self.spinner.missed(self.limit_ns, waited_ns);
     }
 }
 
@@ -381,8 +328,9 @@ pub const BAR_FACTOR: u64 = 32;
 /// A wait that slept and still ended so soon: the longest spin plus two wake-ups.
 pub const NEAR_MISS_NS: u64 = 60_000;
 
-/// [`Clock::barred_until_ns`].
-static LAST_BAR_NS: StaticU64 = StaticU64::new(0);
+/// For how many near misses the limit does not grow after it grew in vain, at first and at most.
+const HOLD_MIN: u32 = 64;
+const HOLD_MAX: u32 = 4096;
 
 /// A clock read costs as much as a poll; with one at every poll a hand-off takes 0.2 us instead of 0.04.
 const POLLS_PER_CLOCK: u32 = 8;

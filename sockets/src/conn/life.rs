@@ -279,4 +279,5 @@ const YIELDS: u32 = 10_000;
 const GATHER: Limits = Limits {
     pause_ns: 15_000,
     yield_ns: 0,
+    far_ns: 0,
 };

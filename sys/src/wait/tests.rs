@@ -229,7 +229,11 @@ fn a_hog_takes_little() {
 fn no_wait_polls_beyond_its_limit() {
     for pause_ns in [0, 1, 499, 500, 5_000, 40_000] {
         for yield_ns in [0, 1, 600, 20_000, 100_000] {
-            let limits = Limits { pause_ns, yield_ns };
+            let limits = Limits {
+                pause_ns,
+                yield_ns,
+                far_ns: 0,
+            };
             let script = script();
             let spinner = Spinner::with_clock(limits, 2, &script);
             loop {
@@ -245,6 +249,62 @@ fn no_wait_polls_beyond_its_limit() {
             }
         }
     }
+}
+
+/// Waits whose answer comes `gap_ns` after they begin, or, where they sleep, a wake-up later; how many of the last hundred slept.
+fn sleepers(limits: Limits, gap_ns: u64) -> usize {
+    const WAKE_NS: u64 = 18_000;
+    let script = script();
+    let spinner = Spinner::with_clock(limits, 2, &script);
+    let sleeps = |_| {
+        let start_ns = script.now_ns.get();
+        let mut spin = spinner.begin();
+        let slept = loop {
+            if script.now_ns.get() - start_ns >= gap_ns {
+                break false;
+            }
+            if !spin.again() {
+                break true;
+            }
+        };
+        if slept {
+            let waited_ns = script.now_ns.get() - start_ns;
+            script.pass(gap_ns.saturating_sub(waited_ns) + WAKE_NS);
+        }
+        spin.hit();
+        slept
+    };
+    let slept: Vec<_> = (0..1000).map(sleeps).collect();
+    slept[900..].iter().filter(|&&slept| slept).count()
+}
+
+#[test]
+fn who_sleeps_a_little_too_soon_polls_for_longer() {
+    for gap_ns in [1_000, 15_000, 30_000, 60_000, 120_000, 190_000] {
+        assert_eq!(sleepers(Limits::MEMORY, gap_ns), 0, "{gap_ns}");
+    }
+    for gap_ns in [210_000, 240_000, 400_000, 5_000_000] {
+        assert!(sleepers(Limits::MEMORY, gap_ns) > 95, "{gap_ns}");
+    }
+    let usual = Limits::MEMORY.at_most(20_000);
+    assert_eq!(sleepers(usual, 60_000), 100);
+}
+
+/// Where polling is in vain it is for less and less of the time.
+#[test]
+fn what_is_a_little_too_far_is_seldom_polled_for() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    let mut spun_ns = 0;
+    let start_ns = script.now_ns.get();
+    for _ in 0..10_000 {
+        let mut spin = spinner.begin();
+        let polled_ns = fruitless(&mut spin, &script);
+        spun_ns += polled_ns;
+        script.pass(230_000_u64.saturating_sub(polled_ns));
+        spin.hit();
+    }
+    assert!(spun_ns * 50 < script.now_ns.get() - start_ns, "{spun_ns}");
 }
 
 #[test]
@@ -295,6 +355,7 @@ fn a_wait_that_polls_nothing_goes_on_for_as_long_as_it_pays() {
     let limits = Limits {
         pause_ns: 15_000,
         yield_ns: 0,
+        far_ns: 0,
     };
     let spinner = Spinner::with_clock(limits, 2, &script);
     for _ in 0..3 {
@@ -320,6 +381,7 @@ fn what_never_yields_does_not_begin_to() {
     let limits = Limits {
         pause_ns: 15_000,
         yield_ns: 0,
+        far_ns: 0,
     };
     assert_eq!(limits.at_most(20_000), limits);
     assert_eq!(limits.at_most(0), Limits::NONE);
