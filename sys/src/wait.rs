@@ -35,7 +35,7 @@ pub use limits::Limits;
 ///
 /// *Far-sighted*: two sides that both sleep in each wait find each other so much later that polling as long as usual never meets it, though it would if
 /// neither slept: 256 kB there and back took 105 us so, and take 41. So after sleeps that end soon the limit doubles, up to [`Limits::far_ns`]. Where that
-/// is not enough either the limit is as usual for the next [`HOLD_MIN`] such waits, and then for twice as many.
+/// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
 /// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %. An object that begins meanwhile [heeds](Spinner::heed)
