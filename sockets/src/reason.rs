@@ -66,17 +66,14 @@ reasons! {
     49 PeerLeft "peer-left" "The other end went away in the middle of the meeting."
     50 PeerWentBack "peer-went-back" "The other end asked to go back to TCP."
     51 Corrupt "corrupt" "The other end wrote into the shared memory what it can not mean."
-    52 PeerNeverRead "peer-never-read" "The other end was not seen reading through sovia."
 
     60 Descriptors "descriptors" "No descriptor was left."
     61 Memory "memory" "No memory was left."
     62 NoProof "no-proof" "This kernel or sandbox gives no proof of who holds the other end: no /proc, or neither sock_diag nor /proc/net."
     63 Refused "refused" "The kernel or a security module refused a call that the upgrade needs."
     64 NoNic "no-nic" "No VI NIC of this host can carry the stream."
-    65 Slower "slower" "TCP was measured to be faster here."
 
     80 ConfiguredOff "off" "It is switched off by configuration."
-    81 Excluded "excluded" "Its address or port is excluded by configuration."
     82 RuleNever "rule-never" "A rule of the configuration says never."
 }
 
