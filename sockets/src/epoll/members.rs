@@ -10,11 +10,13 @@ use crate::conn::Conn;
 
 pub(super) use hot::Glance;
 use hot::Hot;
+use patience::Patience;
 use rouse::Muster;
 
 mod hot;
 mod late;
 mod nested;
+mod patience;
 mod rouse;
 mod sleep;
 
@@ -33,6 +35,7 @@ pub(super) struct Members {
     /// Of those armed for a sleep, those that had news not long ago. It has room for [`WARM_MAX`].
     warm: Vec<u32>,
     muster: Muster,
+    patience: Patience,
     /// Of those that the program has deleted, which the kernel is still to forget. It has room for [`LATE_MAX`](late::LATE_MAX).
     late: Vec<u32>,
     /// Other sets.

@@ -109,8 +109,10 @@ impl Members {
     ) -> usize {
         self.glances = self.glances.wrapping_add(1);
         let closely = glance == Glance::Close || self.glances.is_multiple_of(CLOSE_EACH);
+        let most = self.patience.most();
+        let (before, count) = (told, self.hot.len());
         let mut told = told;
-        let mut left = self.hot.len();
+        let mut left = count;
         let mut at = self.next;
         while left > 0 && told < events.len() {
             left -= 1;
@@ -140,7 +142,7 @@ impl Members {
                 hot.fruitless = hot
                     .fruitless
                     .saturating_add(u32::from(glance != Glance::Idle));
-                if hot.fruitless <= PATIENCE {
+                if hot.fruitless <= most {
                     at += 1;
                     continue;
                 }
@@ -180,7 +182,7 @@ impl Members {
             hot.watch = member.watch(hot.watch.take());
             // One that has just been made may show more than what was looked at.
             hot.quiet = shown.filter(|_| had && hot.watch.is_some());
-            if hot.fruitless > PATIENCE {
+            if hot.fruitless > most {
                 hot.fruitless = 0;
                 if self.cools(index) {
                     self.cool(at);
@@ -190,6 +192,9 @@ impl Members {
             at += 1;
         }
         self.next = at;
+        if glance != Glance::Idle || count > MANY {
+            self.patience.note(count - left, told - before);
+        }
         told
     }
 
@@ -206,11 +211,11 @@ impl Members {
 /// How many members ahead of the one that is looked at.
 const AHEAD: usize = 3;
 
+/// To look at so many takes time that those wait for that have something.
+const MANY: usize = 512;
+
 /// One look in so many is a close one. Odd: looks that end because the program's buffer is full begin at the same few members again and again.
 const CLOSE_EACH: u32 = 17;
-
-/// After so many looks in vain a member is armed: they have cost as much as a doorbell will.
-const PATIENCE: u32 = 2048;
 
 #[cfg(test)]
 mod tests {

@@ -69,7 +69,7 @@ impl Members {
         while let Some(index) = self.warm.pop() {
             self.rouse_one(index);
         }
-        if self.muster.is_due() && !self.shared {
+        if self.muster.is_due() && !self.shared && self.patience.is_full() {
             let mut roused = 0;
             for index in 0..self.list.len() {
                 if roused == ROUSED_MAX {

@@ -1,0 +1,112 @@
+//! How often in a row a hot member is looked at in vain before it is armed.
+//!
+//! A look costs a few nanoseconds as long as the lines of all hot members lie in a near cache, and tens where there are thousands; a doorbell costs its
+//! sender and us some microseconds, however many there are. So where thousands are used in turn it is cheaper to be rung for each, and looking at
+//! all of them cost two thirds of a server's time. What the looks bring is compared with what they cost, from time to time, and patience halves or doubles.
+
+/// How patient the looks at a set's hot members are.
+#[derive(Debug)]
+pub(super) struct Patience {
+    /// Looks in vain, in a row.
+    most: u32,
+    /// Since it last changed: what the looks have cost, and how many found something.
+    cost_ns: u32,
+    found: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            most: MOST,
+            cost_ns: 0,
+            found: 0,
+        }
+    }
+}
+
+impl Patience {
+    /// After so many looks in vain a member is armed.
+    #[inline]
+    pub(super) fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Whether looking at all that may have something has paid lately.
+    pub(super) fn is_full(&self) -> bool {
+        self.most == MOST
+    }
+
+    /// All `looks` members have been looked at, and `found` of them had news.
+    #[inline]
+    pub(super) fn note(&mut self, looks: usize, found: usize) {
+        let each_ns = (NEAR_NS + looks / MEMBERS_PER_NS).min(FAR_NS);
+        let cost_ns = looks.saturating_mul(each_ns) as u32;
+        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        self.found = self.found.saturating_add(found as u32);
+        if self.cost_ns >= WINDOW_NS {
+            self.judge();
+        }
+    }
+
+    #[cold]
+    fn judge(&mut self) {
+        let paid = self.found.saturating_mul(BELL_NS) >= self.cost_ns;
+        self.most = if paid { self.most * 2 } else { self.most / 2 }.clamp(LEAST, MOST);
+        self.cost_ns = 0;
+        self.found = 0;
+    }
+}
+
+/// With few members, looks in vain that have cost as much as a doorbell will.
+const MOST: u32 = 2048;
+/// Who answers at once is still hot then.
+const LEAST: u32 = 16;
+/// What the doorbell costs that a look saves: of both ends' time, for either may be what the other waits for.
+const BELL_NS: u32 = 10_000;
+/// A look at one of few, and of thousands; measured with 100, 1,000 and 9,000.
+const NEAR_NS: usize = 2;
+const FAR_NS: usize = 20;
+const MEMBERS_PER_NS: usize = 64;
+/// Judged so often, in time that went into looks.
+const WINDOW_NS: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How patient it is where `busy` members are used in turn, sixteen at a time, and all that are roused or rung for are hot.
+    fn after(busy: usize) -> u32 {
+        let mut patience = Patience::default();
+        for _ in 0..200_000 {
+            // Between two messages of a member all the others have theirs.
+            let looks = busy / 16;
+            let stays = looks <= patience.most() as usize;
+            if stays {
+                patience.note(busy, 16);
+            } else {
+                patience.note(16 * patience.most() as usize, 0);
+            }
+        }
+        patience.most()
+    }
+
+    #[test]
+    fn some_hundreds_in_turn_are_worth_a_look_each() {
+        assert_eq!([1, 16, 100, 1000, 3000].map(after), [MOST; 5]);
+    }
+
+    #[test]
+    fn of_thousands_each_had_better_ring() {
+        assert!([9000, 50_000].map(after).iter().all(|most| *most <= 32));
+    }
+
+    #[test]
+    fn a_quiet_set_of_few_learns_nothing_bad_from_being_used_seldom() {
+        let mut patience = Patience::default();
+        for _ in 0..1000 {
+            patience.note(50, 0);
+            patience.note(50, 1);
+        }
+        assert!(patience.is_full());
+    }
+}
