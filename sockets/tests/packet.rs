@@ -687,6 +687,27 @@ fn looking_leaves_the_bytes() {
 }
 
 #[test]
+fn two_ends_that_both_send_before_they_read_hold_more_than_their_windows() {
+    const MUCH: usize = 3 << 19;
+    for variant in versions() {
+        let pair = shm_pair(variant);
+        let exchange = |stream: &Arc<Stream>, seed: usize| {
+            let bytes = pattern(MUCH + seed);
+            assert_eq!(stream.send(&bytes[seed..], forever), Ok(MUCH));
+            let mut first = [0; 10];
+            assert_eq!(stream.peek(&mut first, true, forever), Ok(10));
+            let got = read(stream, MUCH);
+            assert!(got == pattern(MUCH + 7 - seed)[7 - seed..], "{variant:?}");
+            assert_eq!(first, got[..10]);
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| exchange(&pair.a, 0));
+            exchange(&pair.b, 7);
+        });
+    }
+}
+
+#[test]
 fn several_threads_send_and_receive_on_one_stream() {
     let Pair { a, b, _sockets } = shm_pair(Variant::combine());
     let each = 2000;

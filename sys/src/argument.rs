@@ -90,11 +90,22 @@ pub unsafe fn value<'a>(value: *const c_void, len: u32) -> Result<&'a [u8], Errn
 /// # Safety
 /// A length at `len`, and room for so many bytes at `value`, if they are memory.
 pub unsafe fn put_int(answer: c_int, value: *mut c_void, len: *mut u32) -> Result<(), Errno> {
+    // SAFETY: the same contract.
+    unsafe { put_bytes(&answer.to_ne_bytes(), value, len) }
+}
+
+/// As [`put_int`], for an option that is more than an `int`.
+///
+/// # Errors
+/// `EFAULT`.
+///
+/// # Safety
+/// As of [`put_int`].
+pub unsafe fn put_bytes(bytes: &[u8], value: *mut c_void, len: *mut u32) -> Result<(), Errno> {
     check(value)?;
     check(len)?;
     // SAFETY: by the contract.
     let room = unsafe { len.read_unaligned() } as usize;
-    let bytes = answer.to_ne_bytes();
     let count = room.min(bytes.len());
     // SAFETY: `count` bytes of each.
     unsafe { value.copy_from_nonoverlapping(bytes.as_ptr().cast(), count) };

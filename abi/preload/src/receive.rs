@@ -239,6 +239,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
                 Some((conn, fd)) if conn.says_what_is_left(fd) => {
                     say_left(header, ends::left(conn, fd));
                 }
+                None if let Some(left) = via_socket::left(fd) => say_left(header, left),
                 _ => header.msg_controllen = 0,
             }
         }

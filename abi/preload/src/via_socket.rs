@@ -334,6 +334,11 @@ pub(crate) unsafe fn get_option(
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
     let outcome = of(fd, |socket| {
+        if let Some(answer) = option::get_long(socket, level, name) {
+            // SAFETY: the program's room, as long as it says.
+            unsafe { argument::put_bytes(&answer, value, len) }?;
+            return Ok(0);
+        }
         let answer = option::get(socket, level, name)?;
         // SAFETY: the program's room, as long as it says.
         unsafe { argument::put_int(answer, value, len) }?;
@@ -345,6 +350,14 @@ pub(crate) unsafe fn get_option(
         }
         outcome => outcome,
     }
+}
+
+/// What is left to be read after a message, where the program has asked for that.
+pub(crate) fn left(fd: c_int) -> Option<c_int> {
+    keeping_errno(|| {
+        let socket = table::get(fd)?;
+        option::left(&socket)
+    })
 }
 
 /// Whether a descriptor is such a socket.

@@ -82,6 +82,11 @@ pub fn receive(
     }
     let stream = socket.stream()?;
     let patience = Patience::new(how.dont_wait, || socket.wait(fd, receive_timeout_ms));
+    let looks_for_all = how.peek && how.wait_all;
+    if !how.begun && !looks_for_all {
+        let wanted = rooms.iter().map(|room| room.len()).sum();
+        stream.await_low_water(wanted, || patience.ask())?;
+    }
     if how.peek {
         let patient = || patience.ask();
         if let [room] = rooms {
@@ -103,7 +108,10 @@ pub fn receive(
         while let Some(rest) = room.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let begun = how.begun || received + filled > 0;
             let wants = how.wait_all || !begun;
-            let patient = || if wants { patience.ask() } else { Wait::Not };
+            let patient = || match wants.then(|| patience.ask()) {
+                Some(wait) if begun => wait.for_the_rest(),
+                wait => wait.unwrap_or(Wait::Not),
+            };
             match stream.recv_more(rest, begun, patient) {
                 Ok(0) => return Ok(received + filled),
                 Ok(n) => filled += n,

@@ -4,6 +4,7 @@ use sys::errno::Errno;
 
 use super::SOCK_VIA;
 use super::socket::Socket;
+use super::stream::Stream;
 
 /// What is kept, to be read back.
 #[derive(Debug, Clone, Copy, Default)]
@@ -11,6 +12,21 @@ pub(super) struct Kept {
     cork: bool,
     receive_buffer: Option<i32>,
     send_buffer: Option<i32>,
+    low_water: Option<i32>,
+    peek_offset: Option<usize>,
+    says_left: bool,
+}
+
+impl Kept {
+    /// What a stream is to know of it.
+    pub(super) fn apply(&self, stream: &Stream) {
+        if let Some(bytes) = self.low_water {
+            stream.set_low_water(bytes.cast_unsigned());
+        }
+        if self.peek_offset.is_some() {
+            stream.set_peek_offset(self.peek_offset);
+        }
+    }
 }
 
 /// Sets an option to what `value` reads: TCP_NODELAY counts, a TCP_CORK that is drawn, SO_LINGER of no time, SO_RCVTIMEO and SO_SNDTIMEO; what
@@ -43,6 +59,32 @@ pub fn set<'a>(
             socket.set_resets(on != 0 && seconds == 0);
         }
         (SOL_SOCKET, SO_RCVTIMEO | SO_SNDTIMEO) => socket.set_timed(),
+        (SOL_SOCKET, SO_RCVLOWAT) => {
+            // As Linux has it: a negative one is no limit.
+            let bytes = match number()? {
+                ..0 => i32::MAX,
+                bytes => bytes.max(1),
+            };
+            let mut kept = socket.kept();
+            kept.low_water = Some(bytes);
+            if let Ok(stream) = socket.stream() {
+                kept.apply(stream);
+            }
+        }
+        (SOL_SOCKET, SO_PEEK_OFF) => {
+            let offset = usize::try_from(number()?).ok();
+            socket.kept().peek_offset = offset;
+            if let Ok(stream) = socket.stream() {
+                stream.set_peek_offset(offset);
+            }
+        }
+        (IPPROTO_TCP, TCP_INQ) => {
+            socket.kept().says_left = match number()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Errno::INVAL),
+            };
+        }
         (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
         _ => return Err(Errno::NOPROTOOPT),
     }
@@ -59,6 +101,15 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
         (IPPROTO_TCP, TCP_CORK) => socket.kept().cork.into(),
         (SOL_SOCKET, SO_RCVBUF) => doubled(socket.kept().receive_buffer),
         (SOL_SOCKET, SO_SNDBUF) => doubled(socket.kept().send_buffer),
+        (SOL_SOCKET, SO_RCVLOWAT) => socket.kept().low_water.unwrap_or(1),
+        (SOL_SOCKET, SO_PEEK_OFF) => {
+            let offset = match socket.stream() {
+                Ok(stream) => stream.peek_offset(),
+                Err(_) => socket.kept().peek_offset,
+            };
+            offset.map_or(-1, |offset| i32::try_from(offset).unwrap_or(i32::MAX))
+        }
+        (IPPROTO_TCP, TCP_INQ) => socket.kept().says_left.into(),
         (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
         (SOL_SOCKET, SO_ERROR) => socket.take_error().map_or(0, Errno::raw_os_error),
         (SOL_SOCKET, SO_DOMAIN) => AF_INET,
@@ -68,6 +119,36 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     })
 }
 
+/// Options that are no `int`: TCP_INFO, as the first version of `struct tcp_info` has it, with what there is of it: the state, and how much a packet carries.
+#[must_use]
+pub fn get_long(socket: &Socket, level: i32, name: i32) -> Option<[u8; INFO_LEN]> {
+    if (level, name) != (IPPROTO_TCP, TCP_INFO) {
+        return None;
+    }
+    let mut info = [0; INFO_LEN];
+    let (state, mtu) = socket.state_of_tcp();
+    if let Some(place) = info.first_mut() {
+        *place = state;
+    }
+    for at in [SND_MSS, RCV_MSS] {
+        if let Some(place) = info.get_mut(at..at + 4) {
+            place.copy_from_slice(&mtu.to_ne_bytes());
+        }
+    }
+    Some(info)
+}
+
+/// What is left to be read after a message, where the program has asked for that with each (`TCP_INQ`): the end counts as a byte, as in the kernel.
+#[must_use]
+pub fn left(socket: &Socket) -> Option<i32> {
+    if !socket.kept().says_left {
+        return None;
+    }
+    let stream = socket.stream().ok()?;
+    let bytes = i32::try_from(stream.readable()).unwrap_or(i32::MAX);
+    Some(bytes.saturating_add(stream.has_ended().into()))
+}
+
 /// Whether the descriptor keeps the option: it is a socket of the kernel's, and what is not ours is read back from there. Its buffers are how it
 /// shows that there is room.
 #[must_use]
@@ -75,7 +156,7 @@ pub fn is_of_stand_in(level: i32, name: i32) -> bool {
     level == SOL_SOCKET
         && !matches!(
             name,
-            SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE
+            SO_SNDBUF | SO_RCVBUF | SO_SNDBUFFORCE | SO_RCVBUFFORCE | SO_RCVLOWAT | SO_PEEK_OFF
         )
 }
 
@@ -96,12 +177,15 @@ const IPPROTO_IP: i32 = 0;
 const IPPROTO_TCP: i32 = 6;
 const TCP_NODELAY: i32 = 1;
 const TCP_CORK: i32 = 3;
+const TCP_INFO: i32 = 11;
+const TCP_INQ: i32 = 36;
 const SOL_SOCKET: i32 = 1;
 const SO_TYPE: i32 = 3;
 const SO_ERROR: i32 = 4;
 const SO_SNDBUF: i32 = 7;
 const SO_RCVBUF: i32 = 8;
 const SO_LINGER: i32 = 13;
+const SO_RCVLOWAT: i32 = 18;
 const SO_RCVTIMEO: i32 = 20;
 const SO_SNDTIMEO: i32 = 21;
 const SO_SNDBUFFORCE: i32 = 32;
@@ -109,7 +193,12 @@ const SO_RCVBUFFORCE: i32 = 33;
 const SO_ACCEPTCONN: i32 = 30;
 const SO_PROTOCOL: i32 = 38;
 const SO_DOMAIN: i32 = 39;
+const SO_PEEK_OFF: i32 = 42;
 const AF_INET: i32 = 2;
+/// `struct tcp_info` until Linux 3.15; those who ask for more are told how much there is.
+const INFO_LEN: usize = 104;
+const SND_MSS: usize = 16;
+const RCV_MSS: usize = 20;
 /// A window of the largest packets.
 const BUFFER: i32 = 1 << 20;
 const BUFFER_LEAST: i32 = 4608;

@@ -286,6 +286,29 @@ impl Socket {
         matches!(&*self.lock(), Life::Listening(_))
     }
 
+    /// The number of its state in TCP's table, and the bytes of its largest packets.
+    pub(super) fn state_of_tcp(&self) -> (u8, u32) {
+        let Ok(stream) = self.stream() else {
+            let state = match &*self.lock() {
+                Life::Listening(_) => TCP_LISTEN,
+                Life::Connecting(_) => TCP_SYN_SENT,
+                Life::Fresh(_) | Life::Connected(..) => TCP_CLOSE,
+            };
+            return (state, 0);
+        };
+        let state = match stream.state_now() {
+            State::Closed => TCP_CLOSE,
+            State::CloseWait => TCP_CLOSE_WAIT,
+            State::Closing => TCP_CLOSING,
+            State::FinWait1 => TCP_FIN_WAIT1,
+            State::FinWait2 => TCP_FIN_WAIT2,
+            State::LastAck => TCP_LAST_ACK,
+            State::Listen => TCP_LISTEN,
+            State::Normal => TCP_ESTABLISHED,
+        };
+        (state, stream.largest())
+    }
+
     /// TCP_NODELAY.
     pub fn set_nodelay(&self, nodelay: bool) {
         self.nodelay.store(nodelay.into(), Ordering::Relaxed);
@@ -350,6 +373,7 @@ impl Socket {
         if self.nodelay() {
             stream.set_nodelay(true);
         }
+        self.kept().apply(&stream);
         // There is one only once: `life` says so.
         let _ = self.stream.set(stream);
     }
@@ -387,6 +411,16 @@ fn numbered(address: SocketAddrV4) -> SocketAddrV4 {
 
 /// How long a `connect` waits for the listener's first packet, which says what may be sent.
 const MEETING_TIME: Duration = Duration::from_millis(100);
+// `linux/tcp.h`.
+const TCP_ESTABLISHED: u8 = 1;
+const TCP_SYN_SENT: u8 = 2;
+const TCP_FIN_WAIT1: u8 = 4;
+const TCP_FIN_WAIT2: u8 = 5;
+const TCP_CLOSE: u8 = 7;
+const TCP_CLOSE_WAIT: u8 = 8;
+const TCP_LAST_ACK: u8 = 9;
+const TCP_LISTEN: u8 = 10;
+const TCP_CLOSING: u8 = 11;
 const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 /// The first of the dynamic ports (RFC 6335).
 const DYNAMIC: u32 = 49152;

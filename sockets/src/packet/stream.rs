@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
+use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 use via::provider::Received;
 use via::{Access, Descriptor, Done, Memory, NetAddress, Region, Vi};
@@ -28,8 +29,10 @@ use crate::stat::{self, Tally};
 
 mod end;
 mod flow;
+mod low_water;
 mod receive;
 mod send;
+mod stash;
 mod watch;
 
 /// One end of a connection.
@@ -48,6 +51,8 @@ pub struct Stream {
     moved: Changed,
     /// Whether somebody polls.
     watched: AtomicBool,
+    /// SO_RCVLOWAT.
+    low_water: AtomicU32,
     /// A thread that waits in the NIC for one of its queues is to look at what has changed here.
     rung: [AtomicBool; 2],
     /// Somebody who has the lock breaks the connection, and waits for the NIC's notify functions to end.
@@ -150,6 +155,7 @@ impl Stream {
             )),
             moved: Changed::default(),
             watched: AtomicBool::new(false),
+            low_water: AtomicU32::new(1),
             rung: Default::default(),
             losing: AtomicBool::new(false),
         };
@@ -223,7 +229,12 @@ impl Stream {
     pub fn readable(&self) -> usize {
         let mut inner = self.lock();
         while self.take_in(&mut inner) {}
-        inner.arrived.iter().map(|piece| piece.len as usize).sum()
+        inner.readable()
+    }
+
+    /// Bytes of the largest packet that both ends can take.
+    pub(super) fn largest(&self) -> u32 {
+        self.lock().talk.mtu()
     }
 
     /// Sends what waits to be combined, as far as the window allows.

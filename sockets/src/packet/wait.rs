@@ -24,6 +24,15 @@ impl From<bool> for Wait {
 }
 
 impl Wait {
+    /// How a call goes on waiting that has moved something: a signal ends it, also one whose handler asks for calls to go on. The kernel lets no
+    /// sleep go on that has a limit.
+    pub(super) fn for_the_rest(self) -> Self {
+        match self {
+            Self::Ever => Self::Until(Instant::now() + AGE),
+            other => other,
+        }
+    }
+
     /// Until when to wait; `None` is without limit.
     ///
     /// # Errors
@@ -36,6 +45,9 @@ impl Wait {
         }
     }
 }
+
+/// Longer than any connection.
+const AGE: Duration = Duration::from_secs(1 << 32);
 
 /// What is left until then, and never nothing: that would be another question to a NIC.
 pub(super) fn left(limit: Option<Instant>) -> Option<Duration> {

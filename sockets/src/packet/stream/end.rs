@@ -150,6 +150,19 @@ impl Stream {
         self.lock().talk.state()
     }
 
+    /// As [`Stream::state`], with what has come taken in.
+    pub(in crate::packet) fn state_now(&self) -> State {
+        let mut inner = self.lock();
+        while self.take_in(&mut inner) {}
+        inner.talk.state()
+    }
+
+    /// Whether nothing more will come.
+    pub(in crate::packet) fn has_ended(&self) -> bool {
+        let inner = self.lock();
+        inner.ended || inner.lost
+    }
+
     /// What remains to be done of an end, as far as the window allows. Whether nothing does.
     fn advance_end(&self, inner: &mut Inner) -> bool {
         if inner.is_ending {

@@ -11,6 +11,7 @@ use via::provider::Received;
 use via::{Completion, Descriptor, Done};
 
 use super::Stream;
+use super::stash::Stash;
 use crate::packet::keeper;
 use crate::packet::show::Show;
 use crate::stat::Tally;
@@ -20,6 +21,10 @@ pub(super) struct Inner {
     pub(super) combiner: Combiner,
     /// DATA that has come, oldest first: the paper's `recvq`.
     pub(super) arrived: VecDeque<Piece>,
+    /// What was taken out of its buffers because nobody read it: the bytes of the first of `arrived`, which have [`STASHED`] for a buffer.
+    pub(super) stash: Stash,
+    /// Where the next look begins (`SO_PEEK_OFF`).
+    pub(super) peek_offset: Option<usize>,
     /// Buffers to send from, the last used on top.
     pub(super) free: Vec<u32>,
     /// The buffer in which small messages gather.
@@ -97,6 +102,8 @@ impl Inner {
     pub(super) fn new(talk: Conversation, combiner: Combiner, wakeup: Wakeup, slots: u32) -> Self {
         Self {
             arrived: VecDeque::with_capacity(talk.settings().slots() as usize),
+            stash: Stash::default(),
+            peek_offset: None,
             talk,
             combiner,
             free: (0..slots).rev().collect(),
@@ -131,7 +138,27 @@ impl Inner {
     /// Whether nothing more can come before the program has read something.
     pub(super) fn is_full(&self) -> bool {
         let posted = self.talk.settings().pre_posted();
-        self.talk.is_full() || self.arrived.len() >= posted as usize
+        self.talk.is_full() || self.arrived.len() - self.stash.len() >= posted as usize
+    }
+
+    /// Bytes that have come and have not been read.
+    pub(super) fn readable(&self) -> usize {
+        self.arrived.iter().map(|piece| piece.len as usize).sum()
+    }
+
+    /// The program has read so much: a look that follows begins so much earlier.
+    #[inline]
+    pub(super) fn has_read(&mut self, bytes: usize) {
+        if let Some(offset) = &mut self.peek_offset {
+            *offset = offset.saturating_sub(bytes);
+        }
+    }
+
+    /// The program has looked at so much.
+    pub(super) fn has_seen(&mut self, bytes: usize) {
+        if let Some(offset) = &mut self.peek_offset {
+            *offset += bytes;
+        }
     }
 
     /// Whether the program may send.
@@ -446,6 +473,8 @@ impl Stream {
     }
 }
 
+/// The buffer of a piece that is in none any more.
+pub(super) const STASHED: u32 = u32::MAX;
 /// Of packets that need no buffer.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 /// Sends in a row before those that are done are looked for.

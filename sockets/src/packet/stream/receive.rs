@@ -3,7 +3,8 @@
 use sys::errno::Errno;
 
 use super::Stream;
-use super::flow::{Inner, Taken};
+use super::flow::{Inner, STASHED, Taken};
+
 use crate::packet::wait::Wait;
 
 impl Stream {
@@ -53,6 +54,7 @@ impl Stream {
         loop {
             let read = self.read(&mut inner, into);
             if read > 0 {
+                inner.has_read(read);
                 let more = !inner.arrived.is_empty();
                 inner.tally.took(read, !begun, more);
                 return Ok(read);
@@ -70,6 +72,7 @@ impl Stream {
                 Taken::Bytes(first) => {
                     let rest = into.get_mut(first..).unwrap_or_default();
                     let read = first + self.read(&mut inner, rest);
+                    inner.has_read(read);
                     let more = !inner.arrived.is_empty();
                     inner.tally.took(read, !begun, more);
                     return Ok(read);
@@ -97,19 +100,11 @@ impl Stream {
         self.flush_now(&mut inner);
         loop {
             while self.take_in(&mut inner) {}
-            let mut seen = 0;
-            for piece in &inner.arrived {
-                let rest = into.get_mut(seen..).unwrap_or_default();
-                let count = rest.len().min(piece.len as usize);
-                let Some(place) = rest.get_mut(..count).filter(|place| !place.is_empty()) else {
-                    break;
-                };
-                self.copy(piece.slot, piece.at, place)?;
-                seen += count;
-            }
+            let seen = self.see(&inner, into)?;
             let no_more = !all || inner.lost || inner.is_full();
             let enough = seen == into.len() || (seen > 0 && no_more);
             if enough || inner.ended || inner.is_shut {
+                inner.has_seen(seen);
                 return Ok(seen);
             }
             if inner.lost {
@@ -117,15 +112,41 @@ impl Stream {
             }
             let limit = match patient().into().limit() {
                 Ok(limit) => limit,
-                Err(_) if seen > 0 => return Ok(seen),
+                Err(_) if seen > 0 => {
+                    inner.has_seen(seen);
+                    return Ok(seen);
+                }
                 Err(errno) => return Err(errno),
             };
             let (waited, taken) = self.wait(inner, &mut [], limit);
             inner = waited;
             if taken == Taken::Interrupted {
+                inner.has_seen(seen);
                 return if seen > 0 { Ok(seen) } else { Err(Errno::INTR) };
             }
         }
+    }
+
+    /// Copies what there is, and leaves it.
+    fn see(&self, inner: &Inner, into: &mut [u8]) -> Result<usize, Errno> {
+        let mut before = inner.peek_offset.unwrap_or(0);
+        let mut seen = 0;
+        for (index, piece) in inner.arrived.iter().enumerate() {
+            let skipped = before.min(piece.len as usize);
+            before -= skipped;
+            let rest = into.get_mut(seen..).unwrap_or_default();
+            let count = rest.len().min(piece.len as usize - skipped);
+            if rest.is_empty() {
+                break;
+            }
+            let place = rest.get_mut(..count).unwrap_or_default();
+            let at = piece.at + skipped as u32;
+            if !inner.stash.copy(index, at, place) {
+                self.copy(piece.slot, at, place)?;
+            }
+            seen += count;
+        }
+        Ok(seen)
     }
 
     #[inline]
@@ -147,9 +168,13 @@ impl Stream {
             piece.at += count as u32;
             piece.len -= count as u32;
             let empty = piece.len == 0;
-            if let Some(place) = rest.get_mut(..count)
-                && self.copy(slot, at, place).is_err()
-            {
+            let place = rest.get_mut(..count).unwrap_or_default();
+            if slot == STASHED {
+                inner.unstash(at, place, empty);
+                read += count;
+                continue;
+            }
+            if self.copy(slot, at, place).is_err() {
                 self.lose(inner);
                 break;
             }
@@ -163,7 +188,7 @@ impl Stream {
     }
 
     #[inline]
-    fn copy(&self, slot: u32, at: u32, into: &mut [u8]) -> Result<(), Errno> {
+    pub(super) fn copy(&self, slot: u32, at: u32, into: &mut [u8]) -> Result<(), Errno> {
         let start = slot as usize * self.stride as usize + at as usize;
         let copied = self.incoming.memory().read(start, into);
         copied.map_err(|_| Errno::CONNRESET)

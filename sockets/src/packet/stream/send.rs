@@ -33,7 +33,10 @@ impl Stream {
         begun: bool,
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
-        let given = self.give(bytes, begun, &|| patient().into());
+        let given = self.give(bytes, begun, &|| match patient().into() {
+            wait if begun => wait.for_the_rest(),
+            wait => wait,
+        });
         if let Err(errno) = given
             && !begun
         {
@@ -193,6 +196,11 @@ impl Stream {
     ) -> Result<usize, Errno> {
         let mut sent = 0;
         while sent < bytes.len() {
+            let begun = begun || sent > 0;
+            let patient = &|| match patient() {
+                wait if begun => wait.for_the_rest(),
+                wait => wait,
+            };
             inner = match self.window(inner, patient) {
                 Ok(inner) => inner,
                 Err(_) if sent > 0 => return Ok(sent),
@@ -203,7 +211,7 @@ impl Stream {
             let large = piece.len() > self.adapter.variant.copy_max as usize;
             let registers = large && self.adapter.cache.is_some();
             if !registers && self.send_at_once(&mut inner, piece) {
-                inner.tally.sent(piece.len(), sent == 0 && !begun);
+                inner.tally.sent(piece.len(), !begun);
                 sent = end;
                 continue;
             }
@@ -218,7 +226,7 @@ impl Stream {
                     Err(errno) => return Err(errno),
                 },
             };
-            inner.tally.sent(piece.len(), sent == 0 && !begun);
+            inner.tally.sent(piece.len(), !begun);
             sent = end;
         }
         Ok(sent)
@@ -313,6 +321,9 @@ impl Stream {
             };
             // The peer may wait for the same.
             self.settle(&mut inner);
+            if inner.is_full() {
+                self.stash(&mut inner);
+            }
             let (drained, interrupted) = self.drain(inner, limit);
             inner = drained;
             if interrupted {
@@ -391,6 +402,9 @@ impl Stream {
             }
             // The peer may wait for the same.
             self.settle(&mut inner);
+            if inner.is_full() {
+                self.stash(&mut inner);
+            }
             if self.take_in(&mut inner) {
                 continue;
             }

@@ -73,7 +73,8 @@ impl Stream {
             return;
         };
         let sends = inner.is_left || inner.sends();
-        show.input(!inner.arrived.is_empty(), fresh);
+        let there = !inner.arrived.is_empty() && self.is_enough(inner, usize::MAX);
+        show.input(there, fresh);
         // Who may not send any more is told so at once.
         let room = inner.talk.window() > 0 && !inner.is_crowded;
         show.room(!sends || inner.is_left || (inner.peer.is_some() && room));

@@ -47,10 +47,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/mapped", "connect/mapped_client"],
     },
     Group {
-        reason: "a window holds less that nobody has read than TCP's buffers",
-        programs: &["transfer/both_write_first"],
-    },
-    Group {
         reason: "a connection is its process's: a child of fork can only close it",
         programs: &[
             "calls/other_names",
@@ -124,18 +120,13 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "of TCP's options few count, SO_TYPE is SOCK_VIA, and there is no state of TCP's to ask for",
+        reason: "no IP packets that a filter, a pace or a lent page would count, SO_TYPE is SOCK_VIA, and what is sent has a place at the peer already",
         programs: &[
-            "flags/waitall_peek_waits",
             "options/asked_before",
             "options/filter",
             "options/of_a_socket",
             "options/pacing",
-            "options/peek_off",
-            "options/rcvlowat",
             "options/siocoutq",
-            "options/tcp_info",
-            "options/tcp_inq",
             "options/zerocopy",
             "options/zerocopy_receive",
         ],
@@ -167,10 +158,6 @@ pub const GROUPS: &[Group] = &[
     Group {
         reason: "a call that a signal's handler lets go on does so on its socket, though that has been closed",
         programs: &["signals/close_in_handler"],
-    },
-    Group {
-        reason: "a call that a signal's handler lets go on waits for the rest, though part has moved",
-        programs: &["signals/restart_partial"],
     },
     Group {
         reason: "a NIC needs system calls that the program has forbidden itself",
