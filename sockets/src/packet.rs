@@ -12,6 +12,7 @@ mod handler;
 pub mod keeper;
 mod listener;
 pub mod option;
+mod relay;
 pub mod show;
 mod socket;
 pub mod stream;

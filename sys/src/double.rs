@@ -15,6 +15,7 @@ use rustix::net::{
 use std::time::Instant;
 
 use crate::hidden::Hidden;
+use crate::relay::Pair;
 use crate::time;
 
 /// The stand-in.
@@ -124,6 +125,18 @@ impl Double {
             give(theirs.as_fd(), &[0]);
         }
         self.ours = None;
+    }
+
+    /// Bytes pass through it from now on, and nothing is shown: our end. `None` where it has shown an end already.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn open(&mut self) -> io::Result<Option<Pair>> {
+        let theirs = self.theirs.take();
+        match (self.ours.take(), theirs) {
+            (Some(ours), Some(theirs)) if !self.ended => Pair::of(ours, theirs.as_fd()).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The program has been told.

@@ -25,6 +25,7 @@ pub mod net;
 pub mod poll;
 pub mod process_vm;
 pub mod quiet;
+pub mod relay;
 pub mod rendezvous;
 pub mod ring;
 pub mod segment;

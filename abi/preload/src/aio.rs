@@ -8,10 +8,11 @@ use sockets::reason::Reason;
 
 use crate::buffers::is_memory;
 use crate::outcome::{connection, keeping_errno};
-use crate::real;
+use crate::{real, via_socket};
 
 /// The descriptor's connection is TCP's from now on.
 fn leave_ring(fd: c_int) {
+    via_socket::share(fd);
     keeping_errno(|| {
         if let Some((conn, fd)) = connection(fd) {
             go_back(conn, fd, Reason::RawCalls);

@@ -78,6 +78,10 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
+    if (via_socket::is(input) && is_pipe(out)) || (via_socket::is(out) && is_pipe(input)) {
+        via_socket::share(input);
+        via_socket::share(out);
+    }
     let patient = flags & libc::SPLICE_F_NONBLOCK == 0;
     let outcome = if !input_offset.is_null() || !out_offset.is_null() {
         Outcome::NotOurs

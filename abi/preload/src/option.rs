@@ -41,6 +41,10 @@ fn control(
     if hidden::is_hidden(fd) {
         return fail(Errno::BADF) as c_int;
     }
+    if command == libc::F_SETFL && argument.addr() as c_int & libc::O_ASYNC != 0 {
+        // The kernel's signals come with the kernel's bytes.
+        via_socket::share(fd);
+    }
     let result = native();
     if result >= 0 {
         match command {
@@ -80,6 +84,9 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     let outcome = unsafe { via_socket::control(fd, request, argument) };
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
+    }
+    if request == libc::FIOASYNC {
+        via_socket::share(fd);
     }
     // SAFETY: as above.
     let result = unsafe { real::ioctl(fd, request, argument) };

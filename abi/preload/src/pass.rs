@@ -9,6 +9,7 @@ use sockets::reason::Reason;
 use sockets::table;
 
 use crate::outcome::{connection, keeping_errno};
+use crate::via_socket;
 
 /// A message is about to be sent: the connections that it carries go back to TCP. Who gets them may be anybody, and until it takes the
 /// message nobody can see that it has them, so they stay there.
@@ -53,6 +54,7 @@ pub(crate) unsafe fn received(message: *const msghdr) {
 }
 
 fn go(fd: RawFd) {
+    via_socket::share(fd);
     if let Some((conn, borrowed)) = connection(fd) {
         go_back(conn, borrowed, Reason::HandedOver);
     }

@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::sigset_t;
 use sockets::handover;
+use sockets::packet::table::sharing;
 use sockets::reason::Reason;
 
 use crate::outcome::{connection, keeping_errno};
@@ -52,7 +53,10 @@ pub struct Parameters {
 
 /// The connections of this process are TCP's from now on.
 pub(crate) fn leave() {
-    keeping_errno(|| handover::leave_all(Reason::IoUring));
+    keeping_errno(|| {
+        handover::leave_all(Reason::IoUring);
+        sharing::everything();
+    });
 }
 
 /// Before the program submits what is in `ring`.

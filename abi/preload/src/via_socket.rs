@@ -10,7 +10,8 @@ use std::sync::Arc;
 use libc::{sockaddr, socklen_t};
 use sockets::ends;
 use sockets::packet::calls::{self, How};
-use sockets::packet::table::{self, Held};
+use sockets::packet::stream::relay::BY_KERNEL;
+use sockets::packet::table::{self, Held, sharing};
 use sockets::packet::{SOCK_VIA, Socket, option, parse_over};
 use sys::argument;
 use sys::errno::Errno;
@@ -19,6 +20,8 @@ use sys::mem::Memory;
 use crate::buffers::{Asked, is_memory};
 use crate::outcome::{Outcome, borrow, keeping_errno};
 use crate::{cancel, real, send::raise_pipe};
+
+mod relayed;
 
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
 pub(crate) fn install() {
@@ -93,7 +96,7 @@ pub(crate) unsafe fn name(
     address: *mut sockaddr,
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
+    of_known(fd, |socket| {
         // SAFETY: the program's room.
         unsafe { argument::put_address(socket.local(), address.cast(), len) }?;
         Ok(0)
@@ -105,7 +108,7 @@ pub(crate) unsafe fn peer_name(
     address: *mut sockaddr,
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
+    of_known(fd, |socket| {
         // SAFETY: the program's room.
         unsafe { argument::put_address(socket.peer()?, address.cast(), len) }?;
         Ok(0)
@@ -198,6 +201,15 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
     cancel::point();
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
     let mut result = keeping_errno(|| calls::send(borrowed, &socket, pieces, dont_wait));
+    if result == Err(BY_KERNEL) {
+        return Outcome::NotOurs;
+    }
+    if let Ok(sent) = result
+        && socket.is_relayed()
+        && !dont_wait
+    {
+        result = Ok(relayed::send_rest(fd, pieces, sent));
+    }
     if asked.fault && result == Ok(0) {
         result = Err(Errno::FAULT);
     }
@@ -212,7 +224,7 @@ pub(crate) fn put(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
     let asked = Asked::one(bytes.as_ptr().cast(), bytes.len());
     match send_on(fd, &[IoSlice::new(bytes)], asked, 0) {
         Outcome::Done(sent) => Ok(sent),
-        Outcome::NotOurs => Err(Errno::BADF),
+        Outcome::NotOurs => relayed::send(fd, bytes),
         Outcome::Failed(errno) => Err(errno),
     }
 }
@@ -259,7 +271,17 @@ fn receive_on(
     };
     let nowhere = how.skip.is_none() && rooms.iter().all(|room| room.is_empty());
     if !nowhere {
-        return keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)).into();
+        let received = match keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)) {
+            Ok(first) if how.wait_all && !how.peek && how.skip.is_none() && socket.is_relayed() => {
+                Ok(relayed::receive_rest(fd, rooms, first))
+            }
+            received => received,
+        };
+        return if received == Err(BY_KERNEL) {
+            Outcome::NotOurs
+        } else {
+            received.into()
+        };
     }
     // The kernel waits all the same, and looks at the buffer when there is something.
     let (mut scratch, how) = (
@@ -274,6 +296,7 @@ fn receive_on(
     match keeping_errno(|| calls::receive(borrowed, &socket, rooms, how)) {
         Ok(1..) if asked.fault => Outcome::Failed(Errno::FAULT),
         Ok(_) => Outcome::Done(0),
+        Err(BY_KERNEL) => Outcome::NotOurs,
         Err(errno) => Outcome::Failed(errno),
     }
 }
@@ -314,7 +337,10 @@ pub(crate) unsafe fn set_option(
     value: *const std::ffi::c_void,
     len: socklen_t,
 ) -> Outcome<c_int> {
-    let outcome = of(fd, |socket| {
+    if relayed::is_elsewhere(fd) {
+        return relayed::set_option(level, name);
+    }
+    let outcome = of_known(fd, |socket| {
         // SAFETY: the program promises `len` bytes.
         let value = || unsafe { argument::value(value, len) };
         option::set(socket, level, name, value)?;
@@ -333,7 +359,13 @@ pub(crate) unsafe fn get_option(
     value: *mut std::ffi::c_void,
     len: *mut socklen_t,
 ) -> Outcome<c_int> {
-    let outcome = of(fd, |socket| {
+    if relayed::is_elsewhere(fd) && !option::is_of_the_kind(level, name) {
+        return Outcome::NotOurs;
+    }
+    if table::is_relayed(fd) && (level, name) == (libc::SOL_SOCKET, libc::SO_ERROR) {
+        return Outcome::NotOurs;
+    }
+    let outcome = of_known(fd, |socket| {
         if let Some(answer) = option::get_long(socket, level, name) {
             // SAFETY: the program's room, as long as it says.
             unsafe { argument::put_bytes(&answer, value, len) }?;
@@ -372,6 +404,24 @@ fn find<'a>(fd: c_int) -> Outcome<(Arc<Held>, BorrowedFd<'a>)> {
         (Some(socket), _) if !socket.is_home() => Outcome::Failed(Errno::NOTCONN),
         (Some(socket), Some(borrowed)) => Outcome::Done((socket, borrowed)),
         _ => Outcome::NotOurs,
+    }
+}
+
+/// It is about to be given to another process, or to be used where we cannot follow.
+#[inline]
+pub(crate) fn share(fd: c_int) {
+    if table::any() {
+        keeping_errno(|| sharing::one(fd));
+    }
+}
+
+fn of_known(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c_int> {
+    if !table::is_relayed(fd) {
+        return of(fd, act);
+    }
+    match table::known(fd) {
+        Some(socket) => keeping_errno(|| act(&socket)).into(),
+        None => Outcome::NotOurs,
     }
 }
 

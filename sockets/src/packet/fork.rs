@@ -2,20 +2,25 @@
 
 use std::cell::Cell;
 
-use super::{keeper, table};
+use super::table::sharing;
+use super::{keeper, relay, table};
 
 /// Locks that the forking thread has meanwhile.
 struct Locks {
+    _sharing: Option<sharing::Lock>,
     _table: Option<table::Locks>,
     _keeper: Option<keeper::Lock>,
+    relay: Option<relay::Locks>,
 }
 
-/// Before this process forks: nobody is in the middle of anything that a child may do, too.
+/// Before this process forks: the child has its connections, too, and nobody is in the middle of anything that it may do.
 pub fn before() {
     if table::any() {
         let locks = Locks {
+            _sharing: sharing::all(),
             _table: table::try_lock(),
             _keeper: keeper::try_lock(),
+            relay: relay::try_lock(),
         };
         // A thread that ends has no place for them.
         let _ = LOCKS.try_with(|place| place.set(Some(locks)));
@@ -29,7 +34,10 @@ pub fn after() {
 
 /// After it, in the child.
 pub fn in_child() {
-    after();
+    let locks = LOCKS.try_with(Cell::take).ok().flatten();
+    if let Some(relay) = locks.and_then(|locks| locks.relay) {
+        relay::in_child(relay);
+    }
     table::part_from_parent();
 }
 

@@ -138,6 +138,13 @@ pub fn get_long(socket: &Socket, level: i32, name: i32) -> Option<[u8; INFO_LEN]
     Some(info)
 }
 
+/// Whether a child of `fork` may ask for it: what kind of socket that is, and what no lock is in the way of.
+#[must_use]
+pub fn is_of_the_kind(level: i32, name: i32) -> bool {
+    level == SOL_SOCKET && matches!(name, SO_TYPE | SO_DOMAIN | SO_PROTOCOL)
+        || (level, name) == (IPPROTO_TCP, TCP_NODELAY)
+}
+
 /// What is left to be read after a message, where the program has asked for that with each (`TCP_INQ`): the end counts as a byte, as in the kernel.
 #[must_use]
 pub fn left(socket: &Socket) -> Option<i32> {

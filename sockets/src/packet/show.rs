@@ -1,21 +1,31 @@
 //! What a program sees of a socket where it polls: its descriptor is a stand-in, which shows what we say
-//! ([decision 13](../../../docs/decisions/0013-stand-in-for-extended-sockets.md)).
+//! ([decision 13](../../../docs/decisions/0013-stand-in-for-extended-sockets.md)), until bytes pass through it.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::double::Double;
+use sys::relay::Pair;
+
+use super::relay::Bell;
 
 /// The stand-in, which the socket, its stream and its listener have together.
 #[derive(Clone, Debug)]
-pub(super) struct Show(Arc<Mutex<Double>>);
+pub(super) struct Show(Arc<Mutex<Shown>>);
+
+#[derive(Debug)]
+enum Shown {
+    By(Double),
+    /// Bytes show themselves, and who moves them is to look.
+    Relayed(Bell),
+}
 
 impl Show {
     /// # Errors
     /// The kernel's.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(Arc::new(Mutex::new(Double::new()?))))
+        Ok(Self(Arc::new(Mutex::new(Shown::By(Double::new()?)))))
     }
 
     /// One for the program.
@@ -23,45 +33,75 @@ impl Show {
     /// # Errors
     /// The kernel's.
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
-        self.lock().duplicate(false)
+        match &*self.lock() {
+            Shown::By(double) => double.duplicate(false),
+            Shown::Relayed(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// Bytes pass through it from now on: our end, or that of what `instead` puts in its place where it has shown an end. What changes
+    /// rings `bell`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn open(
+        &self,
+        bell: Bell,
+        instead: impl FnOnce() -> io::Result<Pair>,
+    ) -> io::Result<Pair> {
+        let mut shown = self.lock();
+        let pair = match &mut *shown {
+            Shown::By(double) => double.open()?,
+            Shown::Relayed(_) => None,
+        };
+        let pair = pair.map_or_else(instead, Ok)?;
+        *shown = Shown::Relayed(bell);
+        Ok(pair)
     }
 
     /// The program is about to close its last descriptor.
     pub(super) fn release(&self) {
-        self.lock().release();
+        self.tell(Double::release);
     }
 
     /// Whether there is something to take; `fresh` if there may be more than there was.
     pub(super) fn input(&self, there: bool, fresh: bool) {
-        self.lock().show_input(there, fresh);
+        self.tell(|double| double.show_input(there, fresh));
     }
 
     /// Whether something can be sent.
     pub(super) fn room(&self, there: bool) {
-        self.lock().show_room(there);
+        self.tell(|double| double.show_room(there));
     }
 
     /// Nothing more will come.
     pub(super) fn end(&self) {
-        self.lock().show_end();
+        self.tell(Double::show_end);
     }
 
     /// Nothing more will come or go.
     pub(super) fn gone(&self) {
-        self.lock().show_gone();
+        self.tell(Double::show_gone);
     }
 
     /// Nothing more will come or go, for an error.
     pub(super) fn reset(&self) {
-        self.lock().show_reset();
+        self.tell(Double::show_reset);
     }
 
     /// The program has been told of the error.
     pub(super) fn told(&self) {
-        self.lock().forget_error();
+        self.tell(|double| double.forget_error());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Double> {
+    fn tell(&self, what: impl FnOnce(&mut Double)) {
+        match &mut *self.lock() {
+            Shown::By(double) => what(double),
+            Shown::Relayed(bell) => bell.ring(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

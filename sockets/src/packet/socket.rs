@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use sys::sync::{AtomicBool, Ordering};
 use super::adapter::{Adapter, is_local};
 use super::listener::Listener;
 use super::option::Kept;
+use super::relay;
 use super::show::Show;
 use super::stream::{Identity, Stream};
 use super::wait::Wait;
@@ -37,6 +38,8 @@ pub struct Socket {
     /// Its calls wait so long at most, as its descriptor says (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
     is_timed: AtomicBool,
     kept: Mutex<Kept>,
+    /// Its own address and its peer's, once it is relayed. A child of `fork` can ask, too: no lock is in the way.
+    names: std::sync::OnceLock<(SocketAddrV4, Option<SocketAddrV4>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -63,6 +66,7 @@ impl Socket {
             resets: AtomicBool::new(false),
             is_timed: AtomicBool::new(false),
             kept: Mutex::default(),
+            names: std::sync::OnceLock::new(),
         }
     }
 
@@ -168,6 +172,7 @@ impl Socket {
             resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
             is_timed: AtomicBool::new(false),
             kept: Mutex::new(*self.kept()),
+            names: std::sync::OnceLock::new(),
         };
         accepted.adopt(stream);
         accepted.tell(Origin::Accepted);
@@ -242,6 +247,28 @@ impl Socket {
         if output { stream.end() } else { Ok(()) }
     }
 
+    /// Its bytes go through the stand-in from now on, which is at `numbers` and which others may have. Nothing changes for one that has no connection.
+    ///
+    /// # Errors
+    /// The kernel's; then all is as before.
+    pub(super) fn relay(&self, numbers: &[RawFd]) -> io::Result<()> {
+        let (Some(show), Ok(stream)) = (&self.show, self.stream()) else {
+            return Ok(());
+        };
+        let names = (self.local(), self.peer().ok());
+        if relay::begin(stream, show, numbers)? {
+            // It begins once.
+            let _ = self.names.set(names);
+        }
+        Ok(())
+    }
+
+    /// Whether it is.
+    #[inline]
+    pub fn is_relayed(&self) -> bool {
+        self.names.get().is_some()
+    }
+
     /// What `SO_ERROR` tells, once.
     pub fn take_error(&self) -> Option<Errno> {
         self.stream.get()?.take_error()
@@ -258,6 +285,9 @@ impl Socket {
 
     /// Its own address; 0.0.0.0:0 before it has one.
     pub fn local(&self) -> SocketAddrV4 {
+        if let Some((local, _)) = self.names.get() {
+            return *local;
+        }
         match &*self.lock() {
             Life::Fresh(bound) | Life::Connecting(bound) => bound.unwrap_or(ANYWHERE),
             Life::Listening(listener) => listener.local(),
@@ -270,6 +300,9 @@ impl Socket {
     /// # Errors
     /// `ENOTCONN`.
     pub fn peer(&self) -> Result<SocketAddrV4, Errno> {
+        if let Some((_, peer)) = self.names.get() {
+            return peer.ok_or(Errno::NOTCONN);
+        }
         let said = self.stream()?.peer();
         match (&*self.lock(), said) {
             (Life::Connected(_, Some(asked)), _) if asked.ip().is_unspecified() => {

@@ -31,6 +31,7 @@ mod end;
 mod flow;
 mod low_water;
 mod receive;
+pub mod relay;
 mod send;
 mod stash;
 mod watch;

@@ -18,6 +18,8 @@ use super::socket::Socket;
 use super::stream::Stream;
 use super::variant::Variant;
 
+pub mod sharing;
+
 /// Whether this process has, or had, such a socket: all that others pay for them.
 #[inline]
 pub fn any() -> bool {
@@ -50,48 +52,81 @@ impl Deref for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if !self.is_home() || !is_owner() {
+        // Others may have what is relayed; the pair tells when nobody does.
+        if !self.is_home() || !is_owner() || self.socket.is_relayed() {
             return;
         }
         self.socket.close();
-        let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
-        closing.retain(|stream| !stream.is_drained());
-        if let Ok(stream) = self.socket.stream()
-            && !stream.is_drained()
-        {
-            closing.push(Arc::clone(stream));
+        if let Ok(stream) = self.socket.stream() {
+            leave(stream);
         }
     }
 }
 
-/// Whether a descriptor is a socket of type `SOCK_VIA`. Takes no lock: a NIC closes descriptors of its own wherever it is.
-#[inline]
-pub fn is(fd: RawFd) -> bool {
-    any() && bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+/// A stream has been closed: the end of the process waits for what the NIC has not taken yet.
+pub(super) fn leave(stream: &Arc<Stream>) {
+    let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+    closing.retain(|stream| !stream.is_drained());
+    if !stream.is_drained() {
+        closing.push(Arc::clone(stream));
+    }
 }
 
-/// The socket of a descriptor.
+/// Whether calls on a descriptor are those of a socket of type `SOCK_VIA`. Takes no lock: a NIC closes descriptors of its own wherever it is.
+#[inline]
+pub fn is(fd: RawFd) -> bool {
+    any() && has(&BITS, fd)
+}
+
+/// Whether it is one whose bytes go through the stand-in: calls that move some are the kernel's.
+#[inline]
+pub fn is_relayed(fd: RawFd) -> bool {
+    any() && has(&RELAYED, fd)
+}
+
+#[inline]
+fn has(bits: &'static [AtomicU64], fd: RawFd) -> bool {
+    bit(bits, fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// The socket whose calls those on a descriptor are.
 #[inline]
 pub fn get(fd: RawFd) -> Option<Arc<Held>> {
-    if !is(fd) {
-        return None;
+    if is(fd) { find(fd) } else { None }
+}
+
+/// The socket of a descriptor, though it may be relayed.
+#[inline]
+pub fn known(fd: RawFd) -> Option<Arc<Held>> {
+    if is(fd) || is_relayed(fd) {
+        find(fd)
+    } else {
+        None
     }
+}
+
+#[inline]
+fn find(fd: RawFd) -> Option<Arc<Held>> {
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     sockets.get(usize::try_from(fd).ok()?)?.clone()
 }
 
 /// Makes `fd` a descriptor of that socket, or of none, in one step. What it was: to be dropped without a lock, which may close it.
 fn swap(fd: RawFd, socket: Option<Arc<Held>>) -> Option<Arc<Held>> {
-    let (word, bit) = bit(fd)?;
+    let (own, shared) = (bit(&BITS, fd)?, bit(&RELAYED, fd)?);
     let place = usize::try_from(fd).ok()?;
     let mut sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
     if sockets.len() <= place {
         sockets.resize(place + 1, None);
     }
-    match socket {
-        Some(_) => word.fetch_or(bit, Ordering::Relaxed),
-        None => word.fetch_and(!bit, Ordering::Relaxed),
-    };
+    let relayed = socket.as_ref().map(|socket| socket.is_relayed());
+    for ((word, bit), is) in [(own, Some(false)), (shared, Some(true))] {
+        if relayed == is {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
     let replaced = std::mem::replace(sockets.get_mut(place)?, socket)?;
     let mut others = sockets.iter().flatten();
     if !others.any(|other| Arc::ptr_eq(other, &replaced)) && replaced.is_home() && is_owner() {
@@ -100,9 +135,9 @@ fn swap(fd: RawFd, socket: Option<Arc<Held>>) -> Option<Arc<Held>> {
     Some(replaced)
 }
 
-fn bit(fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
+fn bit(bits: &'static [AtomicU64], fd: RawFd) -> Option<(&'static AtomicU64, u64)> {
     let fd = usize::try_from(fd).ok()?;
-    Some((BITS.get(fd / 64)?, 1 << (fd % 64)))
+    Some((bits.get(fd / 64)?, 1 << (fd % 64)))
 }
 
 /// The NIC of this process; opened at the first call, and again in a child of fork.
@@ -192,7 +227,7 @@ fn all() -> Vec<Arc<Held>> {
 /// Forgets a descriptor that is about to be closed, or replaced. To be dropped when it has been, which closes its socket if nobody else has it.
 #[must_use = "the socket is closed when the descriptor is"]
 pub fn remove(fd: RawFd) -> Option<Arc<Held>> {
-    if !is(fd) || is_guest() {
+    if (!is(fd) && !is_relayed(fd)) || is_guest() {
         return None;
     }
     swap(fd, None)
@@ -202,7 +237,7 @@ pub fn remove(fd: RawFd) -> Option<Arc<Held>> {
 /// What it was is to be dropped when it has been replaced, as after [`remove`]; where that fails it is nothing of ours.
 #[must_use = "the socket is closed when the descriptor is"]
 pub fn replace(old: RawFd, new: RawFd) -> Option<Arc<Held>> {
-    match get(old) {
+    match known(old) {
         Some(socket) if !is_guest() => swap(new, Some(socket)),
         _ => remove(new),
     }
@@ -224,7 +259,7 @@ pub fn remove_range(first: u32, last: u32) -> Vec<Arc<Held>> {
 
 /// `new` is a duplicate of `old` from now on.
 pub fn duplicate(old: RawFd, new: RawFd) {
-    if let Some(socket) = get(old)
+    if let Some(socket) = known(old)
         && !is_guest()
     {
         drop(swap(new, Some(socket)));
@@ -236,13 +271,17 @@ pub fn finish() {
     if !any() || !is_owner() {
         return;
     }
-    let mut streams = std::mem::take(&mut *CLOSING.lock().unwrap_or_else(PoisonError::into_inner));
-    for socket in all() {
+    let mut streams = Vec::new();
+    let deadline = Instant::now() + FINISH_TIME;
+    sharing::finish(deadline);
+    for socket in all().iter().filter(|socket| !socket.is_relayed()) {
         // Calls of other threads may be under way.
         socket.close();
         streams.extend(socket.stream().ok().map(Arc::clone));
     }
-    let deadline = Instant::now() + FINISH_TIME;
+    let mut closing = CLOSING.lock().unwrap_or_else(PoisonError::into_inner);
+    streams.append(&mut closing);
+    drop(closing);
     while !streams.iter().all(|stream| stream.is_drained()) && Instant::now() < deadline {
         std::thread::yield_now();
     }
@@ -288,6 +327,8 @@ static ANY: AtomicU32 = AtomicU32::new(0);
 static SOCKETS: RwLock<Vec<Option<Arc<Held>>>> = RwLock::new(Vec::new());
 /// One bit for each descriptor that the kernel gives out by default (`fs.nr_open`). Untouched pages cost nothing.
 static BITS: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
+/// The same for sockets that are relayed.
+static RELAYED: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
 /// Closed by the program, with something still to be said.
 static CLOSING: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
 static ADAPTER: Mutex<Option<Arc<Adapter>>> = Mutex::new(None);

@@ -4,18 +4,22 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::pid_t;
 use sockets::handover::{departure, go_back};
+use sockets::packet::table::sharing;
 use sockets::reason::Reason;
 
 use super::environment::suited;
 use super::exec::{image_at, image_named};
 use super::image::Image;
 use crate::outcome::{connection, keeping_errno};
-use crate::real;
+use crate::{real, via_socket};
 
 type Strings = *const *const c_char;
 
 fn spawning<R>(image: Image, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
-    keeping_errno(|| departure::before_spawn(image == Image::Followed));
+    keeping_errno(|| {
+        departure::before_spawn(image == Image::Followed);
+        sharing::inherited();
+    });
     let result = spawn();
     keeping_errno(|| departure::after_spawn(started(&result)));
     result
@@ -76,6 +80,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     fd: c_int,
     new: c_int,
 ) -> c_int {
+    via_socket::share(fd);
     keeping_errno(|| {
         if let Some((conn, borrowed)) = connection(fd) {
             if conn.is_mapped() {

@@ -51,7 +51,7 @@ impl Stream {
     }
 
     /// Has all threads that wait look again, in the NIC or for who does: no packet tells them what has changed.
-    fn ring(&self, inner: MutexGuard<'_, Inner>) {
+    pub(super) fn ring(&self, inner: MutexGuard<'_, Inner>) {
         for (queue, waits) in [
             (Queue::Recv, inner.is_awaited),
             (Queue::Send, inner.is_draining),

@@ -59,6 +59,8 @@ pub(super) struct Inner {
     pub(super) is_ending: bool,
     /// The timer knows of it.
     pub(super) is_timed: bool,
+    /// Its bytes go through the stand-in, which others may have: no call of the program's moves any.
+    pub(super) is_relayed: bool,
     /// Acknowledgements are due, and wait for the program's next call: its DATA takes them along.
     pub(super) is_deferring: bool,
     /// And since the timer last looked.
@@ -124,6 +126,7 @@ impl Inner {
             is_closing: false,
             is_ending: false,
             is_timed: false,
+            is_relayed: false,
             is_deferring: false,
             has_deferred: false,
             is_tended: false,

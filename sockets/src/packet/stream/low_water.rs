@@ -49,7 +49,8 @@ impl Stream {
         self.flush_now(&mut inner);
         loop {
             while self.take_in(&mut inner) {}
-            if self.is_enough(&inner, wanted) {
+            // What is relayed the receive finds out by itself.
+            if inner.is_relayed || self.is_enough(&inner, wanted) {
                 return Ok(());
             }
             let part = !inner.arrived.is_empty();

@@ -4,7 +4,7 @@ use sys::errno::Errno;
 
 use super::Stream;
 use super::flow::{Inner, STASHED, Taken};
-
+use super::relay::BY_KERNEL;
 use crate::packet::wait::Wait;
 
 impl Stream {
@@ -52,6 +52,9 @@ impl Stream {
             return Ok(0);
         }
         loop {
+            if inner.is_relayed {
+                return Err(BY_KERNEL);
+            }
             let read = self.read(&mut inner, into);
             if read > 0 {
                 inner.has_read(read);
@@ -99,6 +102,9 @@ impl Stream {
         self.settle(&mut inner);
         self.flush_now(&mut inner);
         loop {
+            if inner.is_relayed {
+                return Err(BY_KERNEL);
+            }
             while self.take_in(&mut inner) {}
             let seen = self.see(&inner, into)?;
             let no_more = !all || inner.lost || inner.is_full();
@@ -128,7 +134,7 @@ impl Stream {
     }
 
     /// Copies what there is, and leaves it.
-    fn see(&self, inner: &Inner, into: &mut [u8]) -> Result<usize, Errno> {
+    pub(super) fn see(&self, inner: &Inner, into: &mut [u8]) -> Result<usize, Errno> {
         let mut before = inner.peek_offset.unwrap_or(0);
         let mut seen = 0;
         for (index, piece) in inner.arrived.iter().enumerate() {
@@ -150,7 +156,7 @@ impl Stream {
     }
 
     #[inline]
-    fn read(&self, inner: &mut Inner, into: &mut [u8]) -> usize {
+    pub(super) fn read(&self, inner: &mut Inner, into: &mut [u8]) -> usize {
         let mut read = 0;
         while read < into.len() {
             let rest = into.get_mut(read..).unwrap_or_default();

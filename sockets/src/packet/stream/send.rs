@@ -9,6 +9,7 @@ use via::{Descriptor, Done, Queue, Segment};
 
 use super::Stream;
 use super::flow::{Inner, NO_SLOT, Taken};
+use super::relay::BY_KERNEL;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
 use crate::packet::wait::{Wait, left};
@@ -33,7 +34,7 @@ impl Stream {
         begun: bool,
         patient: impl Fn() -> W,
     ) -> Result<usize, Errno> {
-        let given = self.give(bytes, begun, &|| match patient().into() {
+        let given = self.give(bytes, begun, false, &|| match patient().into() {
             wait if begun => wait.for_the_rest(),
             wait => wait,
         });
@@ -47,14 +48,18 @@ impl Stream {
     }
 
     #[inline]
-    fn give(
+    pub(super) fn give(
         self: &Arc<Self>,
         bytes: &[u8],
         begun: bool,
+        by_relay: bool,
         patient: &impl Fn() -> Wait,
     ) -> Result<usize, Errno> {
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut inner = self.lock();
+        if inner.is_relayed && !by_relay {
+            return Err(BY_KERNEL);
+        }
         if std::mem::take(&mut inner.is_left) {
             // The answer would be a reset.
             inner.error = Some(Errno::PIPE);
@@ -124,6 +129,16 @@ impl Stream {
         }
         if inner.lost || inner.is_refused || !inner.sends() {
             return Err(Errno::PIPE);
+        }
+        Ok(())
+    }
+
+    /// After a wait, which is never the relay's.
+    fn still_ours(&self, inner: &Inner) -> Result<(), Errno> {
+        if inner.is_relayed {
+            // It may have met what this thread had of the NIC's.
+            self.show(inner, false);
+            return Err(BY_KERNEL);
         }
         Ok(())
     }
@@ -329,6 +344,7 @@ impl Stream {
             if interrupted {
                 return Err(Errno::INTR);
             }
+            self.still_ours(&inner)?;
             self.take_in(&mut inner);
         }
     }
@@ -385,6 +401,7 @@ impl Stream {
             if taken == Taken::Interrupted {
                 return Err(Errno::INTR);
             }
+            self.still_ours(&inner)?;
         }
     }
 
@@ -414,6 +431,7 @@ impl Stream {
             if taken == Taken::Interrupted {
                 return Err(Errno::INTR);
             }
+            self.still_ours(&inner)?;
         }
     }
 }

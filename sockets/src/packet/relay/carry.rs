@@ -1,0 +1,177 @@
+//! One relay: from packets to the pair, and from the pair to packets, as far as there is room.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sys::errno::Errno;
+use sys::relay::Pair;
+
+use super::Bell;
+use crate::packet::stream::Stream;
+use crate::packet::stream::relay::{Poured, Shut};
+use crate::packet::table;
+
+/// A stream and its pair.
+#[derive(Debug)]
+pub(super) struct Relay {
+    stream: Arc<Stream>,
+    pair: Pair,
+    bell: Bell,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The program has been told of the end of what comes.
+    has_ended: bool,
+    /// The program wants nothing after what has come by now.
+    is_ending: bool,
+    /// Nobody will take what comes.
+    is_shut: bool,
+    /// The peer has been told of the end of what goes.
+    has_said_end: bool,
+    is_over: bool,
+    scratch: Box<[u8]>,
+}
+
+impl Relay {
+    pub(super) fn new(stream: Arc<Stream>, pair: Pair, bell: Bell, shut: Shut) -> Self {
+        if shut.output {
+            pair.end_of_theirs();
+        }
+        Self {
+            stream,
+            pair,
+            bell,
+            inner: Mutex::new(Inner {
+                has_ended: false,
+                is_ending: shut.input,
+                is_shut: false,
+                has_said_end: shut.output,
+                is_over: false,
+                scratch: vec![0; AT_ONCE].into(),
+            }),
+        }
+    }
+
+    pub(super) fn pair(&self) -> &Pair {
+        &self.pair
+    }
+
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Moves what can be moved. `false` when it is over.
+    pub(super) fn carry(&self) -> bool {
+        let mut inner = self.lock();
+        if inner.is_over {
+            return true;
+        }
+        let inner = &mut *inner;
+        // Before what goes is looked at: nothing is written after that.
+        let is_left = self.pair.is_left();
+        let broken = self.bring(inner) || self.send(inner);
+        if broken {
+            self.stream.close();
+        } else if is_left && inner.has_said_end {
+            // What came and nobody read is for the peer to know, which `close` sees to.
+            self.stream.close();
+            table::leave(&self.stream);
+        } else {
+            return true;
+        }
+        inner.is_over = true;
+        false
+    }
+
+    /// Takes what came to the program. Whether the connection is broken.
+    fn bring(&self, inner: &mut Inner) -> bool {
+        let mut shut = inner.is_shut;
+        let poured = self.stream.pour(&mut inner.scratch, |bytes| {
+            if shut {
+                return bytes.len();
+            }
+            match self.pair.give(bytes) {
+                Err(Errno::PIPE) => {
+                    shut = !self.pair.is_left();
+                    0
+                }
+                given => given.unwrap_or(0),
+            }
+        });
+        inner.is_shut = shut;
+        if std::mem::take(&mut inner.is_ending) {
+            inner.is_shut = true;
+            self.pair.end();
+        }
+        match poured {
+            Poured::All | Poured::Part => false,
+            Poured::End => {
+                if !std::mem::replace(&mut inner.has_ended, true) {
+                    self.pair.end();
+                }
+                false
+            }
+            Poured::Broken(error) => {
+                self.spoil(inner, error);
+                true
+            }
+        }
+    }
+
+    /// Takes what the program wrote to the peer. Whether the connection is broken.
+    fn send(&self, inner: &mut Inner) -> bool {
+        if inner.has_said_end {
+            return false;
+        }
+        loop {
+            let seen = match self.pair.see(&mut inner.scratch) {
+                Ok(0) => {
+                    inner.has_said_end = true;
+                    // A connection that is broken shows that by itself.
+                    let _ = self.stream.end();
+                    return false;
+                }
+                Ok(seen) => seen,
+                Err(Errno::CONNRESET) => {
+                    // Who had it left something unread: as over TCP the peer is to know.
+                    self.stream.abort();
+                    return true;
+                }
+                Err(_) => return false,
+            };
+            let bytes = inner.scratch.get(..seen).unwrap_or_default();
+            match self.stream.push(bytes) {
+                Ok(sent) => self.pair.take(sent),
+                Err(Errno::AGAIN) => return false,
+                Err(errno) => {
+                    self.spoil(inner, Some(errno));
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Tells the program that the connection broke, as far as a pair can: closed with something in it that nobody took it says `ECONNRESET`.
+    fn spoil(&self, inner: &mut Inner, error: Option<Errno>) {
+        if error != Some(Errno::CONNRESET) {
+            while let Ok(seen @ 1..) = self.pair.see(&mut inner.scratch) {
+                self.pair.take(seen);
+            }
+        }
+    }
+
+    /// Whether something has been written that is not on its way yet, or nobody has the other end and the peer has not been told.
+    pub(super) fn is_busy(&self) -> bool {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let written = !inner.has_said_end && self.pair.see(&mut inner.scratch).is_ok();
+        !inner.is_over && (written || self.pair.is_left())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const AT_ONCE: usize = 32 << 10;

@@ -1,0 +1,214 @@
+//! A pair of Unix sockets through which bytes pass: the program, and whoever it shares its end with, has one end by plain calls, and a thread of ours the other.
+//!
+//! System calls only, none through the C library, which may be watched for the program's calls.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, FdFlags, fcntl_getfd};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
+    socketpair, sockopt,
+};
+use rustix::time::Timespec;
+
+use crate::hidden::Hidden;
+use crate::socket::with_borrowed;
+
+/// Our end.
+#[derive(Debug)]
+pub struct Pair(Hidden);
+
+impl Pair {
+    /// The end that `ours` is, of a pair whose other end is `theirs`: nothing is under way in it from now on, and it holds what a TCP connection would.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn of(ours: Hidden, theirs: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut scrap = [MaybeUninit::uninit(); 512];
+        for end in [ours.as_fd(), theirs] {
+            while matches!(recv(end, &mut scrap, RecvFlags::DONTWAIT), Ok((_, n)) if n > 0) {}
+            sockopt::set_socket_send_buffer_size(end, BUFFER)?;
+        }
+        Ok(Self(ours))
+    }
+
+    /// A pair in the place of one that has ended: the other end of the new one is at each of `numbers`, where the old one was, set as that was.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn instead(numbers: &[RawFd]) -> io::Result<Self> {
+        let (theirs, ours) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let (theirs, ours) = (Hidden::new(theirs)?, Hidden::new(ours)?);
+        for &number in numbers {
+            with_borrowed(number, |old| take_over(theirs.as_fd(), old)).transpose()?;
+        }
+        Self::of(ours, theirs.as_fd())
+    }
+
+    /// Gives as many bytes as there is room for.
+    ///
+    /// # Errors
+    /// `EAGAIN` where there is none, `EPIPE` where nobody will take them.
+    pub fn give(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        send(
+            self.0.as_fd(),
+            bytes,
+            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+        )
+    }
+
+    /// Looks at what there is to take, and leaves it there. 0 is the end.
+    ///
+    /// # Errors
+    /// `EAGAIN` where there is nothing yet; `ECONNRESET` where all who had the other end are gone, and left something unread.
+    pub fn see(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+        recv(self.0.as_fd(), into, flags).map(|(seen, _)| seen)
+    }
+
+    /// Takes what was seen.
+    pub fn take(&self, mut count: usize) {
+        let mut scrap = [MaybeUninit::uninit(); SCRAP];
+        while let Some(room) = scrap
+            .get_mut(..count.min(SCRAP))
+            .filter(|room| !room.is_empty())
+        {
+            match recv(self.0.as_fd(), room, RecvFlags::DONTWAIT) {
+                Ok((_, taken)) if taken > 0 => count = count.saturating_sub(taken),
+                _ => return,
+            }
+        }
+    }
+
+    /// Nothing more comes for those who have the other end.
+    pub fn end(&self) {
+        // A pair can always be shut down.
+        let _ = shutdown(self.0.as_fd(), Shutdown::Write);
+    }
+
+    /// Nothing more goes from those who have the other end, as they have been told.
+    pub fn end_of_theirs(&self) {
+        // As above.
+        let _ = shutdown(self.0.as_fd(), Shutdown::Read);
+    }
+
+    /// Whether nobody can send or receive at the other end any more, and whether nobody has it.
+    pub fn is_left(&self) -> bool {
+        let mut entry = [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::RDHUP)];
+        let shown = poll(&mut entry, Some(&Timespec::default()));
+        matches!(shown, Ok(1..)) && entry[0].revents().contains(PollFlags::HUP)
+    }
+
+    /// Closes it in a child of `fork`, which has a copy; there the `Pair` is not to be used, nor dropped.
+    pub fn close_copy(&self) {
+        // SAFETY: the child's only thread does this once, and gives the number up.
+        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+    }
+}
+
+/// Puts `new` where `old` is, set as that is.
+fn take_over(new: BorrowedFd<'_>, old: BorrowedFd<'_>) -> io::Result<()> {
+    let status = rustix::fs::fcntl_getfl(old)?;
+    rustix::fs::fcntl_setfl(new, status & (OFlags::NONBLOCK | OFlags::ASYNC))?;
+    for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        let timeout = sockopt::socket_timeout(old, which)?;
+        sockopt::set_socket_timeout(new, which, timeout)?;
+    }
+    let closes = fcntl_getfd(old)?.contains(FdFlags::CLOEXEC);
+    let flags = if closes { libc::O_CLOEXEC } else { 0 };
+    // SAFETY: replaces what is open at the number of `old` by a duplicate of `new`: as the program's own `dup3` would.
+    let done = unsafe { libc::syscall(libc::SYS_dup3, new.as_raw_fd(), old.as_raw_fd(), flags) };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Closes a descriptor of the program's, which ends.
+pub fn close_number(fd: RawFd) {
+    if fd >= 0 {
+        // SAFETY: the program makes no use of it any more.
+        unsafe { rustix::io::close(fd) };
+    }
+}
+
+/// Many pairs, and a bell beside them, to wait for.
+#[derive(Debug)]
+pub struct Watch {
+    set: Hidden,
+    bell: Hidden,
+}
+
+impl Watch {
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Self> {
+        let set: OwnedFd = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let watch = Self {
+            set: Hidden::new(set)?,
+            bell: Hidden::new(bell)?,
+        };
+        epoll::add(
+            watch.set.as_fd(),
+            watch.bell.as_fd(),
+            EventData::new_u64(u64::MAX),
+            EventFlags::IN | EventFlags::ET,
+        )?;
+        Ok(watch)
+    }
+
+    /// Tells of what changes at `pair`, by `name`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn add(&self, pair: &Pair, name: u64) -> io::Result<()> {
+        let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(name);
+        epoll::add(self.set.as_fd(), pair.0.as_fd(), data, events)?;
+        Ok(())
+    }
+
+    /// Tells nothing more of it.
+    pub fn remove(&self, pair: &Pair) {
+        // It is there.
+        let _ = epoll::delete(self.set.as_fd(), pair.0.as_fd());
+    }
+
+    /// Wakes who waits.
+    pub fn ring(&self) {
+        // A count that is full wakes as well.
+        let _ = rustix::io::write(self.bell.as_fd(), &1u64.to_ne_bytes());
+    }
+
+    /// Sleeps until something has changed, and tells of each pair's name.
+    pub fn wait(&self, mut told: impl FnMut(u64)) {
+        let mut reports = [Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        }; REPORTS];
+        let count = epoll::wait(self.set.as_fd(), &mut reports[..], None).unwrap_or(0);
+        for report in reports.iter().take(count) {
+            // The structure is packed.
+            let data = report.data;
+            if data.u64() != u64::MAX {
+                told(data.u64());
+            }
+        }
+    }
+}
+
+/// What the kernel allows at most, and halves for its own: more than that it cuts down.
+const BUFFER: usize = 1 << 20;
+const SCRAP: usize = 16 << 10;
+const REPORTS: usize = 32;
