@@ -8,9 +8,11 @@ use std::time::Instant;
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+mod bar;
 mod clock;
 mod limits;
 
+pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar};
 pub use clock::{Clock, Monotonic};
 pub use limits::Limits;
 
@@ -38,7 +40,8 @@ pub use limits::Limits;
 /// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
-/// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %. An object that begins meanwhile [heeds](Spinner::heed)
+/// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %, and for twice as long each time that the hog is
+/// still there, up to [`BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed)
 /// what others have met: else each of many short connections would lose a slice of its own.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
@@ -49,8 +52,9 @@ pub use limits::Limits;
 pub struct Spinner<C = Monotonic> {
     limits: Limits,
     limit_ns: AtomicU32,
-    /// 0 when not barred.
+    /// The last [`Bar`].
     barred_until_ns: AtomicU64,
+    barred_for_ns: AtomicU64,
     /// Whether the last yield let somebody else run: 0 or 1.
     crowded: AtomicU32,
     /// Near misses still to come for which the limit does not grow.
@@ -76,6 +80,7 @@ impl<C: Clock> Spinner<C> {
             limits,
             limit_ns: AtomicU32::new(limits.longest_ns()),
             barred_until_ns: AtomicU64::new(0),
+            barred_for_ns: AtomicU64::new(0),
             crowded: AtomicU32::new(0),
             held: AtomicU32::new(0),
             hold: AtomicU32::new(0),
@@ -97,8 +102,10 @@ impl<C: Clock> Spinner<C> {
 
     /// What it is for begins: if another policy of this process is barred, so is this.
     pub fn heed(&self) {
-        let until_ns = self.clock.barred_until_ns();
-        self.barred_until_ns.fetch_max(until_ns, Ordering::Relaxed);
+        let last = self.clock.last_bar();
+        if last.until_ns > self.barred_until_ns.load(Ordering::Relaxed) {
+            self.set_bar(last);
+        }
     }
 
     /// For how long the next wait may poll.
@@ -106,22 +113,24 @@ impl<C: Clock> Spinner<C> {
         self.limit_ns.load(Ordering::Relaxed)
     }
 
-    /// Whether a hog bars spinning at `now_ns`; forgets the bar when it is over.
+    /// Whether a hog bars spinning at `now_ns`.
     fn barred(&self, now_ns: u64) -> bool {
-        let until_ns = self.barred_until_ns.load(Ordering::Relaxed);
-        if until_ns > now_ns {
-            return true;
-        }
-        if until_ns != 0 {
-            self.barred_until_ns.store(0, Ordering::Relaxed);
-        }
-        false
+        self.barred_until_ns.load(Ordering::Relaxed) > now_ns
     }
 
     fn bar(&self, now_ns: u64, lost_ns: u64) {
-        let until_ns = now_ns.saturating_add(lost_ns.saturating_mul(BAR_FACTOR));
-        self.barred_until_ns.store(until_ns, Ordering::Relaxed);
-        self.clock.bar_until_ns(until_ns);
+        let last = Bar {
+            until_ns: self.barred_until_ns.load(Ordering::Relaxed),
+            len_ns: self.barred_for_ns.load(Ordering::Relaxed),
+        };
+        let next = last.next(now_ns, lost_ns);
+        self.set_bar(next);
+        self.clock.note_bar(next);
+    }
+
+    fn set_bar(&self, bar: Bar) {
+        self.barred_until_ns.store(bar.until_ns, Ordering::Relaxed);
+        self.barred_for_ns.store(bar.len_ns, Ordering::Relaxed);
     }
 
     fn halve(&self, spun_ns: u32) {
@@ -321,9 +330,6 @@ pub const USED_NS: u64 = 900;
 
 /// How much longer a wait in a crowd may yield.
 pub const CROWD_FACTOR: u32 = 5;
-
-/// For how many times the lost time spinning is barred.
-pub const BAR_FACTOR: u64 = 32;
 
 /// A wait that slept and still ended so soon: the longest spin plus two wake-ups.
 pub const NEAR_MISS_NS: u64 = 60_000;

@@ -3,7 +3,7 @@
 use rustix::thread::sched_yield;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::pause;
+use super::{Bar, pause};
 use crate::sync::{Ordering, mapped::AtomicU64 as StaticU64};
 
 /// Time, and how to pass it.
@@ -14,13 +14,13 @@ pub trait Clock {
     fn pause(&self);
     /// Lets another thread have the CPU, if one is waiting for it.
     fn yield_now(&self);
-    /// Until when the last policy that met a hog is barred.
-    fn barred_until_ns(&self) -> u64 {
-        0
+    /// The last that a policy had.
+    fn last_bar(&self) -> Bar {
+        Bar::default()
     }
-    /// A policy is barred until then.
-    fn bar_until_ns(&self, until_ns: u64) {
-        let _ = until_ns;
+    /// A policy has this from now on.
+    fn note_bar(&self, bar: Bar) {
+        let _ = bar;
     }
 }
 
@@ -45,14 +45,19 @@ impl Clock for Monotonic {
         sched_yield();
     }
 
-    fn barred_until_ns(&self) -> u64 {
-        LAST_BAR_NS.load(Ordering::Relaxed)
+    fn last_bar(&self) -> Bar {
+        Bar {
+            until_ns: LAST_UNTIL_NS.load(Ordering::Relaxed),
+            len_ns: LAST_LEN_NS.load(Ordering::Relaxed),
+        }
     }
 
-    fn bar_until_ns(&self, until_ns: u64) {
-        LAST_BAR_NS.store(until_ns, Ordering::Relaxed);
+    fn note_bar(&self, bar: Bar) {
+        LAST_UNTIL_NS.store(bar.until_ns, Ordering::Relaxed);
+        LAST_LEN_NS.store(bar.len_ns, Ordering::Relaxed);
     }
 }
 
-/// [`Clock::barred_until_ns`].
-static LAST_BAR_NS: StaticU64 = StaticU64::new(0);
+/// [`Clock::last_bar`]. Two threads that store at once may leave a mixture, which is a bar as good as either.
+static LAST_UNTIL_NS: StaticU64 = StaticU64::new(0);
+static LAST_LEN_NS: StaticU64 = StaticU64::new(0);

@@ -11,7 +11,7 @@ struct Script {
     yields: Cell<u32>,
     /// What a yield takes.
     yield_ns: Cell<u64>,
-    barred_until_ns: Cell<u64>,
+    last_bar: Cell<Bar>,
 }
 
 impl Script {
@@ -36,12 +36,12 @@ impl Clock for &Script {
         self.pass(self.yield_ns.get());
     }
 
-    fn barred_until_ns(&self) -> u64 {
-        self.barred_until_ns.get()
+    fn last_bar(&self) -> Bar {
+        self.last_bar.get()
     }
 
-    fn bar_until_ns(&self, until_ns: u64) {
-        self.barred_until_ns.set(until_ns);
+    fn note_bar(&self, bar: Bar) {
+        self.last_bar.set(bar);
     }
 }
 
@@ -190,6 +190,37 @@ fn a_lost_slice_bars_spinning_for_a_time() {
     script.pass(lost_ns * BAR_FACTOR);
     fruitless(&mut spinner.begin(), &script);
     assert!(script.yields.get() > 1);
+}
+
+#[test]
+fn a_hog_that_stays_is_met_less_and_less() {
+    let script = script();
+    let lost_ns = 4 * LOST_NS;
+    script.yield_ns.set(lost_ns);
+    let of = || Spinner::with_clock(Limits::SOCKET, 2, &script);
+    let mut met_ms = Vec::new();
+    for _ in 0..4000 {
+        let yields = script.yields.get();
+        // Short connections, one after the other: each begins with what the last has met.
+        let connection = of();
+        connection.heed();
+        fruitless(&mut connection.begin(), &script);
+        if script.yields.get() > yields {
+            met_ms.push(script.now_ns.get() / 1_000_000 - 1000);
+        }
+        script.pass(2_000_000);
+    }
+    let gaps: Vec<_> = met_ms.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(gaps[0] < 140 && gaps[1] > 250 && gaps[2] > 500, "{gaps:?}");
+    assert!(
+        gaps[3..].iter().all(|gap| (1000..1010).contains(gap)),
+        "{gaps:?}"
+    );
+
+    // Once it has been away for long the next is met as the first was.
+    script.pass(3 * BAR_MAX_NS);
+    fruitless(&mut of().begin(), &script);
+    assert_eq!(script.last_bar.get().len_ns, lost_ns * BAR_FACTOR);
 }
 
 #[test]
