@@ -2,8 +2,10 @@
 
 use std::ffi::{c_int, c_uint};
 use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
+use std::slice;
 use std::time::Duration;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
@@ -195,16 +197,11 @@ fn send_from(
     from: off_t,
     count: usize,
 ) -> Result<usize, Errno> {
-    let mut chunk = [0u8; CHUNK];
+    let mut chunk = Chunk::new();
     let mut sent = 0;
     while sent < count {
-        let most = CHUNK.min(count - sent);
-        // SAFETY: `chunk` has room for `most` bytes.
-        let read = checked(unsafe {
-            libc::pread(input, chunk.as_mut_ptr().cast(), most, from + sent as off_t)
-        });
-        let bytes = match read {
-            Ok(n) => chunk.get(..n).unwrap_or_default(),
+        let bytes = match chunk.read_at(input, from + sent as off_t, count - sent) {
+            Ok(bytes) => bytes,
             Err(_) if sent > 0 => break,
             Err(errno) => return Err(errno),
         };
@@ -329,6 +326,27 @@ fn to_socket(
         };
     }
     Ok(sent)
+}
+
+/// What passes through on its way. To clear it first would take longer than a short file.
+struct Chunk([MaybeUninit<u8>; CHUNK]);
+
+impl Chunk {
+    #[inline]
+    fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; CHUNK])
+    }
+
+    /// What is in a file from there on, `most` bytes at most.
+    #[inline]
+    fn read_at(&mut self, input: c_int, from: off_t, most: usize) -> Result<&[u8], Errno> {
+        let start = self.0.as_mut_ptr().cast::<u8>();
+        let most = most.min(CHUNK);
+        // SAFETY: there is room for `most` bytes.
+        let read = checked(unsafe { libc::pread(input, start.cast(), most, from) })?;
+        // SAFETY: the kernel has written so many, and never more than it was asked for.
+        Ok(unsafe { slice::from_raw_parts(start, read.min(most)) })
+    }
 }
 
 /// Waits as a call on `fd` would that the kernel restarts where the program's handlers ask for it.
