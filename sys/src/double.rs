@@ -43,8 +43,8 @@ impl Double {
         // The smallest that the kernel allows: a few bytes fill it.
         sockopt::set_socket_send_buffer_size(&theirs, 0)?;
         Ok(Self {
-            theirs: Some(Hidden::new(theirs)?),
-            ours: Some(Hidden::new(ours)?),
+            theirs: Some(Hidden::if_possible(theirs)),
+            ours: Some(Hidden::if_possible(ours)),
             tokens: 0,
             full: false,
             ended: false,

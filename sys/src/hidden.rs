@@ -5,7 +5,8 @@
 //! are known to [`is_hidden`].
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Resource, getrlimit};
@@ -33,6 +34,42 @@ impl Hidden {
         let high = fcntl_dupfd_cloexec(borrowed, base())?.into_raw_fd();
         mark(high, true);
         Ok(Self(high))
+    }
+
+    /// One that a NIC needs: [`Hidden::if_possible`] after [`hide_those_of_nics`], else where it is and for all to see.
+    pub fn of_a_nic(fd: OwnedFd) -> Self {
+        match THOSE_OF_NICS.load(Ordering::Relaxed) {
+            0 => Self(fd.into_raw_fd()),
+            _ => Self::if_possible(fd),
+        }
+    }
+
+    /// Moves `fd` out of the program's way if there is a number left at the top. Else it stays, and nothing that the program closes or duplicates meets it.
+    pub fn if_possible(fd: OwnedFd) -> Self {
+        match fcntl_dupfd_cloexec(&fd, base()) {
+            Ok(high) => {
+                drop(Raw(fd.into_raw_fd()));
+                Self::adopt(high)
+            }
+            Err(_) => Self::adopt(fd),
+        }
+    }
+
+    /// A duplicate of it that is not hidden, for somebody else. Past the C library, which knows nothing of this one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        Ok(fcntl_dupfd_cloexec(self, 0)?)
+    }
+
+    /// Gives it up, where it is.
+    #[must_use]
+    pub fn into_fd(self) -> OwnedFd {
+        let fd = ManuallyDrop::new(self).0;
+        mark(fd, false);
+        // SAFETY: `self` owned it, and does no more.
+        unsafe { OwnedFd::from_raw_fd(fd) }
     }
 
     /// Takes over a descriptor that is at a high number already, inherited over an exec.
@@ -92,6 +129,12 @@ impl Hidden {
     }
 }
 
+impl AsFd for Hidden {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        Self::as_fd(self)
+    }
+}
+
 impl AsRawFd for Hidden {
     fn as_raw_fd(&self) -> RawFd {
         self.0
@@ -103,6 +146,16 @@ impl Drop for Hidden {
         mark(self.0, false);
         drop(Raw(self.0));
     }
+}
+
+/// Has NICs hide their descriptors from now on, too: this is somebody's program, which knows nothing of them.
+pub fn hide_those_of_nics() {
+    THOSE_OF_NICS.store(1, Ordering::Relaxed);
+}
+
+/// A child of fork has closed one of its parent's.
+pub(crate) fn forget(fd: RawFd) {
+    mark(fd, false);
 }
 
 /// Whether `fd` is one of ours, so that the program's calls must not touch it.
@@ -182,6 +235,9 @@ impl Drop for Raw {
 /// What the kernel allows by default (`fs.nr_open`).
 const LIMIT_MAX: u64 = 1 << 20;
 
+/// Whether [`hide_those_of_nics`] was called.
+static THOSE_OF_NICS: AtomicU32 = AtomicU32::new(0);
+
 /// 0 before the first use.
 static BASE: AtomicU32 = AtomicU32::new(0);
 
@@ -191,6 +247,17 @@ static BITS: [AtomicU64; (LIMIT_MAX / 64) as usize] =
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_given_up_or_duplicated_is_hidden_no_more() {
+        let fd = OwnedFd::from(std::fs::File::open("/dev/null").expect("there"));
+        let hidden = Hidden::if_possible(fd);
+        assert!(hidden.as_raw_fd() >= base() && is_hidden(hidden.as_raw_fd()));
+        let duplicate = hidden.duplicate().expect("a number");
+        assert!(!is_hidden(duplicate.as_raw_fd()));
+        let fd = hidden.into_fd();
+        assert!(fd.as_raw_fd() >= base() && !is_hidden(fd.as_raw_fd()));
+    }
 
     #[test]
     fn a_hidden_descriptor_is_high_and_known_and_keeps_its_heirs() {

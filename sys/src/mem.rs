@@ -153,7 +153,7 @@ impl Memory {
     /// `Unsupported` if the memory is not shared, else the kernel's.
     pub fn try_clone_fd(&self) -> io::Result<OwnedFd> {
         match &self.backing {
-            Backing::Shared { memfd, .. } => memfd.lock().fd.try_clone(),
+            Backing::Shared { memfd, .. } => memfd.lock().fd.duplicate(),
             Backing::Borrowed | Backing::Private { .. } => Err(ErrorKind::Unsupported.into()),
         }
     }

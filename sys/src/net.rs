@@ -17,6 +17,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::fork::OwnFd;
+use crate::hidden::Hidden;
 use crate::poll;
 
 /// A name at which other processes of the network namespace can connect. A forked child does not have it.
@@ -43,7 +44,7 @@ impl Listener {
     /// `EMFILE` and `ENFILE`: the connection goes on waiting.
     pub fn accept(&self) -> io::Result<Option<Conn>> {
         match retry_on_intr(|| rustix::net::accept_with(&self.fd, FLAGS)) {
-            Ok(fd) => Ok(Some(Conn { fd })),
+            Ok(fd) => Ok(Some(Conn::of(fd))),
             Err(Errno::AGAIN) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
@@ -62,7 +63,7 @@ impl AsFd for Listener {
 /// never confuse them.
 #[derive(Debug)]
 pub struct Conn {
-    fd: OwnedFd,
+    fd: Hidden,
 }
 
 impl Conn {
@@ -72,7 +73,7 @@ impl Conn {
         let fd = socket()?;
         let address = SocketAddrUnix::new_abstract_name(name)?;
         retry_on_intr(|| rustix::net::connect(&fd, &address))?;
-        Ok(Self { fd })
+        Ok(Self::of(fd))
     }
 
     /// Two connected ends.
@@ -82,7 +83,7 @@ impl Conn {
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
-        Ok((Self { fd: one }, Self { fd: other }))
+        Ok((Self::of(one), Self::of(other)))
     }
 
     /// Sends one packet, with duplicates of up to [`FDS_MAX`] descriptors: all of it or nothing.
@@ -198,6 +199,12 @@ impl Conn {
         poll::wait_readable([self.as_fd()], deadline).map(|[readable]| readable)
     }
 
+    fn of(fd: OwnedFd) -> Self {
+        Self {
+            fd: Hidden::of_a_nic(fd),
+        }
+    }
+
     fn take(&self, into: &mut [u8]) -> io::Result<Received> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -248,13 +255,13 @@ impl TryFrom<OwnedFd> for Conn {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Self { fd })
+        Ok(Self::of(fd))
     }
 }
 
 impl From<Conn> for OwnedFd {
     fn from(conn: Conn) -> Self {
-        conn.fd
+        conn.fd.into_fd()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
 use rustix::io::Errno;
 
+use crate::hidden::Hidden;
 use crate::time;
 
 /// A level-triggered readiness set that any thread can wake.
@@ -17,16 +18,17 @@ use crate::time;
 /// be a member of another set.
 #[derive(Debug)]
 pub struct Poller {
-    epoll: OwnedFd,
-    wake: OwnedFd,
+    epoll: Hidden,
+    wake: Hidden,
 }
 
 impl Poller {
     /// # Errors
     /// `EMFILE`, `ENFILE` or `ENOMEM`: two descriptors are needed.
     pub fn new() -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let epoll = Hidden::of_a_nic(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = Hidden::of_a_nic(wake);
         epoll::add(
             &epoll,
             &wake,

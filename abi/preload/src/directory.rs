@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::{DIR, dirent, dirent64, size_t, ssize_t};
+use sockets::packet::table;
 use sys::hidden;
 
 use crate::outcome::keeping_errno;
@@ -166,7 +167,7 @@ unsafe fn sift(at: c_int, path: *const c_char, list: *mut *mut dirent, count: us
         let entry = unsafe { *list.add(index) };
         // SAFETY: as above; a name is a string.
         let ours = number(unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) })
-            .is_some_and(|fd| hidden::is_hidden(fd) && keeping_errno(|| is_list(at, path)));
+            .is_some_and(|fd| may_be_ours(fd) && keeping_errno(|| is_list(at, path)));
         // SAFETY: as above; each is an allocation of its own.
         unsafe {
             if ours {
@@ -195,8 +196,14 @@ fn number(name: &CStr) -> Option<c_int> {
     name.to_str().ok()?.parse().ok()
 }
 
+/// Also if it has been closed since it was listed: threads of a NIC may be at it.
+fn may_be_ours(fd: c_int) -> bool {
+    let closed = || table::any() && fd >= hidden::base() && !sys::socket::is_open(fd);
+    hidden::is_hidden(fd) || closed()
+}
+
 fn is_ours(fd: c_int, directory: impl FnOnce() -> c_int) -> bool {
-    hidden::is_hidden(fd) && keeping_errno(|| lists_descriptors(directory()))
+    may_be_ours(fd) && keeping_errno(|| lists_descriptors(directory()))
 }
 
 unsafe fn next<E>(

@@ -15,6 +15,7 @@ use sockets::packet::table::{self, Held, sharing};
 use sockets::packet::{SOCK_VIA, Socket, option, parse_over};
 use sys::argument;
 use sys::errno::Errno;
+use sys::hidden;
 use sys::mem::Memory;
 
 use crate::buffers::{Asked, is_memory};
@@ -25,6 +26,7 @@ mod relayed;
 
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
 pub(crate) fn install() {
+    hidden::hide_those_of_nics();
     let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
     if let Ok((variant, driver)) = parse_over(&words, &[&shm::DRIVER, &iwarp::DRIVER]) {
         table::install(driver, variant, Some(memory));

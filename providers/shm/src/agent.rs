@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sys::hidden::Hidden;
 use sys::poll::{Interest, Poller};
 use via::provider::ViId;
 use via::soft::{Agent, Duties, Goodbye, Member, Service};
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
 
 /// A process at the other end of some connections.
 struct Process {
-    pidfd: OwnedFd,
+    pidfd: Hidden,
     vis: HashMap<ViId, u32>,
 }
 
@@ -100,6 +100,7 @@ impl ShmDuties {
         let Ok(pidfd) = peer.conn.peer_pidfd() else {
             return;
         };
+        let pidfd = Hidden::of_a_nic(pidfd);
         let token = Member::Own(PROCESS, peer.pid).token();
         if agent.set().add(&pidfd, token, Interest::Read).is_ok() {
             let vis = HashMap::from([(vi, *no)]);

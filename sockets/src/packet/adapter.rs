@@ -24,6 +24,12 @@ pub struct Adapter {
     pub(super) cache: Option<Cache>,
 }
 
+/// A port that nobody else can have as long as somebody has this.
+#[derive(Debug, Clone)]
+pub(super) struct Claim {
+    _name: Arc<sys::net::Listener>,
+}
+
 /// Makes memory of the program's reachable for the NIC: `Memory::borrowed`, by someone who may promise what it asks.
 pub type Borrow = fn(addr: usize, len: usize) -> Option<Memory>;
 
@@ -113,12 +119,14 @@ impl Adapter {
 
     /// Takes the port for as long as the claim lives, or learns that somebody has it. A NIC of this host's memory lets many
     /// processes wait at one place; another's port is the kernel's to give.
-    pub(super) fn claim(&self, port: u16) -> Result<Option<sys::net::Listener>, Errno> {
+    pub(super) fn claim(&self, port: u16) -> Result<Option<Claim>, Errno> {
         if self.capabilities.integrity != via::Integrity::Memory {
             return Ok(None);
         }
         match sys::net::Listener::bind(format!("sovia-port/{port}").as_bytes(), 1) {
-            Ok(claim) => Ok(Some(claim)),
+            Ok(claim) => Ok(Some(Claim {
+                _name: Arc::new(claim),
+            })),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(Errno::ADDRINUSE),
             Err(error) => Err(error
                 .raw_os_error()

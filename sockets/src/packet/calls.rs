@@ -30,14 +30,14 @@ pub struct How {
 /// `send` and its kin. A few small pieces leave as one message.
 ///
 /// # Errors
-/// As [`super::Stream::send`]; `ENOTCONN`.
+/// As [`super::Stream::send`]; `EPIPE` also where there is no connection.
 pub fn send(
     fd: BorrowedFd<'_>,
     socket: &Socket,
     pieces: &[IoSlice<'_>],
     dont_wait: bool,
 ) -> Result<usize, Errno> {
-    let stream = socket.stream()?;
+    let stream = socket.stream().map_err(|_| Errno::PIPE)?;
     let patient = Patience::new(dont_wait, || socket.wait(fd, send_timeout_ms));
     let patient = || patient.ask();
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -162,7 +162,14 @@ pub fn accept(
     let patience = Patience::new(false, || socket.wait(fd, receive_timeout_ms));
     let accepted = socket.accept(|| patience.ask())?;
     let peer = if named { accepted.peer().ok() } else { None };
-    Ok((table::insert(accepted)?, peer))
+    match table::insert(accepted) {
+        Ok(fd) => Ok((fd, peer)),
+        Err((errno, accepted)) => {
+            // It goes on waiting, as for the kernel.
+            socket.put_back(&accepted);
+            Err(errno)
+        }
+    }
 }
 
 /// How a call waits: asked where it first matters, for the kernel has to be, and the same from then on.

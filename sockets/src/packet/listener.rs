@@ -13,7 +13,7 @@ use sys::errno::Errno;
 use sys::quiet;
 use via::{Incoming, NetAddress, ViConfig};
 
-use super::adapter::Adapter;
+use super::adapter::{Adapter, Claim};
 use super::show::Show;
 use super::stream::{Identity, Stream};
 use super::wait::{Changed, Wait};
@@ -41,7 +41,7 @@ struct Inner {
     /// Nobody can wait there.
     failed: bool,
     /// Keeps the port from other listeners, of any process.
-    claim: Option<sys::net::Listener>,
+    claim: Option<Claim>,
     /// Where a program that polls is told what there is.
     shown: Option<Show>,
 }
@@ -61,6 +61,7 @@ impl Listener {
     pub(super) fn start(
         adapter: &Arc<Adapter>,
         local: SocketAddrV4,
+        claim: Option<Claim>,
         backlog: usize,
     ) -> Result<Arc<Self>, Errno> {
         let at = adapter.listening_at(local.port())?;
@@ -75,7 +76,7 @@ impl Listener {
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 closed: false,
                 failed: false,
-                claim: adapter.claim(local.port())?,
+                claim,
                 shown: None,
             }),
             changed: Changed::default(),
@@ -135,6 +136,11 @@ impl Listener {
         asker.connect(&from, &self.at, Some(CLOSE_TIME)).err()
     }
 
+    /// What keeps its port.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        self.lock().claim.clone()
+    }
+
     pub(super) fn local(&self) -> SocketAddrV4 {
         self.local
     }
@@ -176,6 +182,22 @@ impl Listener {
             }
             inner = self.lock();
         }
+    }
+
+    /// What was accepted is not to be had, and is the first again.
+    pub(super) fn put_back(&self, stream: &Arc<Stream>) {
+        let mut inner = self.lock();
+        if inner.closed {
+            drop(inner);
+            return stream.abort();
+        }
+        inner.queue.push_front(Place {
+            stream: Arc::clone(stream),
+            since: Instant::now(),
+        });
+        inner.show(true);
+        drop(inner);
+        self.changed.notify_all();
     }
 
     /// Somebody polls.

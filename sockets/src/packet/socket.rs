@@ -12,7 +12,7 @@ use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 
-use super::adapter::{Adapter, is_local};
+use super::adapter::{Adapter, Claim, is_local};
 use super::listener::Listener;
 use super::option::Kept;
 use super::relay;
@@ -44,12 +44,20 @@ pub struct Socket {
 
 #[derive(Debug, Clone)]
 enum Life {
-    Fresh(Option<SocketAddrV4>),
+    Fresh(Option<Bound>),
     Listening(Arc<Listener>),
     /// A thread asks, without the lock: others poll meanwhile.
-    Connecting(Option<SocketAddrV4>),
+    Connecting(Option<Bound>),
     /// Where it is, and whom it asked if it did.
-    Connected(SocketAddrV4, Option<SocketAddrV4>),
+    Connected(Bound, Option<SocketAddrV4>),
+}
+
+/// Where a socket is.
+#[derive(Debug, Clone)]
+struct Bound {
+    at: SocketAddrV4,
+    /// Keeps the port from others, where the program chose it or listens.
+    claim: Option<Claim>,
 }
 
 impl Socket {
@@ -113,7 +121,7 @@ impl Socket {
     /// Gives it an address; port 0 takes a free one.
     ///
     /// # Errors
-    /// `EINVAL` when it has one, `EADDRNOTAVAIL` for an address of another host.
+    /// `EINVAL` when it has one, `EADDRNOTAVAIL` for an address of another host, `EADDRINUSE` for another socket's port.
     pub fn bind(&self, address: SocketAddrV4) -> Result<(), Errno> {
         let mut life = self.lock();
         let Life::Fresh(None) = *life else {
@@ -122,8 +130,20 @@ impl Socket {
         if !is_local(*address.ip()) {
             return Err(Errno::ADDRNOTAVAIL);
         }
-        *life = Life::Fresh(Some(numbered(address)));
+        *life = Life::Fresh(Some(self.claim(address)?));
         Ok(())
+    }
+
+    /// Takes a port: that one, or a free one.
+    fn claim(&self, address: SocketAddrV4) -> Result<Bound, Errno> {
+        let mut tries = PORTS_TRIED;
+        loop {
+            let at = numbered(address);
+            match self.adapter.claim(at.port()) {
+                Err(Errno::ADDRINUSE) if address.port() == 0 && tries > 0 => tries -= 1,
+                claim => return claim.map(|claim| Bound { at, claim }),
+            }
+        }
     }
 
     /// Begins to accept connections: from now on a peer's `connect` succeeds, up to `backlog` before our `accept`.
@@ -134,11 +154,14 @@ impl Socket {
         let life = self.lock();
         match &*life {
             Life::Fresh(bound) => {
-                let start = |local| Listener::start(&self.adapter, local, backlog);
+                let start =
+                    |bound: Bound| Listener::start(&self.adapter, bound.at, bound.claim, backlog);
+                let anywhere = || start(self.claim(ANYWHERE)?);
                 let listener = match bound {
-                    Some(bound) => start(*bound)?,
+                    Some(bound) => start(bound.clone())?,
+                    // A NIC may know of others than the claims do.
                     None => (0..PORTS_TRIED)
-                        .map(|_| start(numbered(ANYWHERE)))
+                        .map(|_| anywhere())
                         .find(|started| !matches!(started, Err(Errno::ADDRINUSE)))
                         .unwrap_or(Err(Errno::ADDRINUSE))?,
                 };
@@ -162,9 +185,13 @@ impl Socket {
             return Err(Errno::INVAL);
         };
         let stream = listener.accept(|| patient().into())?;
+        let accepted_at = Bound {
+            at: listener.local_of(&stream),
+            claim: None,
+        };
         let accepted = Self {
             adapter: Arc::clone(&self.adapter),
-            life: Mutex::new(Life::Connected(listener.local_of(&stream), None)),
+            life: Mutex::new(Life::Connected(accepted_at, None)),
             stream: std::sync::OnceLock::new(),
             nodelay: AtomicU32::new(0),
             show: None,
@@ -179,26 +206,38 @@ impl Socket {
         Ok(accepted)
     }
 
+    /// There is no descriptor for what was accepted: it is the next again.
+    pub(super) fn put_back(&self, accepted: &Self) {
+        let Ok(stream) = accepted.stream() else {
+            return;
+        };
+        match &*self.lock() {
+            Life::Listening(listener) => listener.put_back(stream),
+            _ => stream.abort(),
+        }
+    }
+
     /// Connects to whoever listens at `address`. Does not wait for its `accept`.
     ///
     /// # Errors
-    /// `ECONNREFUSED` when nobody does, `EISCONN`, `EALREADY` while another thread connects it, `EINVAL` when it listens, `ENETUNREACH`, `ETIMEDOUT`.
+    /// `ECONNREFUSED` when nobody does, `EISCONN` also when it listens, `EALREADY` while another thread connects it, `ENETUNREACH`, `ETIMEDOUT`.
     pub fn connect(&self, address: SocketAddrV4, descriptor: u32) -> Result<(), Errno> {
         let mut life = self.lock();
         let bound = match &*life {
-            Life::Fresh(bound) => *bound,
-            Life::Listening(_) => return Err(Errno::INVAL),
+            Life::Fresh(bound) => bound.clone(),
             Life::Connecting(_) => return Err(Errno::ALREADY),
-            Life::Connected(..) => return Err(Errno::ISCONN),
+            Life::Listening(_) | Life::Connected(..) => return Err(Errno::ISCONN),
         };
-        *life = Life::Connecting(bound);
+        *life = Life::Connecting(bound.clone());
         drop(life);
         let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
-        let local = numbered(
-            bound
-                .filter(|bound| !bound.ip().is_unspecified())
-                .unwrap_or(here),
-        );
+        let local = match &bound {
+            Some(bound) if bound.at.ip().is_unspecified() => {
+                SocketAddrV4::new(*here.ip(), bound.at.port())
+            }
+            Some(bound) => bound.at,
+            None => numbered(here),
+        };
         let identity = Identity {
             descriptor,
             address: local.ip().octets(),
@@ -210,7 +249,9 @@ impl Socket {
             Ok(stream) => {
                 stream.meet(MEETING_TIME);
                 self.adopt(stream);
-                self.become_now(self.lock(), Life::Connected(local, Some(address)));
+                let claim = bound.and_then(|bound| bound.claim);
+                let bound = Bound { at: local, claim };
+                self.become_now(self.lock(), Life::Connected(bound, Some(address)));
                 self.tell(Origin::Connected);
                 self.set_number(descriptor);
                 Ok(())
@@ -230,9 +271,9 @@ impl Socket {
         let mut life = self.lock();
         if let Life::Listening(listener) = &*life {
             if input {
-                let local = listener.local();
+                let (at, claim) = (listener.local(), listener.claim());
                 listener.close();
-                *life = Life::Fresh(Some(local));
+                *life = Life::Fresh(Some(Bound { at, claim }));
             }
             return Ok(());
         }
@@ -289,9 +330,11 @@ impl Socket {
             return *local;
         }
         match &*self.lock() {
-            Life::Fresh(bound) | Life::Connecting(bound) => bound.unwrap_or(ANYWHERE),
+            Life::Fresh(bound) | Life::Connecting(bound) => {
+                bound.as_ref().map_or(ANYWHERE, |bound| bound.at)
+            }
             Life::Listening(listener) => listener.local(),
-            Life::Connected(local, _) => *local,
+            Life::Connected(bound, _) => bound.at,
         }
     }
 
@@ -397,8 +440,14 @@ impl Socket {
             }
             stream.close();
         }
-        if let Life::Listening(listener) = &*self.lock() {
-            listener.close();
+        match &mut *self.lock() {
+            Life::Listening(listener) => listener.close(),
+            Life::Fresh(Some(bound))
+            | Life::Connecting(Some(bound))
+            | Life::Connected(bound, _) => {
+                bound.claim = None;
+            }
+            Life::Fresh(None) | Life::Connecting(None) => {}
         }
     }
 

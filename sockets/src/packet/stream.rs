@@ -131,7 +131,7 @@ impl Stream {
         let stride = (mtu.div_ceil(LINE) | 1) * LINE;
         let region = |slots: u32| {
             let bytes = slots as usize * stride as usize;
-            let memory = Memory::shared(bytes).map_err(|_| Errno::NOBUFS)?;
+            let memory = Memory::private(bytes).map_err(|_| Errno::NOBUFS)?;
             let region = adapter.nic.register(memory, &adapter.tag, Access::Local);
             region.map_err(|_| Errno::NOBUFS)
         };

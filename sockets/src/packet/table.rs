@@ -165,25 +165,23 @@ pub fn install(driver: &'static dyn Driver, variant: Variant, borrow: Option<Bor
 /// # Errors
 /// As [`Adapter::open`]; `EMFILE`.
 pub fn create() -> Result<RawFd, Errno> {
-    insert(Socket::new(&adapter()?))
+    insert(Socket::new(&adapter()?)).map_err(|(errno, _)| errno)
 }
 
 /// Gives a socket a descriptor.
 ///
 /// # Errors
-/// `EMFILE` and the like; the socket is closed then. `ENETDOWN` in a child of `vfork`, whose descriptors are not those of the table.
-pub fn insert(mut socket: Socket) -> Result<RawFd, Errno> {
+/// `EMFILE` and the like, with the socket. `ENETDOWN` in a child of `vfork`, whose descriptors are not those of the table.
+pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> {
     if is_guest() {
-        socket.close();
-        return Err(Errno::NETDOWN);
+        return Err((Errno::NETDOWN, Box::new(socket)));
     }
     let descriptor = match socket.expose() {
         Ok(descriptor) => descriptor,
         Err(error) => {
-            socket.close();
-            return Err(error
-                .raw_os_error()
-                .map_or(Errno::MFILE, Errno::from_raw_os_error));
+            let errno = error.raw_os_error();
+            let errno = errno.map_or(Errno::MFILE, Errno::from_raw_os_error);
+            return Err((errno, Box::new(socket)));
         }
     };
     socket.set_number(descriptor.as_raw_fd().cast_unsigned());

@@ -3,6 +3,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
 use super::{generation, watch};
+use crate::hidden::{self, Hidden};
 use crate::sync::{AtomicPtr, Ordering, mapped::AtomicU32};
 
 /// A static of this process: a forked child has a new one, made when it first asks. Its parent's may be locked there, or count on threads that the
@@ -59,7 +60,7 @@ impl<T> Default for Own<T> {
 /// others are inherited as usual.
 #[derive(Debug)]
 pub struct OwnFd {
-    fd: ManuallyDrop<OwnedFd>,
+    fd: ManuallyDrop<Hidden>,
     slot: Option<usize>,
     generation: u32,
 }
@@ -67,6 +68,7 @@ pub struct OwnFd {
 impl OwnFd {
     /// Before it is of use to anybody: a child may be forked until this returns.
     pub fn new(fd: OwnedFd) -> Self {
+        let fd = Hidden::of_a_nic(fd);
         let slot = watch().ok().and_then(|()| take(fd.as_raw_fd()));
         Self {
             fd: ManuallyDrop::new(fd),
@@ -103,6 +105,7 @@ pub(super) fn close_inherited() {
         if let Some(fd) = held.checked_sub(1) {
             // SAFETY: an `OwnFd` owns it that was made in the parent, and leaves it alone here.
             unsafe { rustix::io::close(fd.cast_signed()) };
+            hidden::forget(fd.cast_signed());
         }
     }
 }

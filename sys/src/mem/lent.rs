@@ -4,11 +4,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use crate::hidden::Hidden;
+
 /// The memfd of a memory, which one lends to others.
 pub(super) struct Lent(Mutex<Memfd>);
 
 pub(super) struct Memfd {
-    pub(super) fd: OwnedFd,
+    pub(super) fd: Hidden,
     lender: Option<u64>,
 }
 
@@ -25,14 +27,17 @@ impl Lent {
 impl Memfd {
     /// Lent by nobody.
     pub(super) fn new(fd: OwnedFd) -> Self {
-        Self { fd, lender: None }
+        Self {
+            fd: Hidden::of_a_nic(fd),
+            lender: None,
+        }
     }
 
     pub(super) fn lend(&mut self, lender: u64) -> io::Result<OwnedFd> {
         if self.lender.is_some_and(|other| other != lender) {
             return Err(ErrorKind::ResourceBusy.into());
         }
-        let fd = self.fd.try_clone()?;
+        let fd = self.fd.duplicate()?;
         self.lender = Some(lender);
         Ok(fd)
     }

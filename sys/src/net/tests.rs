@@ -99,7 +99,7 @@ fn descriptors_travel_with_a_packet() {
     let (bytes, mut fds) = packet(&theirs);
     assert_eq!(bytes, b"here");
     assert_eq!(fds.len(), 2);
-    let passed = Conn { fd: fds.remove(0) };
+    let passed = Conn::of(fds.remove(0));
     let flags = rustix::io::fcntl_getfd(&passed).expect("flags");
     assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
     passed.send(b"through", &[]).expect("send");
