@@ -64,6 +64,11 @@ impl Double {
         }?)
     }
 
+    /// Which of the kernel's sockets it is.
+    pub fn inode(&self) -> Option<u64> {
+        crate::socket::inode(self.theirs.as_ref()?.as_fd())
+    }
+
     /// The program is about to close its last descriptor: the kernel then forgets it, as sets of `epoll` do. Shows nothing more.
     pub fn release(&mut self) {
         self.theirs = None;

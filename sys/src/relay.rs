@@ -3,13 +3,13 @@
 //! System calls only, none through the C library, which may be watched for the program's calls.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::OFlags;
-use rustix::io::{Errno, FdFlags, fcntl_getfd};
+use rustix::io::{DupFlags, Errno, FdFlags, fcntl_getfd};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
     socketpair, sockopt,
@@ -111,8 +111,7 @@ impl Pair {
 
     /// Closes it in a child of `fork`, which has a copy; there the `Pair` is not to be used, nor dropped.
     pub fn close_copy(&self) {
-        // SAFETY: the child's only thread does this once, and gives the number up.
-        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+        close_number(self.0.as_raw_fd());
     }
 }
 
@@ -125,19 +124,21 @@ fn take_over(new: BorrowedFd<'_>, old: BorrowedFd<'_>) -> io::Result<()> {
         sockopt::set_socket_timeout(new, which, timeout)?;
     }
     let closes = fcntl_getfd(old)?.contains(FdFlags::CLOEXEC);
-    let flags = if closes { libc::O_CLOEXEC } else { 0 };
-    // SAFETY: replaces what is open at the number of `old` by a duplicate of `new`: as the program's own `dup3` would.
-    let done = unsafe { libc::syscall(libc::SYS_dup3, new.as_raw_fd(), old.as_raw_fd(), flags) };
-    if done < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let flags = if closes {
+        DupFlags::CLOEXEC
+    } else {
+        DupFlags::empty()
+    };
+    // SAFETY: the number is the program's, and stays: it is replaced by a duplicate of `new`, as by a `dup3` of its own.
+    let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(old.as_raw_fd()) });
+    rustix::io::dup3(new, &mut place, flags)?;
     Ok(())
 }
 
-/// Closes a descriptor of the program's, which ends.
+/// Closes a descriptor that nobody uses any more: of a program that ends, say. There may be none at that number, where the program closed it past us.
 pub fn close_number(fd: RawFd) {
-    if fd >= 0 {
-        // SAFETY: the program makes no use of it any more.
+    if crate::socket::is_open(fd) {
+        // SAFETY: by the caller, nobody uses it.
         unsafe { rustix::io::close(fd) };
     }
 }

@@ -148,6 +148,13 @@ pub fn finish(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
 }
 
+/// Which socket a descriptor is, if it is one. Two of the same are duplicates.
+pub fn inode(fd: BorrowedFd<'_>) -> Option<u64> {
+    let stat = rustix::fs::fstat(fd).ok()?;
+    let is_socket = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket();
+    is_socket.then_some(stat.st_ino)
+}
+
 /// Whether there is a descriptor of this number.
 pub fn is_open(fd: RawFd) -> bool {
     with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)

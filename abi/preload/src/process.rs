@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use libc::pid_t;
+use sockets::packet::table::sharing;
 use sockets::{packet, share};
 
 use crate::outcome::keeping_errno;
@@ -13,6 +14,7 @@ pub(crate) mod exec;
 pub(crate) mod exit;
 mod image;
 mod spawn;
+mod vfork;
 
 /// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself (`daemon`,
 /// `forkpty`); here is seen only whether it succeeded.
@@ -46,6 +48,9 @@ pub unsafe extern "C" fn clone(
     child_tid: *mut pid_t,
 ) -> c_int {
     if flags & libc::CLONE_VM != 0 {
+        if flags & libc::CLONE_THREAD == 0 {
+            keeping_errno(sharing::before_vfork);
+        }
         // SAFETY: the program's own call. Those of the last three that it did not pass it does not ask for by the flags.
         return unsafe { real::clone(start, stack, flags, argument, parent_tid, tls, child_tid) };
     }

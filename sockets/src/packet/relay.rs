@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use sys::relay::{Pair, Watch};
@@ -18,6 +18,7 @@ use self::carry::Relay;
 use super::fork::patiently;
 use super::show::Show;
 use super::stream::Stream;
+use super::table::{Held, sharing};
 
 mod carry;
 
@@ -92,6 +93,13 @@ struct State {
 impl State {
     /// Another relay, and the thread that moves its bytes.
     fn enter(&mut self) -> io::Result<(u64, Arc<Watch>)> {
+        let watch = self.prepare()?;
+        self.next += 1;
+        Ok((self.next, watch))
+    }
+
+    /// The thread runs from now on.
+    fn prepare(&mut self) -> io::Result<Arc<Watch>> {
         let generation = fork::generation();
         if self.begun_in != Some(generation) {
             let watch = Arc::new(Watch::new()?);
@@ -101,15 +109,48 @@ impl State {
             self.begun_in = Some(generation);
         }
         let watch = self.watch.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        self.next += 1;
-        Ok((self.next, Arc::clone(watch)))
+        Ok(Arc::clone(watch))
     }
+}
+
+/// Has the thread run, if it may be had.
+pub(super) fn prepare() {
+    let _ = lock().prepare();
+}
+
+/// Has the thread share these, if it runs, and waits until it has done so.
+pub(super) fn ask(sockets: Vec<Arc<Held>>) {
+    let state = lock();
+    let Some(watch) = state.watch.clone() else {
+        return;
+    };
+    drop(state);
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    asked.push(sockets);
+    watch.ring();
+    // It has nobody to wait for.
+    while !asked.is_empty() {
+        asked = DONE.wait(asked).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Does what a child of `vfork` asks for.
+fn answer() {
+    let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(sockets) = asked.last().cloned() {
+        drop(asked);
+        sharing::on_behalf(&sockets);
+        asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.pop();
+    }
+    DONE.notify_all();
 }
 
 fn run(watch: &Watch) {
     loop {
         let mut changed = Vec::new();
         watch.wait(|name| changed.push(name));
+        answer();
         changed.append(&mut RUNG.lock().unwrap_or_else(PoisonError::into_inner));
         for name in changed {
             let relay = lock().relays.get(&name).cloned();
@@ -146,6 +187,7 @@ pub(super) fn finish(deadline: Instant) {
 pub(super) struct Locks {
     state: MutexGuard<'static, State>,
     rung: MutexGuard<'static, Vec<u64>>,
+    asked: MutexGuard<'static, Vec<Vec<Arc<Held>>>>,
 }
 
 /// Locks it, for a fork.
@@ -153,12 +195,14 @@ pub(super) fn try_lock() -> Option<Locks> {
     Some(Locks {
         state: patiently(|| STATE.try_lock().ok())?,
         rung: patiently(|| RUNG.try_lock().ok())?,
+        asked: patiently(|| ASKED.try_lock().ok())?,
     })
 }
 
 /// In the child: the relays are its parent's, whose end shows when nobody else has ours.
 pub(super) fn in_child(mut locks: Locks) {
     locks.rung.clear();
+    locks.asked.clear();
     locks.state.watch = None;
     for relay in std::mem::take(&mut locks.state.relays).into_values() {
         relay.pair().close_copy();
@@ -176,6 +220,9 @@ static STATE: Mutex<State> = Mutex::new(State {
     begun_in: None,
     next: 0,
 });
+/// What children of `vfork` want to be shared, until it is.
+static ASKED: Mutex<Vec<Vec<Arc<Held>>>> = Mutex::new(Vec::new());
+static DONE: Condvar = Condvar::new();
 /// Whose streams have changed.
 static RUNG: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 

@@ -59,6 +59,14 @@ impl Show {
         Ok(pair)
     }
 
+    /// Which of the kernel's sockets it is, until bytes pass through it.
+    pub(super) fn inode(&self) -> Option<u64> {
+        match &*self.lock() {
+            Shown::By(double) => double.inode(),
+            Shown::Relayed(_) => None,
+        }
+    }
+
     /// The program is about to close its last descriptor.
     pub(super) fn release(&self) {
         self.tell(Double::release);

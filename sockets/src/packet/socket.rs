@@ -304,6 +304,11 @@ impl Socket {
         Ok(())
     }
 
+    /// Which of the kernel's sockets stands in for it.
+    pub(super) fn inode(&self) -> Option<u64> {
+        self.show.as_ref()?.inode()
+    }
+
     /// Whether it is.
     #[inline]
     pub fn is_relayed(&self) -> bool {

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::BorrowedFd;
 
 use sockets::handover::departure::before_exec;
+use sockets::packet::table::sharing;
 
 use super::environment::suited;
 use super::image::{self, Image};
@@ -21,7 +22,10 @@ unsafe fn departing(
     environment: Strings,
     exec: impl FnOnce(Strings) -> c_int,
 ) -> c_int {
-    let departure = keeping_errno(|| before_exec(image == Image::Followed));
+    let departure = keeping_errno(|| {
+        sharing::before_exec();
+        before_exec(image == Image::Followed)
+    });
     // SAFETY: by the contract.
     let result = unsafe { suited(image, environment, exec) };
     keeping_errno(|| departure.failed());

@@ -1,11 +1,12 @@
 //! Before another process has a socket of ours: from then on its bytes go through the stand-in.
 
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use sys::fds;
 use sys::relay::close_number;
-use sys::socket::with_borrowed;
+use sys::socket::{inode, with_borrowed};
 use sys::stream::closes_on_exec;
 use sys::sync::Ordering;
 
@@ -45,6 +46,39 @@ pub fn inherited() {
             }
         }
     }
+}
+
+/// Before a child of `vfork` is made, which can start no thread of ours.
+pub fn before_vfork() {
+    if super::any() && !is_guest() {
+        relay::prepare();
+    }
+}
+
+/// Before such a child becomes another program: those that it keeps open, at whatever number. Its parent's thread does it, for the child has descriptors of its own.
+pub fn before_exec() {
+    if !super::any() || !is_guest() {
+        return;
+    }
+    let mut open = Vec::new();
+    // What cannot be listed is not shared.
+    let _ = fds::each(|fd| {
+        let kept = |fd: BorrowedFd<'_>| !closes_on_exec(fd);
+        if with_borrowed(fd, kept) == Some(true) {
+            open.extend(with_borrowed(fd, inode).flatten());
+        }
+    });
+    let mut sockets = super::all();
+    sockets.retain(|socket| socket.inode().is_some_and(|inode| open.contains(&inode)));
+    if !sockets.is_empty() {
+        relay::ask(sockets);
+    }
+}
+
+/// For another thread.
+pub(in crate::packet) fn on_behalf(sockets: &[Arc<Held>]) {
+    let _sharing = lock();
+    sockets.iter().for_each(share);
 }
 
 /// That of a descriptor which is about to be given away, or to be used where we cannot follow.
@@ -91,14 +125,14 @@ fn numbers(socket: &Arc<Held>) -> Vec<RawFd> {
 
 /// The process ends: its own descriptors of what is relayed are closed, and what it wrote there is sent.
 pub(super) fn finish(deadline: Instant) {
-    let relayed = super::all();
-    let relayed: Vec<_> = relayed
-        .iter()
-        .filter(|socket| socket.is_relayed())
-        .collect();
-    for fd in relayed.iter().flat_map(|socket| numbers(socket)) {
-        close_number(fd);
+    let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
+    let ours = |socket: &Arc<Held>| socket.is_home() && socket.is_relayed();
+    for (fd, socket) in (0..).zip(sockets.iter()) {
+        if socket.as_ref().is_some_and(ours) {
+            close_number(fd);
+        }
     }
+    drop(sockets);
     relay::finish(deadline);
 }
 

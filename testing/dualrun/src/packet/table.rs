@@ -68,10 +68,6 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "a child of vfork cannot have a connection relayed",
-        programs: &["exec/vfork_exec", "exec/vfork_exec_twice"],
-    },
-    Group {
         reason: "what the NIC of a process that is killed has not taken yet is lost, and the peer is told of a reset",
         programs: &["kill/itself"],
     },
