@@ -4,7 +4,7 @@
 //! shutdown and close are its end. So `poll`, `select`, `epoll`, `dup` and `fork` need not know of it, and no byte of the program's ever passes here.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use rustix::net::{
 use std::time::Instant;
 
 use crate::hidden::Hidden;
-use crate::relay::Pair;
+use crate::relay::{self, Pair};
 use crate::time;
 
 /// The stand-in.
@@ -67,6 +67,19 @@ impl Double {
     /// Which of the kernel's sockets it is.
     pub fn inode(&self) -> Option<u64> {
         crate::socket::inode(self.theirs.as_ref()?.as_fd())
+    }
+
+    /// Begins anew, with another descriptor at each of the program's `numbers`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn renew(&mut self, numbers: &[RawFd]) -> io::Result<()> {
+        let new = Self::new()?;
+        if let Some(theirs) = &new.theirs {
+            relay::take_over_all(theirs.as_fd(), numbers)?;
+        }
+        *self = new;
+        Ok(())
     }
 
     /// The program is about to close its last descriptor: the kernel then forgets it, as sets of `epoll` do. Shows nothing more.
@@ -124,11 +137,10 @@ impl Double {
 
     /// As [`Double::show_gone`], by an error, which shows until [`Double::forget_error`].
     pub fn show_reset(&mut self) {
-        self.show_room(true);
-        if let (Some(_), Some(theirs)) = (&self.ours, &self.theirs) {
-            // The kernel tells an end of a pair that the other was closed with something unread.
+        if let (Some(_), Some(theirs), false) = (&self.ours, &self.theirs, self.full) {
             give(theirs.as_fd(), &[0]);
         }
+        // The kernel tells an end of a pair that the other was closed with something unread, which it throws away: so there is room, and not a moment before.
         self.ours = None;
     }
 

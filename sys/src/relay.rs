@@ -49,9 +49,7 @@ impl Pair {
             None,
         )?;
         let (theirs, ours) = (Hidden::new(theirs)?, Hidden::new(ours)?);
-        for &number in numbers {
-            with_borrowed(number, |old| take_over(theirs.as_fd(), old)).transpose()?;
-        }
+        take_over_all(theirs.as_fd(), numbers)?;
         Self::of(ours, theirs.as_fd())
     }
 
@@ -116,6 +114,14 @@ impl Pair {
 }
 
 /// Puts `new` where `old` is, set as that is.
+/// Puts a duplicate of `new` at each of `numbers`, set as what was there.
+pub(crate) fn take_over_all(new: BorrowedFd<'_>, numbers: &[RawFd]) -> io::Result<()> {
+    for &number in numbers {
+        with_borrowed(number, |old| take_over(new, old)).transpose()?;
+    }
+    Ok(())
+}
+
 fn take_over(new: BorrowedFd<'_>, old: BorrowedFd<'_>) -> io::Result<()> {
     let status = rustix::fs::fcntl_getfl(old)?;
     rustix::fs::fcntl_setfl(new, status & (OFlags::NONBLOCK | OFlags::ASYNC))?;

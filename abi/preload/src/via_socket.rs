@@ -144,12 +144,18 @@ pub(crate) unsafe fn connect(
     address: *const sockaddr,
     len: socklen_t,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
-        // SAFETY: the program promises `len` bytes.
-        let address = unsafe { argument::address(address.cast(), len) }?;
-        socket.connect(address, fd.cast_unsigned())?;
-        Ok(0)
-    })
+    let (socket, borrowed) = match find(fd) {
+        Outcome::Done(found) => found,
+        Outcome::NotOurs => return Outcome::NotOurs,
+        Outcome::Failed(errno) => return Outcome::Failed(errno),
+    };
+    // SAFETY: the program promises `len` bytes.
+    let address = match unsafe { argument::address(address.cast(), len) } {
+        Ok(address) => address,
+        Err(errno) => return Outcome::Failed(errno),
+    };
+    let connected = keeping_errno(|| calls::connect(borrowed, &socket, address));
+    connected.map(|()| 0).into()
 }
 
 pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::io::{IoSlice, IoSliceMut, Read};
 use std::net::SocketAddrV4;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
 
 use sys::errno::Errno;
-use sys::socket::{receive_timeout_ms, send_timeout_ms};
+use sys::socket::{is_nonblocking, receive_timeout_ms, send_timeout_ms};
 
 use super::socket::Socket;
-use super::table;
+use super::table::{self, Held};
 use super::wait::Wait;
 
 /// How to receive.
@@ -37,7 +38,8 @@ pub fn send(
     pieces: &[IoSlice<'_>],
     dont_wait: bool,
 ) -> Result<usize, Errno> {
-    let stream = socket.stream().map_err(|_| Errno::PIPE)?;
+    let untold = |_| socket.take_failure().unwrap_or(Errno::PIPE);
+    let stream = socket.stream().map_err(untold)?;
     let patient = Patience::new(dont_wait, || socket.wait(fd, send_timeout_ms));
     let patient = || patient.ask();
     let len: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -80,7 +82,8 @@ pub fn receive(
     if let Some(len) = how.skip {
         return skip(fd, socket, len, how);
     }
-    let stream = socket.stream()?;
+    let untold = |errno| socket.take_failure().unwrap_or(errno);
+    let stream = socket.stream().map_err(untold)?;
     let patience = Patience::new(how.dont_wait, || socket.wait(fd, receive_timeout_ms));
     let looks_for_all = how.peek && how.wait_all;
     if !how.begun && !looks_for_all {
@@ -148,6 +151,26 @@ fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usi
         }
     }
     Ok(skipped)
+}
+
+/// `connect`.
+///
+/// # Errors
+/// As [`Socket::connect`]; `EINPROGRESS` where that may not wait, and would.
+pub fn connect(fd: BorrowedFd<'_>, socket: &Arc<Held>, address: SocketAddrV4) -> Result<(), Errno> {
+    // Of the one before, of which nobody has asked.
+    let failure = socket.take_failure();
+    let renewed = socket.renew(|| table::sharing::numbers(socket));
+    renewed.map_err(|_| Errno::NOBUFS)?;
+    if let Some(errno) = failure {
+        return Err(errno);
+    }
+    let number = fd.as_raw_fd().cast_unsigned();
+    if is_nonblocking(fd) {
+        Socket::connect_behind(socket, address, number)
+    } else {
+        socket.connect(address, number)
+    }
 }
 
 /// `accept`: a new descriptor, and the peer's address if `named`.

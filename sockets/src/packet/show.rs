@@ -2,7 +2,7 @@
 //! ([decision 13](../../../docs/decisions/0013-stand-in-for-extended-sockets.md)), until bytes pass through it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::double::Double;
@@ -64,6 +64,17 @@ impl Show {
         match &*self.lock() {
             Shown::By(double) => double.inode(),
             Shown::Relayed(_) => None,
+        }
+    }
+
+    /// Another stand-in, which shows no end, is at each of `numbers` from now on.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn renew(&self, numbers: &[RawFd]) -> io::Result<()> {
+        match &mut *self.lock() {
+            Shown::By(double) => double.renew(numbers),
+            Shown::Relayed(_) => Ok(()),
         }
     }
 

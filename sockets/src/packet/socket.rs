@@ -17,9 +17,12 @@ use super::listener::Listener;
 use super::option::Kept;
 use super::relay;
 use super::show::Show;
-use super::stream::{Identity, Stream};
+use super::stream::Stream;
 use super::wait::Wait;
 use crate::conn::Origin;
+
+mod connect;
+mod tcp;
 
 /// A socket of type `SOCK_VIA`.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub struct Socket {
     /// Its calls wait so long at most, as its descriptor says (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
     is_timed: AtomicBool,
     kept: Mutex<Kept>,
+    /// Why a connect failed that went on behind the program, until that has been told.
+    failure: Mutex<Option<Errno>>,
+    /// What the descriptor shows is the end of such a connect: another needs another stand-in.
+    is_spent: AtomicBool,
     /// Its own address and its peer's, once it is relayed. A child of `fork` can ask, too: no lock is in the way.
     names: std::sync::OnceLock<(SocketAddrV4, Option<SocketAddrV4>)>,
 }
@@ -74,6 +81,8 @@ impl Socket {
             resets: AtomicBool::new(false),
             is_timed: AtomicBool::new(false),
             kept: Mutex::default(),
+            failure: Mutex::default(),
+            is_spent: AtomicBool::new(false),
             names: std::sync::OnceLock::new(),
         }
     }
@@ -106,6 +115,13 @@ impl Socket {
             stream.watch(show);
         } else if let Life::Listening(listener) = life {
             listener.watch(show);
+        } else if let Life::Connecting(_) = life {
+            // With the lock, so that it is not shown after what becomes of it.
+            if matches!(&*self.lock(), Life::Connecting(_)) {
+                show.room(false);
+            }
+        } else if self.failure().is_some() {
+            show.reset();
         }
     }
 
@@ -199,6 +215,8 @@ impl Socket {
             resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
             is_timed: AtomicBool::new(false),
             kept: Mutex::new(*self.kept()),
+            failure: Mutex::default(),
+            is_spent: AtomicBool::new(false),
             names: std::sync::OnceLock::new(),
         };
         accepted.adopt(stream);
@@ -214,52 +232,6 @@ impl Socket {
         match &*self.lock() {
             Life::Listening(listener) => listener.put_back(stream),
             _ => stream.abort(),
-        }
-    }
-
-    /// Connects to whoever listens at `address`. Does not wait for its `accept`.
-    ///
-    /// # Errors
-    /// `ECONNREFUSED` when nobody does, `EISCONN` also when it listens, `EALREADY` while another thread connects it, `ENETUNREACH`, `ETIMEDOUT`.
-    pub fn connect(&self, address: SocketAddrV4, descriptor: u32) -> Result<(), Errno> {
-        let mut life = self.lock();
-        let bound = match &*life {
-            Life::Fresh(bound) => bound.clone(),
-            Life::Connecting(_) => return Err(Errno::ALREADY),
-            Life::Listening(_) | Life::Connected(..) => return Err(Errno::ISCONN),
-        };
-        *life = Life::Connecting(bound.clone());
-        drop(life);
-        let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
-        let local = match &bound {
-            Some(bound) if bound.at.ip().is_unspecified() => {
-                SocketAddrV4::new(*here.ip(), bound.at.port())
-            }
-            Some(bound) => bound.at,
-            None => numbered(here),
-        };
-        let identity = Identity {
-            descriptor,
-            address: local.ip().octets(),
-            port: local.port(),
-        };
-        let remote = self.adapter.reach(address);
-        let stream = remote.and_then(|at| Stream::connect(&self.adapter, &at, identity));
-        match stream {
-            Ok(stream) => {
-                stream.meet(MEETING_TIME);
-                self.adopt(stream);
-                let claim = bound.and_then(|bound| bound.claim);
-                let bound = Bound { at: local, claim };
-                self.become_now(self.lock(), Life::Connected(bound, Some(address)));
-                self.tell(Origin::Connected);
-                self.set_number(descriptor);
-                Ok(())
-            }
-            Err(errno) => {
-                *self.lock() = Life::Fresh(bound);
-                Err(errno)
-            }
         }
     }
 
@@ -317,7 +289,10 @@ impl Socket {
 
     /// What `SO_ERROR` tells, once.
     pub fn take_error(&self) -> Option<Errno> {
-        self.stream.get()?.take_error()
+        match self.stream.get() {
+            Some(stream) => stream.take_error(),
+            None => self.take_failure(),
+        }
     }
 
     /// Its stream.
@@ -367,29 +342,6 @@ impl Socket {
         matches!(&*self.lock(), Life::Listening(_))
     }
 
-    /// The number of its state in TCP's table, and the bytes of its largest packets.
-    pub(super) fn state_of_tcp(&self) -> (u8, u32) {
-        let Ok(stream) = self.stream() else {
-            let state = match &*self.lock() {
-                Life::Listening(_) => TCP_LISTEN,
-                Life::Connecting(_) => TCP_SYN_SENT,
-                Life::Fresh(_) | Life::Connected(..) => TCP_CLOSE,
-            };
-            return (state, 0);
-        };
-        let state = match stream.state_now() {
-            State::Closed => TCP_CLOSE,
-            State::CloseWait => TCP_CLOSE_WAIT,
-            State::Closing => TCP_CLOSING,
-            State::FinWait1 => TCP_FIN_WAIT1,
-            State::FinWait2 => TCP_FIN_WAIT2,
-            State::LastAck => TCP_LAST_ACK,
-            State::Listen => TCP_LISTEN,
-            State::Normal => TCP_ESTABLISHED,
-        };
-        (state, stream.largest())
-    }
-
     /// TCP_NODELAY.
     pub fn set_nodelay(&self, nodelay: bool) {
         self.nodelay.store(nodelay.into(), Ordering::Relaxed);
@@ -401,6 +353,30 @@ impl Socket {
     /// Whether TCP_NODELAY is set.
     pub fn nodelay(&self) -> bool {
         self.nodelay.load(Ordering::Relaxed) != 0
+    }
+
+    /// While another thread connects it who polls sees no room.
+    fn show_busy(&self) {
+        if self.watched.load(Ordering::Relaxed) {
+            self.watch_now();
+        }
+    }
+
+    /// A stand-in that has shown an end gives way to another, at all of the program's `numbers`.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn renew(&self, numbers: impl FnOnce() -> Vec<RawFd>) -> io::Result<()> {
+        if self.is_spent.swap(false, Ordering::Relaxed)
+            && let Some(show) = &self.show
+        {
+            show.renew(&numbers())?;
+        }
+        Ok(())
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Errno>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Options that are kept to be read back.
@@ -496,18 +472,6 @@ fn numbered(address: SocketAddrV4) -> SocketAddrV4 {
     SocketAddrV4::new(*address.ip(), port as u16)
 }
 
-/// How long a `connect` waits for the listener's first packet, which says what may be sent.
-const MEETING_TIME: Duration = Duration::from_millis(100);
-// `linux/tcp.h`.
-const TCP_ESTABLISHED: u8 = 1;
-const TCP_SYN_SENT: u8 = 2;
-const TCP_FIN_WAIT1: u8 = 4;
-const TCP_FIN_WAIT2: u8 = 5;
-const TCP_CLOSE: u8 = 7;
-const TCP_CLOSE_WAIT: u8 = 8;
-const TCP_LAST_ACK: u8 = 9;
-const TCP_LISTEN: u8 = 10;
-const TCP_CLOSING: u8 = 11;
 const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
 /// The first of the dynamic ports (RFC 6335).
 const DYNAMIC: u32 = 49152;

@@ -71,6 +71,27 @@ pub struct Identity {
     pub port: u16,
 }
 
+/// How long one who asks for a connection waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For somebody to listen: between two requests a listener is away for a moment.
+    refusal: Duration,
+    /// For his answer, which he gives when his backlog has room.
+    answer: Duration,
+}
+
+impl Patience {
+    pub(super) const FULL: Self = Self {
+        refusal: REFUSAL_TIME,
+        answer: CONNECT_TIME,
+    };
+    /// A listener with room answers within that.
+    pub(super) const NONE: Self = Self {
+        refusal: Duration::ZERO,
+        answer: Duration::from_millis(5),
+    };
+}
+
 impl Stream {
     /// Asks whoever listens at `remote`.
     ///
@@ -81,13 +102,22 @@ impl Stream {
         remote: &NetAddress,
         identity: Identity,
     ) -> Result<Arc<Self>, Errno> {
+        Self::connect_within(adapter, remote, identity, Patience::FULL)
+    }
+
+    /// As [`Stream::connect`], and no longer than that.
+    pub(super) fn connect_within(
+        adapter: &Arc<Adapter>,
+        remote: &NetAddress,
+        identity: Identity,
+        patience: Patience,
+    ) -> Result<Arc<Self>, Errno> {
         let stream = Self::prepare(adapter, identity)?;
         let local = adapter.nic.address(&[]).map_err(|_| Errno::INVAL)?;
-        let deadline = Instant::now() + REFUSAL_TIME;
+        let deadline = Instant::now() + patience.refusal;
         loop {
-            match stream.vi.connect(&local, remote, Some(CONNECT_TIME)) {
+            match stream.vi.connect(&local, remote, Some(patience.answer)) {
                 Ok(_) => break,
-                // Between two requests a listener is away for a moment.
                 Err(via::Error::NoMatch) if Instant::now() < deadline => thread::yield_now(),
                 Err(via::Error::NoMatch | via::Error::Reject) => return Err(Errno::CONNREFUSED),
                 Err(via::Error::Timeout) => return Err(Errno::TIMEDOUT),

@@ -51,6 +51,7 @@ pub const PARTICULARS: &[Particular] = &[
         "within one process; it does its own warming",
     ),
     no_connection("connect/backlog", "short connections stay on TCP"),
+    no_connection("connect/without_waiting", "short connections stay on TCP"),
     no_connection("epoll/listener", "within its own turns"),
     twin("exec/static_child"),
     twin("exec/static_close"),

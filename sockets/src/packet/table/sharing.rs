@@ -115,7 +115,8 @@ fn is(place: &Option<Arc<Held>>, socket: &Arc<Held>) -> bool {
         .is_some_and(|other| Arc::ptr_eq(other, socket))
 }
 
-fn numbers(socket: &Arc<Held>) -> Vec<RawFd> {
+/// The descriptors of a socket.
+pub(in crate::packet) fn numbers(socket: &Arc<Held>) -> Vec<RawFd> {
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     let places = (0..)
         .zip(sockets.iter())

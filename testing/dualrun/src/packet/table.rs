@@ -123,8 +123,8 @@ pub const GROUPS: &[Group] = &[
         programs: &["limits/low_limit"],
     },
     Group {
-        reason: "a socket that was refused without waiting does not show it to who polls, and one that is dissolved stays so",
-        programs: &["connect/disconnect", "connect/refused"],
+        reason: "a connection cannot be dissolved",
+        programs: &["connect/disconnect"],
     },
     Group {
         reason: "a socket has one VI, and a VI is not connected to itself",

@@ -1,0 +1,130 @@
+//! How a socket asks for a connection.
+
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sys::errno::Errno;
+use sys::quiet;
+use sys::sync::Ordering;
+
+use super::super::stream::{Identity, Patience, Stream};
+use super::super::table::Held;
+use super::{Bound, Life, Socket, numbered};
+use crate::conn::Origin;
+
+impl Socket {
+    /// Connects to whoever listens at `address`. Does not wait for its `accept`.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` when nobody does, `EISCONN` also when it listens, `EALREADY` while another thread connects it, `ENETUNREACH`, `ETIMEDOUT`.
+    pub fn connect(&self, address: SocketAddrV4, descriptor: u32) -> Result<(), Errno> {
+        let bound = self.begin_to_connect()?;
+        let asked = self.ask(address, descriptor, bound.clone(), Patience::FULL);
+        self.settle_connect(bound, asked)
+    }
+
+    /// As [`Socket::connect`], for a program that does not wait: what is not done at once goes on behind it, and is shown to who polls.
+    ///
+    /// # Errors
+    /// As [`Socket::connect`], and `EINPROGRESS`.
+    pub(in crate::packet) fn connect_behind(
+        held: &Arc<Held>,
+        address: SocketAddrV4,
+        descriptor: u32,
+    ) -> Result<(), Errno> {
+        let bound = held.begin_to_connect()?;
+        let at_once = held.ask(address, descriptor, bound.clone(), Patience::NONE);
+        if !matches!(at_once, Err(Errno::CONNREFUSED | Errno::TIMEDOUT)) {
+            return held.settle_connect(bound, at_once);
+        }
+        held.show_busy();
+        let (asker, kept) = (Arc::clone(held), bound.clone());
+        let started = quiet::spawn("sovia-asker", None, move || {
+            let asked = asker.ask(address, descriptor, kept.clone(), Patience::FULL);
+            if let Err(errno) = asked {
+                asker.fail(kept, errno);
+            }
+        });
+        if started.is_err() {
+            let asked = held.ask(address, descriptor, bound.clone(), Patience::FULL);
+            return held.settle_connect(bound, asked);
+        }
+        Err(Errno::INPROGRESS)
+    }
+
+    /// What a connect that went on behind the program came to, once.
+    pub(in crate::packet) fn take_failure(&self) -> Option<Errno> {
+        let failure = std::mem::take(&mut *self.failure());
+        if let (Some(_), Some(show)) = (failure, &self.show) {
+            show.told();
+        }
+        failure
+    }
+
+    fn begin_to_connect(&self) -> Result<Option<Bound>, Errno> {
+        let mut life = self.lock();
+        let bound = match &*life {
+            Life::Fresh(bound) => bound.clone(),
+            Life::Connecting(_) => return Err(Errno::ALREADY),
+            Life::Listening(_) | Life::Connected(..) => return Err(Errno::ISCONN),
+        };
+        *life = Life::Connecting(bound.clone());
+        Ok(bound)
+    }
+
+    /// It is nowhere again where that failed.
+    fn settle_connect(&self, bound: Option<Bound>, asked: Result<(), Errno>) -> Result<(), Errno> {
+        if asked.is_err() {
+            *self.lock() = Life::Fresh(bound);
+        }
+        asked
+    }
+
+    /// Who polls learns that it failed, and who asks why.
+    fn fail(&self, bound: Option<Bound>, errno: Errno) {
+        let mut life = self.lock();
+        *self.failure() = Some(errno);
+        self.is_spent.store(true, Ordering::Relaxed);
+        *life = Life::Fresh(bound);
+        drop(life);
+        if self.watched.load(Ordering::Relaxed) {
+            self.watch_now();
+        }
+    }
+
+    fn ask(
+        &self,
+        address: SocketAddrV4,
+        descriptor: u32,
+        bound: Option<Bound>,
+        patience: Patience,
+    ) -> Result<(), Errno> {
+        let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
+        let local = match &bound {
+            Some(bound) if bound.at.ip().is_unspecified() => {
+                SocketAddrV4::new(*here.ip(), bound.at.port())
+            }
+            Some(bound) => bound.at,
+            None => numbered(here),
+        };
+        let identity = Identity {
+            descriptor,
+            address: local.ip().octets(),
+            port: local.port(),
+        };
+        let remote = self.adapter.reach(address)?;
+        let stream = Stream::connect_within(&self.adapter, &remote, identity, patience)?;
+        stream.meet(MEETING_TIME);
+        self.adopt(stream);
+        let claim = bound.and_then(|bound| bound.claim);
+        let bound = Bound { at: local, claim };
+        self.become_now(self.lock(), Life::Connected(bound, Some(address)));
+        self.tell(Origin::Connected);
+        self.set_number(descriptor);
+        Ok(())
+    }
+}
+
+/// How long a `connect` waits for the listener's first packet, which says what may be sent.
+const MEETING_TIME: Duration = Duration::from_millis(100);
