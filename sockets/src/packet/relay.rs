@@ -137,11 +137,12 @@ pub(super) fn ask(sockets: Vec<Arc<Held>>) {
 /// Does what a child of `vfork` asks for.
 fn answer() {
     let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-    while let Some(sockets) = asked.last().cloned() {
+    while let Some(sockets) = asked.first().cloned() {
         drop(asked);
         sharing::on_behalf(&sockets);
         asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.pop();
+        // Others are added at the end meanwhile.
+        asked.remove(0);
     }
     DONE.notify_all();
 }
