@@ -175,8 +175,11 @@ fn attend(name: u64, relay: &Relay, watch: &Watch) {
 /// The program ends: what its processes have written is sent, until `deadline`; what others go on to write is lost.
 pub(super) fn finish(deadline: Instant) {
     loop {
-        let relays: Vec<_> = lock().relays.values().cloned().collect();
-        let busy = relays.iter().any(|relay| relay.is_busy());
+        let relays = lock().relays.clone();
+        for (name, relay) in &relays {
+            attend(*name, relay, &relay.bell().watch);
+        }
+        let busy = relays.values().any(|relay| relay.is_busy());
         if !busy || Instant::now() >= deadline {
             return;
         }

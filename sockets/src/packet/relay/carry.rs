@@ -29,6 +29,8 @@ struct Inner {
     is_shut: bool,
     /// The peer has been told of the end of what goes.
     has_said_end: bool,
+    /// There is no room in the NIC for all that the program has written.
+    has_more: bool,
     is_over: bool,
     scratch: Box<[u8]>,
 }
@@ -47,6 +49,7 @@ impl Relay {
                 is_ending: shut.input,
                 is_shut: false,
                 has_said_end: shut.output,
+                has_more: false,
                 is_over: false,
                 scratch: vec![0; AT_ONCE].into(),
             }),
@@ -124,7 +127,9 @@ impl Relay {
         if inner.has_said_end {
             return false;
         }
+        inner.has_more = false;
         loop {
+            // The kernel tells of a reset once: nobody else asks.
             let seen = match self.pair.see(&mut inner.scratch) {
                 Ok(0) => {
                     inner.has_said_end = true;
@@ -143,7 +148,10 @@ impl Relay {
             let bytes = inner.scratch.get(..seen).unwrap_or_default();
             match self.stream.push(bytes) {
                 Ok(sent) => self.pair.take(sent),
-                Err(Errno::AGAIN) => return false,
+                Err(Errno::AGAIN) => {
+                    inner.has_more = true;
+                    return false;
+                }
                 Err(errno) => {
                     self.spoil(inner, Some(errno));
                     return true;
@@ -161,12 +169,10 @@ impl Relay {
         }
     }
 
-    /// Whether something has been written that is not on its way yet, or nobody has the other end and the peer has not been told.
+    /// Whether something has been written that the NIC has no room for yet, or nobody has the other end and the peer has not been told.
     pub(super) fn is_busy(&self) -> bool {
-        let mut inner = self.lock();
-        let inner = &mut *inner;
-        let written = !inner.has_said_end && self.pair.see(&mut inner.scratch).is_ok();
-        !inner.is_over && (written || self.pair.is_left())
+        let inner = self.lock();
+        !inner.is_over && (inner.has_more || self.pair.is_left())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -3,11 +3,13 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use sys::relay::close_number;
 use sys::socket::with_borrowed;
 
 use crate::packet::calls::{self, How};
+use crate::packet::relay::finish;
 use crate::packet::stream::relay::BY_KERNEL;
 use crate::packet::table::{self, sharing};
 use crate::packet::{Socket, Variant};
@@ -157,17 +159,21 @@ fn what_has_come_before_is_there_at_once_and_then_the_end() {
 }
 
 #[test]
-fn who_closes_with_bytes_unread_resets_the_peer() {
-    let (fd, peer) = pair();
-    let stream = peer.stream().expect("it is connected");
-    sharing::one(fd);
-    let mut plain = stand_in(fd);
-    close(fd);
-    assert_eq!(stream.send(b"never read", || true), Ok(10));
-    let mut room = [0; 5];
-    plain.read_exact(&mut room).expect("it has come");
-    drop(plain);
-    assert_eq!(stream.recv(&mut room, || true), Err(Errno::CONNRESET));
+fn who_closes_with_bytes_unread_resets_the_peer_though_the_process_ends() {
+    for _ in 0..ROUNDS {
+        let (fd, peer) = pair();
+        let stream = peer.stream().expect("it is connected");
+        sharing::one(fd);
+        let mut plain = stand_in(fd);
+        close(fd);
+        assert_eq!(stream.send(b"never read", || true), Ok(10));
+        let mut room = [0; 5];
+        plain.read_exact(&mut room).expect("it has come");
+        drop(plain);
+        finish(Instant::now() + Duration::from_secs(10));
+        assert_eq!(stream.recv(&mut room, || true), Err(Errno::CONNRESET));
+        peer.close();
+    }
 }
 
 const ROUNDS: usize = 40;
