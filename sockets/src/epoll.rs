@@ -67,6 +67,8 @@ mod token {
     use std::hash::{BuildHasher, Hasher, RandomState};
     use std::sync::OnceLock;
 
+    use sys::quiet::once;
+
     /// The data under which the kernel knows a member.
     pub(super) fn of(member: u32) -> u64 {
         prefix() | u64::from(member)
@@ -91,7 +93,9 @@ mod token {
     fn prefix() -> u64 {
         static PREFIX: OnceLock<u64> = OnceLock::new();
         // The standard library seeds its hasher from the kernel's random numbers. Never 0, as programs like small data.
-        *PREFIX.get_or_init(|| (RandomState::new().build_hasher().finish() | 1 << 63) & !MASK)
+        *once(&PREFIX, || {
+            (RandomState::new().build_hasher().finish() | 1 << 63) & !MASK
+        })
     }
 
     const MASK: u64 = (1 << 24) - 1;

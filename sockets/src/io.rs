@@ -5,13 +5,14 @@ use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
 
-pub(crate) use self::duty::look_at_peer;
+pub(crate) use self::duty::{look_at_peer, pay_for_left};
 use self::plain::{receive_plain, send_plain};
 use self::receive::receive_mapped;
 use self::send::send_mapped;
 pub use self::send::send_on_tcp;
 use crate::conn::{Conn, Way};
 use crate::flow::{SPOILT, Stop};
+use crate::left;
 
 mod duty;
 mod plain;
@@ -45,6 +46,7 @@ pub fn receive(
     native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
+        left::find();
         let moved = receive_mapped(conn, fd, into, how);
         if conn.is_closing() {
             conn.end_if_closed();
@@ -74,6 +76,7 @@ pub fn send(
     native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
+        left::find();
         let moved = send_mapped(conn, fd, buffers, dont_wait);
         if conn.is_closing() {
             conn.end_if_closed();

@@ -14,6 +14,7 @@ pub mod handover;
 pub mod host;
 pub mod io;
 pub mod kernel;
+pub mod left;
 mod leftover;
 pub mod meet;
 pub mod packet;

@@ -7,6 +7,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use sys::errno::Errno;
+use sys::quiet::once;
 use sys::wait::{Spin, Spinner};
 
 use crate::conn::Conn;
@@ -189,9 +190,9 @@ impl Survey {
         static SETS: std::sync::OnceLock<Spinner> = std::sync::OnceLock::new();
         match self.connection {
             Some(conn) => &conn.memory,
-            None => {
-                SETS.get_or_init(|| Spinner::new(crate::rules::limited(sys::wait::Limits::MEMORY)))
-            }
+            None => once(&SETS, || {
+                Spinner::new(crate::rules::limited(sys::wait::Limits::MEMORY))
+            }),
         }
     }
 }

@@ -32,7 +32,8 @@ mod turn;
 
 impl Conn {
     /// Takes a turn at `side`, waiting for it; `None` if there are no rings (any more).
-    #[inline]
+    // As `Turns::take`.
+    #[inline(always)]
     pub(crate) fn turn(&self, fd: BorrowedFd<'_>, side: usize) -> Option<Turn<'_>> {
         let turn = match self.flow.take(side) {
             Some(turn) => turn,

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::OnceLock;
 
+use crate::quiet::once;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 pub use own::{OWN_FDS, Own, OwnFd};
@@ -27,7 +28,7 @@ pub fn generation() -> u32 {
 /// `ENOMEM` if the C library could not note the handler.
 pub fn watch() -> io::Result<()> {
     static REGISTERED: OnceLock<i32> = OnceLock::new();
-    let errno = *REGISTERED.get_or_init(|| {
+    let errno = *once(&REGISTERED, || {
         // SAFETY: the handler is a plain function that lives as long as the program (the C library forgets it when the object that holds
         // it is unloaded), takes nothing, and does atomic operations and system calls, which are async-signal-safe as a fork handler must be.
         unsafe { libc::pthread_atfork(None, None, Some(count)) }
@@ -84,7 +85,7 @@ const KCMP_FILES: libc::c_int = 2;
 pub fn settle() {
     let here = here();
     HOME.store(here, Ordering::Relaxed);
-    if let Some(Page(page)) = WIPED.get_or_init(Page::new) {
+    if let Some(Page(page)) = once(&WIPED, Page::new) {
         page.store(1, Ordering::Relaxed);
     }
 }

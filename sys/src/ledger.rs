@@ -15,6 +15,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
 use crate::mem::{Mapping, memfd};
+use crate::quiet::once;
 use crate::sync::Ordering;
 use crate::sync::mapped::{AtomicU32, AtomicU64};
 
@@ -43,7 +44,7 @@ pub fn totals() -> Option<&'static Totals> {
 
 /// The record `index` of this process; one that nobody reads if there is no memory or descriptor for a ledger.
 pub fn record(index: usize) -> &'static Record {
-    let own = LEDGER.get_or_init(|| Ledger::create().ok());
+    let own = once(&LEDGER, || Ledger::create().ok());
     match own.as_ref().and_then(|ledger| ledger.record(index)) {
         Some(record) => record,
         None => Box::leak(Box::default()),

@@ -30,6 +30,7 @@ pub mod rendezvous;
 pub mod ring;
 pub mod segment;
 pub mod socket;
+pub mod stack;
 pub mod stream;
 pub mod sync;
 pub mod tcp;

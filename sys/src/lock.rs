@@ -75,6 +75,16 @@ impl<T> Lock<T> {
     }
 }
 
+impl<T> Lock<T> {
+    /// Frees a lock whose guard is in a frame that was left by a jump.
+    ///
+    /// # Safety
+    /// There is no other guard, and the value is one at any instant of a change.
+    pub(crate) unsafe fn free_left(&self) {
+        self.taken.store(0, Ordering::Release);
+    }
+}
+
 impl<T: fmt::Debug> fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.try_lock() {

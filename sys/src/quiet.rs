@@ -4,6 +4,7 @@
 //! block it: its handler would run where the program does not expect it, and the call that it was to interrupt would go on.
 
 use std::io;
+use std::sync::OnceLock;
 use std::thread::{Builder, JoinHandle};
 
 /// Begins a thread that takes no signals, with a stack of so many bytes, or as many as usual.
@@ -25,11 +26,34 @@ pub fn spawn<T: Send + 'static>(
     builder.spawn(run)
 }
 
-/// As long as it lives this thread takes no signals.
-pub(crate) struct Quiet(libc::sigset_t);
+/// What is in `place`, made at first: quietly, for a handler that came in between would wait for it, and one that jumped out would leave it unmade for ever.
+#[inline]
+pub fn once<T>(place: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    match place.get() {
+        Some(value) => value,
+        None => once_made(place, make),
+    }
+}
+
+#[cold]
+fn once_made<T>(place: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    let _quiet = Quiet::begin();
+    place.get_or_init(make)
+}
+
+/// As long as it lives this thread takes no signals: for what no handler may leave by a jump, because it holds locks, the C library's own among them.
+pub struct Quiet(libc::sigset_t);
+
+impl std::fmt::Debug for Quiet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Quiet")
+    }
+}
 
 impl Quiet {
-    pub(crate) fn begin() -> Self {
+    /// From now on.
+    #[must_use = "it is over when this is dropped"]
+    pub fn begin() -> Self {
         // SAFETY: a set of signals is plain bits; the calls write to ours and change this thread's mask, which `drop` puts back.
         unsafe {
             let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());

@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::quiet::once;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 mod bar;
@@ -380,7 +381,7 @@ const GATHER_PAUSES: u32 = 8;
 #[inline]
 fn calibrate() -> &'static u32 {
     static PAUSES: OnceLock<u32> = OnceLock::new();
-    PAUSES.get_or_init(|| {
+    once(&PAUSES, || {
         let once = || {
             let start = Instant::now();
             for _ in 0..PAUSES_TIMED {
@@ -409,7 +410,7 @@ const PAUSES_TIMED: u32 = 32;
 pub fn cpus() -> usize {
     // It is read from a file, and asked for with each connection.
     static KNOWN: OnceLock<usize> = OnceLock::new();
-    *KNOWN.get_or_init(|| {
+    *once(&KNOWN, || {
         // SAFETY: asks for a number.
         let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
         usize::try_from(online).map_or(1, |online| online.max(1))

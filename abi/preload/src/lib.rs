@@ -33,6 +33,7 @@ mod extended;
 mod file;
 mod filter;
 mod host;
+mod jump;
 mod load;
 mod messages;
 mod names;

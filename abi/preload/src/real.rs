@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::{iovec, mmsghdr, msghdr, nfds_t, off_t, pollfd, size_t, sockaddr, socklen_t, ssize_t};
+use sys::quiet::Quiet;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 
@@ -42,6 +43,8 @@ pub(crate) fn lookup(cache: &AtomicU64, name: &CStr) -> u64 {
 
 #[cold]
 fn find(cache: &AtomicU64, name: &CStr) -> u64 {
+    // The linker has a lock, which a handler must not leave.
+    let _quiet = Quiet::begin();
     // SAFETY: looks a name up.
     let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.addr() as u64;
     cache.store(address, Ordering::Relaxed);
@@ -123,6 +126,14 @@ next! {
     fn _Fork() -> libc::pid_t;
     fn clone(start: extern "C" fn(*mut c_void) -> c_int, stack: *mut c_void, flags: c_int, argument: *mut c_void, parent_tid: *mut libc::pid_t, tls: *mut c_void, child_tid: *mut libc::pid_t) -> c_int;
     fn fork() -> libc::pid_t;
+}
+
+// Jumps. `env` is the program's `jmp_buf`; none returns.
+next! {
+    fn longjmp(env: *mut c_void, value: c_int) -> c_int;
+    fn _longjmp(env: *mut c_void, value: c_int) -> c_int;
+    fn siglongjmp(env: *mut c_void, value: c_int) -> c_int;
+    fn __longjmp_chk(env: *mut c_void, value: c_int) -> c_int;
 }
 
 // stdio. The libc crate has the type of a stream.

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use sys::lock::Guard;
+use sys::quiet::Quiet;
 use sys::stream::Stream;
 use sys::sync::Ordering;
 use sys::{tcp, time};
@@ -113,6 +114,7 @@ impl Conn {
         if turns < enough << patience && bytes < many << patience {
             return;
         }
+        let _quiet = Quiet::begin();
         if let Some(reason) = self.forbidden(fd) {
             return self.refuse(reason);
         }
@@ -170,6 +172,7 @@ impl Conn {
             Ordering::Relaxed,
         );
         next_ns.store(now_ns + interval, Ordering::Relaxed);
+        let _quiet = Quiet::begin();
         // Somebody else at it will do; and a signal handler must not wait for its own thread.
         let Some(mut meeting) = self.meeting.try_lock() else {
             return;

@@ -54,6 +54,15 @@ pub(super) fn pay_late(conn: &Conn, fd: BorrowedFd<'_>) {
     }
 }
 
+/// What a receive had still to do that was left by a jump.
+#[cold]
+pub(crate) fn pay_for_left(conn: &Conn, fd: BorrowedFd<'_>) {
+    if conn.turn(fd, RECEIVE).is_some_and(|turn| turn.took_bell()) {
+        epoll::rang(fd.as_raw_fd(), conn);
+    }
+    pay_bell(conn, fd);
+}
+
 #[cold]
 pub(super) fn pay_bell(conn: &Conn, fd: BorrowedFd<'_>) {
     let Some(turn) = conn.turn(fd, SEND) else {

@@ -34,6 +34,16 @@ impl<'a> Tx<'a> {
         kept.end(&self.stream.direction(self.index).sender.0.turn);
     }
 
+    /// Ends the turn of this thread, which has one among the threads of its process too and was left in its middle by a jump. What it
+    /// [published and did not ring for](Held::orphaned) is the caller's business.
+    pub fn end_left(&self) {
+        self.stream.unfinished.forget();
+        // SAFETY: a copy that is timed is made in a turn of this thread's, and that one was left; it notes
+        // numbers, each in one store.
+        unsafe { self.stream.choice.free_left() };
+        Kept(Some(me())).end(&self.stream.direction(self.index).sender.0.turn);
+    }
+
     /// Waits for this process's turn to send, and takes it. Who has one already, as a signal handler may find, gets it again.
     ///
     /// A holder that was killed is found out and replaced. What it was at is then done or not done, but it may have
@@ -65,6 +75,11 @@ impl<'a> Rx<'a> {
     /// As [`Tx::leave`].
     pub fn leave(&self, kept: Kept) {
         kept.end(&self.stream.direction(self.index).receiver.0.turn);
+    }
+
+    /// As [`Tx::end_left`].
+    pub fn end_left(&self) {
+        Kept(Some(me())).end(&self.stream.direction(self.index).receiver.0.turn);
     }
 
     /// As [`Tx::enter`], for receiving. An orphan's duty is to [`Rx::knock`].

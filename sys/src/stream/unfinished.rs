@@ -133,6 +133,15 @@ impl Unfinished {
         }
     }
 
+    /// This thread's sender, if it is in the middle, was left by a jump.
+    pub(super) fn forget(&self) {
+        if self.is_mine() {
+            self.copied();
+            self.set_helped(0);
+            self.end();
+        }
+    }
+
     /// What the handler will put back, and a clean state for itself.
     pub(super) fn come_in(&self) -> Found {
         let found = Found(self.fields().map(|field| field.load(Ordering::Acquire)));

@@ -108,6 +108,8 @@ pub const GROUPS: &[Group] = &[
             "signals/cancel",
             "signals/cancel_then_close",
             "signals/longjmp",
+            "signals/longjmp_busy",
+            "signals/setcontext_busy",
         ],
     },
     Group {

@@ -1,0 +1,192 @@
+//! Which turns a thread has, and in which stack frames: for one whose signal handler leaves them by a jump.
+//!
+//! A list in memory of the thread, which it and its handlers write. A turn is on it from before it is taken until after it has ended, so that a jump
+//! at any instant finds it; whether the thread has it, the turn's own word says.
+
+use crate::stack;
+use crate::sync::{AtomicUsize, Ordering, compiler_fence};
+
+/// All zero at first.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct List {
+    count: AtomicUsize,
+    /// The outermost first. What there is no place for is not found after a jump.
+    places: [Place; MOST],
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Place {
+    /// The address of the word that is taken; 0 while that is not known yet, [`ENDED`] while one that began later has not.
+    taker: AtomicUsize,
+    frame: AtomicUsize,
+}
+
+/// A turn that was left in its middle by a jump.
+#[derive(Debug)]
+pub struct Left(usize);
+
+impl Left {
+    /// Whether it is the turn of that word.
+    pub(super) fn is(&self, taker: &AtomicUsize) -> bool {
+        std::ptr::from_ref(taker).addr() == self.0
+    }
+}
+
+/// The thread `me` is about to take `taker`: where it is on the list.
+#[inline]
+pub(super) fn announce(me: usize, taker: &AtomicUsize) -> usize {
+    let list = list(me);
+    let at = list.count.load(Ordering::Relaxed);
+    let place = list.places.get(at);
+    // Before it counts, so that a jump that comes between knows it for left.
+    if let Some(place) = place {
+        place.frame.store(stack::frame(), Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
+    list.count.store(at + 1, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    if let Some(place) = place {
+        // Again, for a handler may have had the place meanwhile. From here on it leaves it alone.
+        place.frame.store(stack::frame(), Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let taker = std::ptr::from_ref(taker).expose_provenance();
+        place.taker.store(taker, Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
+    at
+}
+
+/// It has ended, or was not taken.
+#[inline]
+pub(super) fn withdraw(me: usize, at: usize) {
+    let list = list(me);
+    compiler_fence(Ordering::SeqCst);
+    let is_last = list.count.load(Ordering::Relaxed) == at + 1;
+    if let Some(place) = list.places.get(at) {
+        place
+            .taker
+            .store(if is_last { 0 } else { ENDED }, Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
+    if is_last {
+        list.count.store(at, Ordering::Relaxed);
+        if at > 0 {
+            list.shrink();
+        }
+    }
+}
+
+impl List {
+    /// Those before the last may have ended before it.
+    #[cold]
+    fn shrink(&self) {
+        while let Some(last) = self.count.load(Ordering::Relaxed).checked_sub(1)
+            && let Some(place) = self.places.get(last)
+            && place.taker.load(Ordering::Relaxed) == ENDED
+        {
+            place.taker.store(0, Ordering::Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            self.count.store(last, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Place {
+    fn is_held(&self) -> bool {
+        !matches!(self.taker.load(Ordering::Relaxed), 0 | ENDED)
+    }
+}
+
+/// Whether this thread is in a turn, or has left one by a jump that nobody told of.
+#[inline]
+pub fn is_in_turn() -> bool {
+    list(super::thread_id()).count.load(Ordering::Relaxed) != 0
+}
+
+/// Ends the turns of this thread, the innermost first, that a jump to a frame at `target` leaves. Before each does `undo` what is to be done about
+/// its value, of which it may take turns.
+///
+/// Those stay that are not known to be left: in a frame on another stack, where a jump may go back to.
+#[cold]
+pub fn end_left(target: usize, mut undo: impl FnMut(&Left)) {
+    let me = super::thread_id();
+    let list = list(me);
+    let count = list.count.load(Ordering::Relaxed);
+    let is_left = |place: &Place| stack::is_left(place.frame.load(Ordering::Relaxed), target);
+    // What is within one that is left is left too.
+    let Some(first) = list.places.iter().take(count).position(is_left) else {
+        return;
+    };
+    for at in (first..count).rev() {
+        if let Some(place) = list.places.get(at) {
+            let taker = place.taker.load(Ordering::Relaxed);
+            if place.is_held() {
+                // SAFETY: what is on the list is borrowed by the frame that the jump leaves, which is still there.
+                let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicUsize>(taker) };
+                if word.load(Ordering::Relaxed) == me {
+                    undo(&Left(taker));
+                    // Release pairs with the acquire in `take`.
+                    word.store(0, Ordering::Release);
+                }
+            }
+            place.taker.store(0, Ordering::Relaxed);
+        }
+        compiler_fence(Ordering::SeqCst);
+        list.count.store(at, Ordering::Relaxed);
+    }
+}
+
+/// The list of the thread `me`, which calls.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn list(me: usize) -> &'static List {
+    let offset: usize;
+    // SAFETY: reads where the linker has put the symbol below, as seen from the thread control block, which never changes. What `std` offers costs a call, and in a
+    // handler of a library that was loaded late may allocate.
+    unsafe {
+        core::arch::asm!(
+            "mov {}, qword ptr [rip + sovia_turns_held@GOTTPOFF]",
+            out(reg) offset,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    };
+    let list = std::ptr::with_exposed_provenance::<List>(me.wrapping_add(offset));
+    // SAFETY: as long and as aligned as `List`, zero at first, and there as long as the thread is. Nobody keeps the reference for longer.
+    unsafe { &*list }
+}
+
+#[cfg(target_arch = "x86_64")]
+core::arch::global_asm!(
+    ".pushsection .tbss.sovia_turns_held, \"awT\", @nobits",
+    // A test may have this crate twice.
+    ".weak sovia_turns_held",
+    ".hidden sovia_turns_held",
+    ".type sovia_turns_held, @object",
+    ".size sovia_turns_held, {len}",
+    ".p2align 6",
+    "sovia_turns_held:",
+    ".zero {len}",
+    ".popsection",
+    len = const size_of::<List>(),
+);
+
+/// The list of the thread `me`, which calls.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn list(_me: usize) -> &'static List {
+    std::thread_local!(static HERE: List = const {
+        List {
+            count: AtomicUsize::new(0),
+            places: [const { Place { taker: AtomicUsize::new(0), frame: AtomicUsize::new(0) } }; MOST],
+        }
+    });
+    // SAFETY: it has no destructor, and is there as long as the thread is. Nobody keeps the reference for longer.
+    HERE.with(|list| unsafe { &*std::ptr::from_ref(list) })
+}
+
+/// Nothing has this address.
+const ENDED: usize = 1;
+/// A call has one turn as a rule, sometimes both, and each handler within as many.
+const MOST: usize = 7;
