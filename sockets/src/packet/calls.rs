@@ -86,7 +86,7 @@ pub fn receive(
     let stream = socket.stream().map_err(untold)?;
     let patience = Patience::new(how.dont_wait, || socket.wait(fd, receive_timeout_ms));
     let looks_for_all = how.peek && how.wait_all;
-    if !how.begun && !looks_for_all {
+    if stream.has_low_water() && !how.begun && !looks_for_all {
         let wanted = rooms.iter().map(|room| room.len()).sum();
         stream.await_low_water(wanted, || patience.ask())?;
     }

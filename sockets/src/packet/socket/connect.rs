@@ -54,6 +54,7 @@ impl Socket {
     }
 
     /// What a connect that went on behind the program came to, once.
+    #[cold]
     pub(in crate::packet) fn take_failure(&self) -> Option<Errno> {
         let failure = std::mem::take(&mut *self.failure());
         if let (Some(_), Some(show)) = (failure, &self.show) {

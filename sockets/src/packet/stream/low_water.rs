@@ -16,6 +16,12 @@ impl Stream {
         self.refresh();
     }
 
+    /// Whether a receive may have to wait for more than a byte.
+    #[inline]
+    pub(in crate::packet) fn has_low_water(&self) -> bool {
+        self.low_water.load(Ordering::Relaxed) > 1
+    }
+
     /// SO_PEEK_OFF: each look begins where the last one ended, and what is received moves that place back. `None` is at the beginning, always.
     pub(in crate::packet) fn set_peek_offset(&self, offset: Option<usize>) {
         self.lock().peek_offset = offset;
@@ -30,20 +36,12 @@ impl Stream {
     ///
     /// # Errors
     /// `EINTR` with nothing there.
-    #[inline]
+    #[cold]
     pub(in crate::packet) fn await_low_water(
         &self,
         wanted: usize,
         patient: impl Fn() -> Wait,
     ) -> Result<(), Errno> {
-        match self.low_water.load(Ordering::Relaxed) {
-            0 | 1 => Ok(()),
-            _ => self.await_more(wanted, patient),
-        }
-    }
-
-    #[cold]
-    fn await_more(&self, wanted: usize, patient: impl Fn() -> Wait) -> Result<(), Errno> {
         let mut inner = self.lock();
         self.settle(&mut inner);
         self.flush_now(&mut inner);
