@@ -6,6 +6,7 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
+use sys::quiet;
 use sys::stream::{Stream, Tag, closes_on_exec};
 use sys::sync::{Ordering, mapped::AtomicU32};
 
@@ -55,6 +56,7 @@ pub fn leave_all(reason: Reason) {
 pub fn retire() {
     leave_all(Reason::Filtered);
     table::retire();
+    quiet::forgo();
 }
 
 /// Whether every connection of this process stays on TCP.

@@ -7,6 +7,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::thread::{Builder, JoinHandle};
 
+use crate::sync::{Ordering, mapped::AtomicU32 as StaticU32};
+
 /// Begins a thread that takes no signals, with a stack of so many bytes, or as many as usual.
 ///
 /// # Errors
@@ -42,7 +44,7 @@ fn once_made<T>(place: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
 }
 
 /// As long as it lives this thread takes no signals: for what no handler may leave by a jump, because it holds locks, the C library's own among them.
-pub struct Quiet(libc::sigset_t);
+pub struct Quiet(Option<libc::sigset_t>);
 
 impl std::fmt::Debug for Quiet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -54,21 +56,31 @@ impl Quiet {
     /// From now on.
     #[must_use = "it is over when this is dropped"]
     pub fn begin() -> Self {
+        if FORGONE.load(Ordering::Relaxed) != 0 {
+            return Self(None);
+        }
         // SAFETY: a set of signals is plain bits; the calls write to ours and change this thread's mask, which `drop` puts back.
         unsafe {
             let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigfillset(&raw mut all);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-            Self(before)
+            Self(Some(before))
         }
     }
 }
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // SAFETY: as in `begin`.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
-        };
+        if let Some(before) = &self.0 {
+            // SAFETY: as in `begin`.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+        }
     }
 }
+
+/// From now on every thread takes signals as ever: the program is about to forbid itself system calls, and may be killed for one of ours.
+pub fn forgo() {
+    FORGONE.store(1, Ordering::Relaxed);
+}
+
+static FORGONE: StaticU32 = StaticU32::new(0);

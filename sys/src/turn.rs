@@ -63,15 +63,14 @@ impl<T> Turns<T> {
     pub fn take(&self, side: usize) -> Option<Turn<'_, T>> {
         let taker = &self.takers[side & 1].0;
         let me = thread_id();
-        let at = held::announce(me, taker);
+        held::announce(me, taker);
         // Acquire pairs with the release at the end of the turn before.
         let turn = match taker.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Turn {
                 turns: self,
                 taker: Some(taker),
-                at,
             },
-            Err(other) => self.take_from(other, taker, me, at)?,
+            Err(other) => self.take_from(other, taker, me)?,
         };
         turn.value().is_some().then_some(turn)
     }
@@ -83,12 +82,11 @@ impl<T> Turns<T> {
         other: usize,
         taker: &'a AtomicUsize,
         me: usize,
-        at: usize,
     ) -> Option<Turn<'a, T>> {
         if other & !CHANGING != me {
             wait_for(taker, me, usize::MAX);
         } else {
-            held::withdraw(me, at);
+            held::withdraw(me, taker);
             if other != me {
                 return None;
             }
@@ -96,7 +94,6 @@ impl<T> Turns<T> {
         Some(Turn {
             turns: self,
             taker: (other != me).then_some(taker),
-            at,
         })
     }
 
@@ -173,8 +170,6 @@ pub struct Turn<'a, T> {
     turns: &'a Turns<T>,
     /// Whom to release: nobody if the thread had the turn already.
     taker: Option<&'a AtomicUsize>,
-    /// Where it is on the list of its thread.
-    at: usize,
 }
 
 impl<T> Turn<'_, T> {
@@ -209,7 +204,7 @@ impl<T> Drop for Turn<'_, T> {
         if let Some(taker) = self.taker {
             // Release pairs with the acquire in `take`.
             taker.store(0, Ordering::Release);
-            held::withdraw(thread_id(), self.at);
+            held::withdraw(thread_id(), taker);
         }
     }
 }

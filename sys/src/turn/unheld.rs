@@ -12,11 +12,9 @@ impl Left {
     }
 }
 
-pub(super) fn announce(_: usize, _: &AtomicUsize) -> usize {
-    0
-}
+pub(super) fn announce(_: usize, _: &AtomicUsize) {}
 
-pub(super) fn withdraw(_: usize, _: usize) {}
+pub(super) fn withdraw(_: usize, _: &AtomicUsize) {}
 
 /// Never.
 pub fn is_in_turn() -> bool {

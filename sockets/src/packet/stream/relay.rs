@@ -1,4 +1,4 @@
-//! A stream whose bytes go through the pair of Unix sockets at the program's number: [`relay`](crate::packet::relay) moves them.
+//! A stream whose bytes go through the pair of Unix sockets at the program's number: `packet::relay` moves them.
 
 use std::sync::Arc;
 
