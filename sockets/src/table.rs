@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
 use sys::lock::{Guard, Lock};
-use sys::quiet::Quiet;
+use sys::quiet::once;
 use sys::socket;
 use sys::stream::cookie;
 use sys::sync::Ordering;
@@ -36,7 +36,7 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
 
 /// Notes a new connected TCP socket, made by `accept`, of which it is known whether its calls wait.
 pub fn insert_accepted(fd: BorrowedFd<'_>, nonblocking: bool) -> Option<&'static Conn> {
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     if let Some(entry) = entry(fd.as_raw_fd()) {
         abandon(entry);
     }
@@ -53,7 +53,7 @@ pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
         renumber(fd.as_raw_fd());
     }
     let nonblocking = socket::is_nonblocking(fd);
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     insert_locked(fd, origin, nonblocking)
 }
 
@@ -64,7 +64,7 @@ fn is_another(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.
 pub(crate) fn retire() {
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     RETIRED.store(1, Ordering::Release);
     for entry in ENTRIES.iter().take(TOP.load(Ordering::Acquire) as usize) {
         entry.store(OTHER, Ordering::Release);
@@ -84,7 +84,7 @@ pub(crate) fn insert_resumed(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
 
 /// Notes that `new` is now the same as `old`, of which it is a duplicate. What `new` was before must have been [removed](remove).
 pub fn duplicate(old: RawFd, new: RawFd) {
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let (Some(from), Some(to)) = (entry(old), entry(new)) else {
         return;
     };
@@ -129,7 +129,7 @@ fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
     if before < FIRST && take_place(entry, before, value) {
         return None;
     }
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let before = entry.swap(value, Ordering::AcqRel);
     if before < FIRST {
         return None;
@@ -145,10 +145,15 @@ fn take_place(entry: &AtomicU32, before: u32, value: u32) -> bool {
 
 /// The kernel has just given out this number. If there is something here by that number it was closed by ways that we did not see.
 pub fn renumber(fd: RawFd) {
-    let _changes = changes();
-    if let Some(entry) = entry(fd) {
-        abandon(entry);
+    let Some(entry) = entry(fd) else {
+        return;
+    };
+    let before = entry.load(Ordering::Acquire);
+    if before < FIRST && take_place(entry, before, UNKNOWN) {
+        return;
     }
+    let _guard = CHANGES.lock();
+    abandon(entry);
 }
 
 fn abandon(entry: &AtomicU32) {
@@ -163,7 +168,7 @@ fn abandon(entry: &AtomicU32) {
 
 /// Forgets everything from `first` to `last` but connections, which [`remove`] takes.
 pub fn forget(first: u32, last: u32) {
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let top = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
     for fd in first..top {
         closed(fd.cast_signed());
@@ -218,7 +223,7 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
         // The number means something else to the process whose table this is.
         return None;
     }
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let entry = entry(fd.as_raw_fd())?;
     match entry.load(Ordering::Acquire) {
         OTHER => return None,
@@ -299,18 +304,12 @@ fn free_conn() -> Option<u32> {
         Some(index) => index,
         None => {
             let more = CONNS.get(places / CHUNK)?;
-            more.get_or_init(|| (places..places + CHUNK).map(Conn::new).collect());
+            once(more, || (places..places + CHUNK).map(Conn::new).collect());
             conn(places as u32)?.claim().then_some(places)?
         }
     };
     NEXT.store(index as u32 + 1, Ordering::Relaxed);
     Some(index as u32)
-}
-
-/// Until it is dropped, this thread alone changes what descriptors are, and no handler comes in between that would leave it half done.
-fn changes() -> (Guard<'static, ()>, Quiet) {
-    let quiet = Quiet::begin();
-    (CHANGES.lock(), quiet)
 }
 
 fn note_top(fd: RawFd) {

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::thread;
 
 use sys::lock::{Guard, Lock};
-use sys::quiet::Quiet;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
@@ -34,7 +33,7 @@ pub fn created(fd: RawFd) -> RawFd {
 
 /// The mirror of an instance that was made just now, or where we did not see it. `None` if there are too many.
 pub(super) fn first_seen(fd: RawFd) -> Option<&'static Set> {
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     if let Some(set) = known(fd) {
         return Some(set);
     }
@@ -74,7 +73,7 @@ pub fn duplicated(old: RawFd, new: RawFd) {
     if known(old).is_none() || !share::is_home() {
         return;
     }
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let (Ok(from), Ok(to)) = (usize::try_from(old), usize::try_from(new)) else {
         return;
     };
@@ -147,7 +146,7 @@ fn release(fd: RawFd) {
     if !share::is_home() {
         return;
     }
-    let _changes = changes();
+    let _guard = CHANGES.lock();
     let Some(set) = known(fd) else {
         return;
     };
@@ -254,12 +253,6 @@ impl Frozen {
             _places: places,
         })
     }
-}
-
-/// As in the [table].
-fn changes() -> (Guard<'static, ()>, Quiet) {
-    let quiet = Quiet::begin();
-    (CHANGES.lock(), quiet)
 }
 
 pub(super) fn note_member(fd: RawFd) {
