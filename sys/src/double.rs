@@ -8,10 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
-    socketpair, sockopt,
-};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown, sockopt};
 use std::time::Instant;
 
 use crate::hidden::Hidden;
@@ -34,12 +31,7 @@ impl Double {
     /// # Errors
     /// The kernel's.
     pub fn new() -> io::Result<Self> {
-        let (theirs, ours) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let (theirs, ours) = relay::ends()?;
         // The smallest that the kernel allows: a few bytes fill it.
         sockopt::set_socket_send_buffer_size(&theirs, 0)?;
         Ok(Self {

@@ -42,12 +42,7 @@ impl Pair {
     /// # Errors
     /// The kernel's.
     pub fn instead(numbers: &[RawFd]) -> io::Result<Self> {
-        let (theirs, ours) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let (theirs, ours) = ends()?;
         let (theirs, ours) = (Hidden::new(theirs)?, Hidden::new(ours)?);
         take_over_all(theirs.as_fd(), numbers)?;
         Self::of(ours, theirs.as_fd())
@@ -111,6 +106,12 @@ impl Pair {
     pub fn close_copy(&self) {
         close_number(self.0.as_raw_fd());
     }
+}
+
+/// The two ends of a new pair.
+pub(crate) fn ends() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    Ok(socketpair(AddressFamily::UNIX, kind, flags, None)?)
 }
 
 /// Puts `new` where `old` is, set as that is.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use sys::errno::Errno;
-use sys::sync::Ordering;
 
 use super::Stream;
 use crate::packet::show::Show;
@@ -51,13 +50,7 @@ impl Stream {
         open()?;
         inner.is_relayed = true;
         inner.peek_offset = None;
-        inner.shown = Some(show.clone());
-        inner.combiner.set_delay(None);
-        self.flush_now(&mut inner);
-        self.watched.store(true, Ordering::Relaxed);
-        self.attend(&mut inner);
-        self.settle(&mut inner);
-        self.reap(&mut inner);
+        self.show_by(&mut inner, show);
         let shut = Shut {
             input: inner.is_shut,
             output: inner.is_ending,

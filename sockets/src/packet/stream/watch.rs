@@ -16,18 +16,23 @@ impl Stream {
             return;
         }
         while self.take_in(&mut inner) {}
-        inner.shown = Some(show.clone());
-        // It may poll next, which no stream hears of, where it would receive and so have what is held back sent.
-        inner.combiner.set_delay(None);
-        self.flush_now(&mut inner);
-        self.watched.store(true, Ordering::Relaxed);
-        self.attend(&mut inner);
-        self.settle(&mut inner);
-        self.reap(&mut inner);
+        self.show_by(&mut inner, show);
         if inner.free.is_empty() {
             self.watch_room(&mut inner);
         }
         self.show(&inner, true);
+    }
+
+    /// From now on packets are taken in when they come, nothing is held back, and `show` hears what there is.
+    pub(super) fn show_by(self: &Arc<Self>, inner: &mut Inner, show: &Show) {
+        inner.shown = Some(show.clone());
+        // Who polls may do so next, which no stream hears of, where it would receive and so have what is held back sent.
+        inner.combiner.set_delay(None);
+        self.flush_now(inner);
+        self.watched.store(true, Ordering::Relaxed);
+        self.attend(inner);
+        self.settle(inner);
+        self.reap(inner);
     }
 
     /// There is no room in the NIC: a program that polls is to see when there is.
