@@ -15,6 +15,8 @@ mod enhanced;
 mod extensions;
 #[path = "iwarp/fpdu.rs"]
 mod fpdu;
+#[path = "iwarp/guess.rs"]
+mod guess;
 #[path = "iwarp/hostile.rs"]
 mod hostile;
 #[path = "iwarp/properties.rs"]

@@ -155,6 +155,20 @@ impl<B: Copy> Queue<B> {
         Ok(Spot::In(slot.buffer))
     }
 
+    /// How many octets of the buffer are left behind a segment that has a [spot](Self::spot) there, as long as its message comes in order: 0
+    /// when something has come that belongs behind it.
+    #[must_use]
+    pub fn free_behind(&self, header: &Untagged, len: u32) -> u32 {
+        let Ok(Some(index)) = self.index(header.msn) else {
+            return 0;
+        };
+        let slot = self.slots.get(index);
+        let in_order =
+            slot.filter(|slot| slot.total.is_none() && slot.come.end() <= header.mo.into());
+        let free = |slot: &Slot<B>| slot.capacity.checked_sub(header.mo)?.checked_sub(len);
+        in_order.and_then(free).unwrap_or(0)
+    }
+
     /// A segment is in the place that [`spot`](Self::spot) said.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub struct Config {
     /// How many octets of a segment must be missing for that; fewer are copied in less time than a
     /// read of their own takes.
     pub ahead_min: u16,
+    /// Octets of later segments that may be read along, to where they [should belong](super::Engine::guess); 0 for none.
+    pub guess_max: u32,
     /// How long an orderly end may take.
     pub drain_limit: Duration,
 }
@@ -54,6 +56,7 @@ impl Default for Config {
             read_copy: ReadCopy::WithCrc,
             place_ahead: PlaceAhead::WithoutCrc,
             ahead_min: 1024,
+            guess_max: 0,
             drain_limit: Duration::from_secs(2),
         }
     }

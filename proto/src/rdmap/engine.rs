@@ -1,6 +1,7 @@
 //! One end of a stream in full operation.
 
 mod ahead;
+mod guess;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use crate::mpa::{Deframer, MpaError, Piece, Ready, Role, Terms, ULPDU_LEN_MAX};
 
 pub use self::ahead::Ahead;
 use self::ahead::{Diversion, GLANCE};
+pub use self::guess::{GUESSES_MAX, Guess, SEAM_MAX};
+use self::guess::{Habit, Strays};
 
 /// One end of an RDMA stream over a TCP connection in full operation.
 ///
@@ -35,6 +38,9 @@ pub struct Engine {
     actions: VecDeque<Action>,
     deadline: Option<Duration>,
     diversion: Option<Diversion>,
+    guesses: Vec<Guess>,
+    habit: Habit,
+    strays: Strays,
     /// How far the socket is read where nothing is known of what comes.
     glance: usize,
     /// The peer has sent FIN.
@@ -69,6 +75,9 @@ impl Engine {
             actions: VecDeque::new(),
             deadline: None,
             diversion: None,
+            guesses: Vec::new(),
+            habit: Habit::default(),
+            strays: Strays::default(),
             glance: GLANCE,
             fin: false,
             blocked: false,
@@ -187,7 +196,11 @@ impl Engine {
     /// [waits](Self::is_blocked) and everything behind it does. Less than there is where what comes may go to its
     /// place directly.
     pub fn space(&mut self) -> [&mut [u8]; 2] {
-        let most = self.glance();
+        let most = if self.strays.is_empty() {
+            self.glance()
+        } else {
+            0
+        };
         let [first, second] = self.deframer.space();
         let of_first = first.len().min(most);
         let of_second = second.len().min(most - of_first);
@@ -212,6 +225,17 @@ impl Engine {
     /// Carries out what has come. Also after [`post_receive`](Self::post_receive), if that
     /// may have been [waited for](Self::is_blocked).
     pub fn handle_arrivals(&mut self, memory: &mut impl Memory, now: Duration) {
+        self.carry_out(memory, now);
+        if !self.strays.is_empty() {
+            self.handle_strays(memory, now);
+        }
+        self.keep(memory);
+        self.handle_end_of_input(now);
+        self.settle(now);
+    }
+
+    /// What is in the deframer.
+    fn carry_out(&mut self, memory: &mut impl Memory, now: Duration) {
         self.blocked = false;
         while self.state.receives() && !self.blocked {
             match self.deframer.poll() {
@@ -224,9 +248,6 @@ impl Engine {
         if !self.state.receives() {
             self.deframer.discard();
         }
-        self.keep(memory);
-        self.handle_end_of_input(now);
-        self.settle(now);
     }
 
     fn handle_fpdu(&mut self, memory: &mut impl Memory, now: Duration) {
@@ -262,7 +283,10 @@ impl Engine {
             .handle_placed(incoming, &mut self.outbound, memory);
         match brought {
             Ok(Brought::Nothing) => {}
-            Ok(Brought::Message(received)) => self.actions.push_back(Action::Received(received)),
+            Ok(Brought::Message(received)) => {
+                self.habit.learn(received.len);
+                self.actions.push_back(Action::Received(received));
+            }
             Ok(Brought::Terminate(terminate)) => {
                 self.fail(Failure::Terminated(terminate));
                 self.step(Trigger::Terminate, now);

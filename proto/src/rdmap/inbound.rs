@@ -99,6 +99,11 @@ impl Inbound {
         &mut self.responses
     }
 
+    /// Octets of the receive behind a segment, if nothing has come into them: [`Queue::free_behind`].
+    pub(super) fn free_behind(&self, header: &Untagged, len: u32) -> u32 {
+        self.receives.free_behind(header, len)
+    }
+
     pub(super) fn owes_nothing(&self) -> bool {
         self.responses.is_empty()
     }

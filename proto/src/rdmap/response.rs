@@ -95,6 +95,17 @@ impl Outstanding {
         Ok(into.advanced(u64::from(*come)))
     }
 
+    /// Octets that are still to come of the first Read.
+    pub(super) fn left(&self) -> u32 {
+        match self.asked.front() {
+            Some(Asked {
+                what: AskedFor::Read { len, come, .. },
+                ..
+            }) => len - come,
+            _ => 0,
+        }
+    }
+
     /// A segment is in its spot; the work that it completes.
     pub(super) fn handle_placed(&mut self, header: &Tagged, payload_len: u32) -> Option<u64> {
         let Asked { seq, what } = self.asked.front_mut()?;

@@ -1,13 +1,15 @@
 //! A connection as the engine of VIs sees it: an RDMA stream over a socket.
 
 use std::io::{self, ErrorKind, IoSliceMut};
+use std::iter::once;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::ddp::Stag;
 use proto::mpa::{Piece, Place, Role};
 use proto::rdmap::{
-    Action, Ahead, Code, Engine, Operation, PostError, Receive, Remote, Work, WorkId,
+    Action, Ahead, Code, Engine, GUESSES_MAX, Guess, Operation, PostError, Receive, Remote,
+    SEAM_MAX, Work, WorkId,
 };
 use rustix::net::{RecvFlags, SendFlags};
 use sys::vectored;
@@ -15,7 +17,7 @@ use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
 
 use crate::departures::Departures;
 use crate::pace::Pace;
-use crate::runs::{Scatter, Vectors};
+use crate::runs::{Leg, Scatter, Vectors};
 use crate::stream::Stream;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
@@ -115,9 +117,24 @@ impl IwarpLink {
     }
 
     fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
-        let (read, room) = {
-            let space = self.engine.space().into_iter();
-            let mut scatter = Scatter::new(ahead, space, ground);
+        let mut seams = [0; SEAM_MAX * (GUESSES_MAX + 1)];
+        let guesses = self.engine.guess(ground);
+        let has_guessed = !guesses.is_empty();
+        let payload = once(Leg::Payload(ahead));
+        let (read, room) = if has_guessed {
+            let (seams, behind) = seams.split_at_mut(SEAM_MAX * guesses.len());
+            let slots = seams.chunks_mut(SEAM_MAX).zip(guesses);
+            let guessed = slots.flat_map(|(slot, &Guess { seam, place, len })| {
+                let seam = slot.get_mut(..seam).unwrap_or_default();
+                [Leg::Own(seam), Leg::Payload(Ahead { place, len })]
+            });
+            let behind = behind.chunks_mut(SEAM_MAX).take(1).map(Leg::Own);
+            let mut scatter = Scatter::new(payload.chain(guessed).chain(behind), ground);
+            let read = vectored::receive(self.wire.tcp(), &mut scatter);
+            (read, scatter.room())
+        } else {
+            let space = self.engine.space().into_iter().map(Leg::Own);
+            let mut scatter = Scatter::new(payload.chain(space), ground);
             let read = vectored::receive(self.wire.tcp(), &mut scatter);
             (read, scatter.room())
         };
@@ -128,6 +145,10 @@ impl IwarpLink {
             read => read?,
         };
         self.is_drained = read < room;
+        if has_guessed {
+            self.engine.handle_guessed(read, &seams, ground, now());
+            return Ok(Some(read));
+        }
         let placed = read.min(ahead.len as usize);
         self.engine.handle_ahead(placed as u32, ground, now());
         self.engine.handle_filled(read - placed);

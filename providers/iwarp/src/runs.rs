@@ -46,22 +46,30 @@ impl<'p, P: Iterator<Item = Piece<'p>>> Iterator for Vectors<'_, '_, P> {
     }
 }
 
-/// Places of payload, and the space behind it, as a receive scatters to them.
-pub(crate) struct Scatter<'g, 'a, S> {
+/// Where octets of the stream go.
+pub(crate) enum Leg<'s> {
+    /// Payload, to its place.
+    Payload(Ahead),
+    /// What is the engine's.
+    Own(&'s mut [u8]),
+}
+
+/// Places of payload, and what is between and behind them, as a receive scatters to them.
+pub(crate) struct Scatter<'g, 'a, L> {
     ground: &'g Ground<'a>,
-    /// What is left of it.
-    ahead: Ahead,
-    space: S,
+    legs: L,
+    /// What is left of a payload that lies in several places.
+    rest: Option<Ahead>,
     /// Octets that there is room for so far.
     room: usize,
 }
 
-impl<'g, 'a, S> Scatter<'g, 'a, S> {
-    pub(crate) fn new(ahead: Ahead, space: S, ground: &'g Ground<'a>) -> Self {
+impl<'g, 'a, L> Scatter<'g, 'a, L> {
+    pub(crate) fn new(legs: L, ground: &'g Ground<'a>) -> Self {
         Self {
             ground,
-            ahead,
-            space,
+            legs,
+            rest: None,
             room: 0,
         }
     }
@@ -72,21 +80,27 @@ impl<'g, 'a, S> Scatter<'g, 'a, S> {
     }
 }
 
-impl<'s, S: Iterator<Item = &'s mut [u8]>> Iterator for Scatter<'_, '_, S> {
+impl<'s, L: Iterator<Item = Leg<'s>>> Iterator for Scatter<'_, '_, L> {
     type Item = vectored::Room<'s>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Ahead { place, len } = self.ahead;
-        if len == 0 {
-            let octets = self.space.next()?;
-            self.room += octets.len();
-            return Some(vectored::Room::Bytes(octets));
-        }
-        let run = self.ground.target(place, len)?;
-        self.ahead = Ahead {
-            place: place.advanced(run.len.into()),
-            len: len - run.len,
+        let Ahead { place, len } = match self.rest.take() {
+            Some(rest) => rest,
+            None => match self.legs.next()? {
+                Leg::Payload(ahead) => ahead,
+                Leg::Own(octets) => {
+                    self.room += octets.len();
+                    return Some(vectored::Room::Bytes(octets));
+                }
+            },
         };
+        let run = self.ground.target(place, len)?;
+        if run.len < len {
+            self.rest = Some(Ahead {
+                place: place.advanced(run.len.into()),
+                len: len - run.len,
+            });
+        }
         self.room += run.len as usize;
         Some(vectored::Room::Range {
             memory: run.memory,

@@ -59,6 +59,7 @@ impl Stream {
             even_segments: self.is_ours,
             alone_min: u32::MAX,
             place_ahead: PlaceAhead::Unseen,
+            guess_max: GUESS_MAX,
             ..Config::default()
         }
     }
@@ -78,5 +79,7 @@ impl Stream {
 pub(crate) const INLINE_MAX: u32 = 512;
 /// Octets that are handed to the socket at once.
 const WINDOW: u64 = 1 << 20;
+/// Octets of later records that are read with one call.
+const GUESS_MAX: u32 = 448 << 10;
 /// What every path carries (RFC 9293 section 3.7.1).
 const SEGMENT_MIN: u32 = 536;

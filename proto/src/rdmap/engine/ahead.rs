@@ -35,6 +35,9 @@ impl Engine {
     /// and so the next place; one that fills the space takes in whole segments, which are placed
     /// from there.
     pub fn ahead(&mut self, memory: &mut impl Memory, now: Duration) -> Option<Ahead> {
+        if !self.strays.is_empty() {
+            return None;
+        }
         if self.diversion.is_none() {
             self.divert(memory, now);
         }
@@ -192,7 +195,7 @@ impl Engine {
 }
 
 impl Diversion {
-    fn left(&self) -> u32 {
+    pub(super) fn left(&self) -> u32 {
         self.incoming.payload_len - self.placed
     }
 }
