@@ -14,10 +14,13 @@ use std::time::Duration;
 
 use sys::errno::Errno;
 
+pub mod arrival;
 mod control;
+pub mod departure;
 mod member;
 mod members;
 mod places;
+mod record;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -89,15 +92,20 @@ mod token {
             .any(|event| member(event.data).is_some())
     }
 
+    /// Goes on with the tokens of the program before this one; whether this one has none of its own.
+    pub(super) fn inherit(prefix: u64) -> bool {
+        prefix & MASK == 0 && prefix >> 63 == 1 && *PREFIX.get_or_init(|| prefix) == prefix
+    }
+
     #[inline]
-    fn prefix() -> u64 {
-        static PREFIX: OnceLock<u64> = OnceLock::new();
+    pub(super) fn prefix() -> u64 {
         // The standard library seeds its hasher from the kernel's random numbers. Never 0, as programs like small data.
         *once(&PREFIX, || {
             (RandomState::new().build_hasher().finish() | 1 << 63) & !MASK
         })
     }
 
+    static PREFIX: OnceLock<u64> = OnceLock::new();
     const MASK: u64 = (1 << 24) - 1;
     pub(super) const MEMBERS_MAX: usize = 1 << 24;
 }

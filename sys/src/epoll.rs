@@ -8,6 +8,10 @@ use rustix::io::Errno;
 
 use crate::tcp::with_borrowed;
 
+pub use info::{Entry, are_same, entries, is_set};
+
+mod info;
+
 /// `EPOLL_CTL_ADD`.
 ///
 /// # Errors

@@ -223,7 +223,7 @@ fn place(fd: RawFd) -> Option<(usize, u64)> {
 }
 
 /// Closes without the C library.
-struct Raw(RawFd);
+pub(crate) struct Raw(pub(crate) RawFd);
 
 impl Drop for Raw {
     fn drop(&mut self) {

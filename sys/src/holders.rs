@@ -246,7 +246,7 @@ impl Socket {
 }
 
 /// Writes `before` and a decimal number; returns how many bytes.
-fn write_number(into: &mut [u8], before: &[u8], number: u64) -> usize {
+pub(crate) fn write_number(into: &mut [u8], before: &[u8], number: u64) -> usize {
     let mut digits = [0; 20];
     let mut at = digits.len();
     let mut rest = number;

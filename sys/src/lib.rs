@@ -9,6 +9,7 @@
 
 pub mod argument;
 pub mod bell;
+pub mod bequest;
 pub mod double;
 pub mod epoll;
 pub mod errno;

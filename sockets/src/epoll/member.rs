@@ -12,6 +12,7 @@ use crate::table;
 
 mod kernel;
 mod nested;
+mod record;
 
 /// A member, as the program registered it, and what it was told of it.
 #[derive(Debug)]

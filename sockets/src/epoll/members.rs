@@ -13,6 +13,7 @@ use hot::Hot;
 use patience::Patience;
 use rouse::Muster;
 
+mod hand;
 mod hot;
 mod late;
 mod nested;
@@ -292,7 +293,7 @@ impl Members {
         let Some(member) = self.list.get_mut(index as usize) else {
             return;
         };
-        if member.captured.is_some() || !member.what.is_in_memory() {
+        if member.captured.is_some() || !member.what.is_in_memory() || member.is_back() {
             return;
         }
         if member.capture(index, instance).is_ok() {
@@ -396,9 +397,15 @@ impl Members {
                 }
                 continue;
             };
-            if let Some(member) = self.list.get_mut(index as usize)
-                && member.hear(event.events, index, instance)
+            let Some(member) = self.list.get_mut(index as usize) else {
+                continue;
+            };
+            if let Some(event) = member.pass_on(event.events)
+                && let Some(place) = events.get_mut(kept)
             {
+                *place = event;
+                kept += 1;
+            } else if member.hear(event.events, index, instance) {
                 self.heat(index);
             }
         }

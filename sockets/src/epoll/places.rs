@@ -165,8 +165,7 @@ fn release(fd: RawFd) {
 
 /// Another descriptor of the same instance.
 fn other_number(set: &Set) -> Option<RawFd> {
-    (0..TOP.load(Ordering::Acquire).cast_signed())
-        .find(|fd| known(*fd).is_some_and(|other| std::ptr::eq(other, set)))
+    numbers(set).next()
 }
 
 /// A connection has got rings: the sets that it is a member of capture it.
@@ -268,8 +267,14 @@ pub(super) fn forget_member(fd: RawFd) {
     }
 }
 
+/// The descriptors of a set.
+pub(super) fn numbers(set: &Set) -> impl Iterator<Item = RawFd> {
+    (0..TOP.load(Ordering::Acquire).cast_signed())
+        .filter(move |fd| known(*fd).is_some_and(|other| std::ptr::eq(other, set)))
+}
+
 /// All sets in use.
-fn all() -> impl Iterator<Item = &'static Set> {
+pub(super) fn all() -> impl Iterator<Item = &'static Set> {
     (0..USED.load(Ordering::Acquire))
         .filter_map(set)
         .filter(|set| set.refs.load(Ordering::Acquire) != 0)

@@ -30,6 +30,8 @@ pub struct Set {
     has_rang: AtomicU32,
     /// Whether the kernel is still to forget members that the program has deleted.
     late: AtomicU32,
+    /// A child is about to have it at a number that the program has named.
+    lent: AtomicU32,
     /// The only thread that ever waited; [`NOBODY`], or [`MANY`].
     waits: AtomicUsize,
     /// Threads asleep in the kernel's instance, or in one that it is in.
@@ -62,6 +64,7 @@ impl Set {
             has_sets: AtomicU32::new(0),
             has_rang: AtomicU32::new(0),
             late: AtomicU32::new(0),
+            lent: AtomicU32::new(0),
             waits: AtomicUsize::new(NOBODY),
             waiters: AtomicU32::new(0),
             owner: AtomicUsize::new(0),
@@ -345,11 +348,22 @@ impl Set {
         }
     }
 
+    /// See [`lend`](super::departure::lend).
+    pub(super) fn lend(&self) {
+        self.lent.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether that was said.
+    pub(super) fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Relaxed) != 0
+    }
+
     /// Begins as the mirror of the instance behind `fd`.
     pub(super) fn open(&self, fd: RawFd) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         self.waiters.store(0, Ordering::Relaxed);
         self.waits.store(NOBODY, Ordering::Relaxed);
+        self.lent.store(0, Ordering::Relaxed);
         // What is met beside a hog concerns this one too, as it does a new connection.
         self.memory.heed();
         self.socket.heed();

@@ -6,9 +6,9 @@ use sys::fds;
 use sys::hidden::Hidden;
 use sys::stream::{self, Stream, Tag};
 
-use crate::table;
+use crate::{epoll, table};
 
-/// Takes over the streams that are among the descriptors, each with its socket. To be called once, before the program begins.
+/// Takes over the streams that are among the descriptors, each with its socket, and sets of epoll. To be called once, before the program begins.
 ///
 /// A stream whose socket is not here has been left behind, and is closed. A socket whose stream cannot be taken over is reset: what goes over TCP on
 /// it is not what the program would mean.
@@ -31,6 +31,7 @@ pub fn take_over() {
             adopt(fd);
         }
     }
+    epoll::arrival::take_over();
 }
 
 fn adopt(fd: RawFd) {

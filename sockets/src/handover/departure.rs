@@ -2,11 +2,13 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
+use sys::bequest::Bequest;
 use sys::fds;
 use sys::stream::{closes_on_exec, cookie};
 
 use super::{back, is_inherited, pass_on};
 use crate::conn::Conn;
+use crate::epoll::departure::{self as sets, Heir};
 use crate::flow::RECEIVE;
 use crate::reason::Reason;
 use crate::{share, table};
@@ -16,6 +18,8 @@ use crate::{share, table};
 #[must_use = "an exec that returns has failed"]
 pub struct Departure {
     guest: bool,
+    /// It goes with the process that the program becomes, or when this is dropped.
+    _sets: Option<Bequest>,
 }
 
 /// Before this process becomes another program; `followed` says that that will have this library and take over what it inherits.
@@ -34,7 +38,11 @@ pub fn before_exec(followed: bool) -> Departure {
             }
         });
     }
-    Departure { guest }
+    let heir = if guest { Heir::Guest } else { Heir::Itself };
+    Departure {
+        guest,
+        _sets: sets::before_exec(heir, followed),
+    }
 }
 
 impl Departure {
@@ -122,8 +130,15 @@ fn guest_takes(conn: &Conn, fd: BorrowedFd<'_>, followed: bool) {
     }
 }
 
+/// What was done before a program is started beside this one.
+#[derive(Debug)]
+#[must_use = "it was started, or not"]
+pub struct Spawning {
+    _sets: Option<Bequest>,
+}
+
 /// Before this process starts another program by `posix_spawn`, which inherits what is not closed on exec.
-pub fn before_spawn(followed: bool) {
+pub fn before_spawn(followed: bool) -> Spawning {
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
@@ -139,15 +154,20 @@ pub fn before_spawn(followed: bool) {
             }
         }
     });
+    Spawning {
+        _sets: sets::before_exec(Heir::Child, followed),
+    }
 }
 
-/// It was started, or not.
-pub fn after_spawn(started: bool) {
-    table::each(|conn| {
-        if conn.unlend() && !started {
-            conn.take_back_holder();
-        }
-    });
+impl Spawning {
+    /// It was started, or not.
+    pub fn over(self, started: bool) {
+        table::each(|conn| {
+            if conn.unlend() && !started {
+                conn.take_back_holder();
+            }
+        });
+    }
 }
 
 /// This process ends now, and its descriptors with it.

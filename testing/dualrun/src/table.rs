@@ -53,6 +53,7 @@ pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/backlog", "short connections stay on TCP"),
     no_connection("connect/without_waiting", "short connections stay on TCP"),
     no_connection("epoll/listener", "within its own turns"),
+    twin("exec/epoll_static"),
     twin("exec/static_child"),
     twin("exec/static_close"),
     twin("exec/static_end"),

@@ -16,12 +16,13 @@ use crate::{real, via_socket};
 type Strings = *const *const c_char;
 
 fn spawning<R>(image: Image, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
-    keeping_errno(|| {
-        departure::before_spawn(image == Image::Followed);
+    let spawning = keeping_errno(|| {
+        let spawning = departure::before_spawn(image == Image::Followed);
         sharing::inherited();
+        spawning
     });
     let result = spawn();
-    keeping_errno(|| departure::after_spawn(started(&result)));
+    keeping_errno(|| spawning.over(started(&result)));
     result
 }
 
@@ -82,6 +83,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
 ) -> c_int {
     via_socket::share(fd);
     keeping_errno(|| {
+        sockets::epoll::departure::lend(fd);
         if let Some((conn, borrowed)) = connection(fd) {
             if conn.is_mapped() {
                 go_back(conn, borrowed, Reason::HandedOver);

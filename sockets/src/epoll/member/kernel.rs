@@ -3,8 +3,9 @@
 use sys::errno::Errno;
 use sys::{epoll, tcp};
 
-use super::super::{EDGE, EXCLUSIVE, FLAGS, Instance, ONCE, places, token};
+use super::super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, places, token};
 use super::{Armed, Member, UNTOLD, What, with};
+use crate::handover;
 use crate::ready::{self, ALWAYS, Bells, IN, OUT, RDHUP, READ};
 
 impl Member {
@@ -49,6 +50,41 @@ impl Member {
             self.told = marks;
         }
         Ok(())
+    }
+
+    /// Has the kernel report what the program registered again, for all who have its instance.
+    pub(in crate::epoll) fn give_back(&mut self, instance: Instance) -> Result<(), Errno> {
+        // One that has reported reports nothing more, but an end, which the kernel would leave out.
+        let events = if self.fired {
+            self.events & FLAGS
+        } else {
+            self.events
+        };
+        if self.events & EXCLUSIVE != 0 {
+            epoll::delete(instance, self.fd)?;
+            epoll::add(instance, self.fd, events, self.data)?;
+        } else {
+            epoll::modify(instance, self.fd, events, self.data)?;
+        }
+        self.captured = None;
+        self.said = 0;
+        Ok(())
+    }
+
+    /// What the kernel reports of a connection that only other processes have by now: as the program registered it, for no more is known.
+    pub(in crate::epoll) fn pass_on(&self, said: u32) -> Option<Event> {
+        let events = said & self.interest();
+        let is_ours = self.captured.is_none() || !matches!(self.what, What::Other);
+        (!is_ours && events != 0).then_some(Event {
+            events,
+            data: self.data,
+        })
+    }
+
+    /// Whether it is a connection that is back on TCP, where the kernel knows all.
+    pub(in crate::epoll) fn is_back(&self) -> bool {
+        matches!(self.what, What::Connection { conn, generation }
+            if conn.generation() == generation && (!conn.is_mapped() || handover::is_back(conn)))
     }
 
     /// Adds it to the kernel's instance, under our token.

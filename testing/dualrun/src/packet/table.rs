@@ -59,6 +59,9 @@ pub const GROUPS: &[Group] = &[
         programs: &[
             "exec/chain",
             "exec/cloexec",
+            "exec/epoll_set",
+            "exec/epoll_static",
+            "exec/epoll_told",
             "exec/exec_self",
             "exec/options_kept",
             "exec/static_close",
