@@ -1,23 +1,21 @@
 //! One end of a stream in full operation.
 
 mod ahead;
+mod arrivals;
+mod end;
 mod guess;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::action::{Action, Failure};
-use super::code::Code;
+use super::action::Action;
 use super::config::Config;
-use super::inbound::{Brought, Inbound, Way};
-use super::incoming::Incoming;
-use super::opcode::Opcode;
+use super::inbound::Inbound;
 use super::outbound::Outbound;
-use super::state::{Effect, State, Trigger, transition};
-use super::terminate::{Offender, Terminate, Violation};
+use super::state::State;
 use super::work::{Operation, PostError, Receive, Work};
-use crate::ddp::{DdpError, HeaderOctets, Memory, Stag, TAGGED_LEN, Tagged};
-use crate::mpa::{Deframer, MpaError, Piece, Ready, Role, Terms, ULPDU_LEN_MAX};
+use crate::ddp::Memory;
+use crate::mpa::{Deframer, MpaError, Piece, Role, Terms, ULPDU_LEN_MAX};
 
 pub use self::ahead::Ahead;
 use self::ahead::{Diversion, GLANCE};
@@ -153,193 +151,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends in good order: what was posted still goes, then FIN. Posting is over.
-    pub fn close(&mut self, now: Duration) {
-        self.step(Trigger::Close, now);
-        self.settle(now);
-    }
-
-    /// Ends the stream over a message that the engine let pass and its user does not: with a
-    /// Terminate of this code that echoes, for a Write, where that was to go.
-    pub fn refuse(
-        &mut self,
-        code: Code,
-        written: Option<(Stag, u64)>,
-        memory: &impl Memory,
-        now: Duration,
-    ) {
-        let offender = written.map(|(stag, to)| {
-            let header = Tagged {
-                last: true,
-                ulp: Opcode::Write.control(),
-                stag,
-                to,
-            };
-            Box::new(Offender {
-                ulpdu_len: TAGGED_LEN as u16,
-                header: header.encode(),
-                request: None,
-            })
-        });
-        self.violate(Violation { code, offender }, now);
-        self.keep(memory);
-    }
-
-    /// A Terminate outlives its user's interest in the connection, so what comes before it does.
-    fn keep(&mut self, memory: &impl Memory) {
-        if self.state == State::Terminating {
-            self.outbound.keep(memory);
-        }
-    }
-
-    /// Room for what the socket has, in this order; without an octet while a message
-    /// [waits](Self::is_blocked) and everything behind it does. Less than there is where what comes may go to its
-    /// place directly.
-    pub fn space(&mut self) -> [&mut [u8]; 2] {
-        let most = if self.strays.is_empty() {
-            self.glance()
-        } else {
-            0
-        };
-        let [first, second] = self.deframer.space();
-        let of_first = first.len().min(most);
-        let of_second = second.len().min(most - of_first);
-        [
-            first.get_mut(..of_first).unwrap_or_default(),
-            second.get_mut(..of_second).unwrap_or_default(),
-        ]
-    }
-
-    /// `n` octets of the space have been filled; [`handle_arrivals`](Self::handle_arrivals) is
-    /// next.
-    pub fn handle_filled(&mut self, n: usize) {
-        self.deframer.handle_filled(n);
-        self.learn(n);
-    }
-
-    /// Copies octets in that were read elsewhere, as many as there is room for; returns how many.
-    pub fn handle_octets(&mut self, octets: &[u8]) -> usize {
-        self.deframer.handle_octets(octets)
-    }
-
-    /// Carries out what has come. Also after [`post_receive`](Self::post_receive), if that
-    /// may have been [waited for](Self::is_blocked).
-    pub fn handle_arrivals(&mut self, memory: &mut impl Memory, now: Duration) {
-        self.carry_out(memory, now);
-        if !self.strays.is_empty() {
-            self.handle_strays(memory, now);
-        }
-        self.keep(memory);
-        self.handle_end_of_input(now);
-        self.settle(now);
-    }
-
-    /// What is in the deframer.
-    fn carry_out(&mut self, memory: &mut impl Memory, now: Duration) {
-        self.blocked = false;
-        while self.state.receives() && !self.blocked {
-            match self.deframer.poll() {
-                Ok(Ready::Nothing) => break,
-                Ok(Ready::Fpdu) => self.handle_fpdu(memory, now),
-                Ok(Ready::Diverted) => self.handle_diverted_fpdu(memory, now),
-                Err(error) => self.violate(error.into(), now),
-            }
-        }
-        if !self.state.receives() {
-            self.deframer.discard();
-        }
-    }
-
-    fn handle_fpdu(&mut self, memory: &mut impl Memory, now: Duration) {
-        self.step(Trigger::Fpdu, now);
-        let ulpdu = self.deframer.ulpdu();
-        let mut head = [0; HeaderOctets::MAX];
-        let copied = ulpdu.copy_to(&mut head);
-        let head = HeaderOctets::of(head.get(..copied).unwrap_or(&head));
-        let way =
-            Incoming::parse(head, ulpdu.len(), self.inbound.extensions()).and_then(|incoming| {
-                let way = self.inbound.way(&incoming, &self.outbound, memory)?;
-                if let Way::To(place) = way {
-                    let pieces = ulpdu.pieces_from(incoming.header_len());
-                    memory
-                        .place_pieces(place, pieces)
-                        .map_err(|_| incoming.local_failure())?;
-                }
-                Ok((incoming, way))
-            });
-        match way {
-            Ok((_, Way::Blocked)) => self.blocked = true,
-            Ok((incoming, Way::To(_) | Way::Nowhere)) => {
-                self.deframer.release();
-                self.handle_placed(&incoming, memory, now);
-            }
-            Err(violation) => self.violate(violation, now),
-        }
-    }
-
-    fn handle_placed(&mut self, incoming: &Incoming, memory: &mut impl Memory, now: Duration) {
-        let brought = self
-            .inbound
-            .handle_placed(incoming, &mut self.outbound, memory);
-        match brought {
-            Ok(Brought::Nothing) => {}
-            Ok(Brought::Message(received)) => {
-                self.habit.learn(received.len);
-                self.actions.push_back(Action::Received(received));
-            }
-            Ok(Brought::Terminate(terminate)) => {
-                self.fail(Failure::Terminated(terminate));
-                self.step(Trigger::Terminate, now);
-            }
-            Err(violation) => self.violate(violation, now),
-        }
-        self.report_completions();
-    }
-
-    fn handle_diverted_fpdu(&mut self, memory: &mut impl Memory, now: Duration) {
-        self.step(Trigger::Fpdu, now);
-        self.deframer.release();
-        if let Some(diversion) = self.diversion.take() {
-            self.handle_placed(&diversion.incoming, memory, now);
-        }
-    }
-
-    /// Whether a message waits for a receive. Reading the socket further fills the space, and no
-    /// more.
-    #[must_use]
-    pub fn is_blocked(&self) -> bool {
-        self.blocked
-    }
-
-    /// The peer's FIN has come, behind everything that was filled in.
-    pub fn handle_fin(&mut self, memory: &mut impl Memory, now: Duration) {
-        self.fin = true;
-        self.handle_arrivals(memory, now);
-    }
-
-    /// The connection was reset or timed out.
-    pub fn handle_reset(&mut self, now: Duration) {
-        self.lose(now);
-    }
-
-    fn handle_end_of_input(&mut self, now: Duration) {
-        if !self.fin || self.blocked {
-            return;
-        }
-        if self.state.receives() && self.deframer.is_inside_fpdu() {
-            self.lose(now);
-        } else {
-            self.step(Trigger::Fin, now);
-        }
-    }
-
-    fn lose(&mut self, now: Duration) {
-        if self.state != State::Closed {
-            self.fail(Failure::Lost);
-            self.step(Trigger::Lost, now);
-        }
-    }
-
     /// Makes FPDUs of what is to be said, as long as the socket is not too far behind.
     pub fn fill(&mut self, memory: &impl Memory, now: Duration) {
         if self.state.sends() {
@@ -378,21 +189,6 @@ impl Engine {
         self.settle(now);
     }
 
-    /// Time has passed; does nothing before [`poll_timeout`](Self::poll_timeout).
-    pub fn handle_timeout(&mut self, now: Duration) {
-        if self.deadline.is_some_and(|deadline| deadline <= now) {
-            self.deadline = None;
-            self.fail(Failure::Timeout);
-            self.step(Trigger::Timeout, now);
-        }
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<Duration> {
-        self.deadline
-    }
-
     /// What follows from all this.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -402,85 +198,5 @@ impl Engine {
         while let Some(completion) = self.outbound.poll_completion() {
             self.actions.push_back(Action::Completed(completion));
         }
-    }
-
-    /// The first reason is the one that is told.
-    fn fail(&mut self, failure: Failure) {
-        if !self.failed {
-            self.failed = true;
-            self.actions.push_back(Action::Failed(failure));
-        }
-    }
-
-    fn violate(&mut self, violation: Violation, now: Duration) {
-        if transition(self.state, Trigger::Violation).is_none() {
-            return;
-        }
-        self.fail(Failure::Violation(violation.code));
-        self.step_with(Trigger::Violation, Some(&violation), now);
-        self.deframer.discard();
-    }
-
-    /// What ends by itself when everything has gone.
-    fn settle(&mut self, now: Duration) {
-        let drained = match self.state {
-            State::Closing | State::SilentClosing => {
-                self.outbound.is_settled() && self.inbound.owes_nothing()
-            }
-            State::Terminating => self.outbound.framer().waiting() == 0,
-            _ => false,
-        };
-        if drained {
-            self.step(Trigger::Drained, now);
-            if self.fin {
-                self.step(Trigger::Fin, now);
-            }
-        }
-    }
-
-    fn step(&mut self, trigger: Trigger, now: Duration) {
-        self.step_with(trigger, None, now);
-    }
-
-    fn step_with(&mut self, trigger: Trigger, violation: Option<&Violation>, now: Duration) {
-        let Some((next, effects)) = transition(self.state, trigger) else {
-            return;
-        };
-        self.state = next;
-        for effect in effects {
-            match effect {
-                Effect::Flush => self.flush(),
-                Effect::SendTerminate => {
-                    if let Some(violation) = violation {
-                        self.outbound.terminate(&Terminate::about(violation));
-                    }
-                }
-                Effect::StartTimer => self.deadline = now.checked_add(self.config.drain_limit),
-                Effect::ShutdownWrite => self.actions.push_back(Action::ShutdownWrite),
-                Effect::Close => {
-                    self.deadline = None;
-                    self.actions.push_back(Action::Close);
-                }
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        self.diversion = None;
-        let works = self.outbound.flush().map(Action::Completed);
-        self.actions.extend(works);
-        let receives = self.inbound.flush().map(Action::ReceiveFlushed);
-        self.actions.extend(receives);
-    }
-}
-
-impl Incoming {
-    fn header_len(&self) -> usize {
-        self.offender.header.len()
-    }
-
-    /// Memory of ours that should have been there was not.
-    fn local_failure(&self) -> Violation {
-        self.offender.blamed(DdpError::Local)
     }
 }

@@ -79,6 +79,15 @@ impl Incoming {
         })
     }
 
+    pub(super) fn header_len(&self) -> usize {
+        self.offender.header.len()
+    }
+
+    /// Memory of ours that should have been there was not.
+    pub(super) fn local_failure(&self) -> Violation {
+        self.offender.blamed(DdpError::Local)
+    }
+
     /// The body of a message that has one of this length, and is one segment.
     pub(super) fn body<const N: usize>(&self, header: &Untagged) -> Result<[u8; N], Violation> {
         let whole = header.last && header.mo == 0 && self.payload_len as usize == N;

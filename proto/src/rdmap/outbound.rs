@@ -1,17 +1,16 @@
 //! What goes out: works and responses, a segment at a time.
 
+mod responses;
 mod segment;
 
 use std::collections::VecDeque;
 
-use super::body::{AtomicResponse, Remote};
-use super::code::RdmapError;
+use super::body::Remote;
 use super::config::{Config, ReadCopy};
-use super::opcode::Opcode;
-use super::response::{AskedFor, Outstanding, Response};
+use super::response::{Outstanding, Response};
 use super::terminate::{Terminate, Violation};
 use super::work::{Completion, Flushed, Operation, Work, WorkId};
-use crate::ddp::{Access, Memory, Msn, QN_ATOMIC_RESPONSE, Stag, TAGGED_LEN, Tagged, Untagged};
+use crate::ddp::{Memory, Msn, Stag};
 use crate::mpa::{Framer, Place, Rtr, Source, SourceLost, Terms};
 
 /// The sending half of a stream, down to the octets.
@@ -192,132 +191,6 @@ impl Outbound {
         })
     }
 
-    /// One segment of the next work; whether it was the last.
-    fn frame_work(&mut self, memory: &impl Memory) -> Result<bool, Violation> {
-        let seq = self.next;
-        let Some((operation, sent)) = self.entry(seq).and_then(|entry| match entry.stage {
-            Stage::Waiting(sent) => Some((entry.operation, sent)),
-            Stage::Sent(_) | Stage::Answered(_) => None,
-        }) else {
-            return Ok(true);
-        };
-        let (head, payload, segment) = self.segment_of(seq, &operation, sent);
-        let framed = if segment.len <= self.inline_max {
-            self.framer.frame_copied(&head, payload, memory)
-        } else {
-            self.framer.frame(&head, payload, memory)
-        };
-        framed.map_err(|_| RdmapError::Local)?;
-        let end = self.framer.position();
-        if let Some(entry) = self.entry(seq) {
-            entry.stage = if segment.last {
-                Stage::Sent(end)
-            } else {
-                Stage::Waiting(segment.offset + segment.len)
-            };
-        }
-        if segment.last {
-            self.next += 1;
-            self.handle_message_sent(seq, &operation);
-        }
-        Ok(segment.last)
-    }
-
-    fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
-        match *operation {
-            Operation::Send { .. } | Operation::Immediate { .. } => {
-                self.send_msn = self.send_msn.plus(1);
-            }
-            Operation::Write { .. } => {}
-            Operation::Read {
-                into, len, sink, ..
-            } => {
-                self.request_msn = self.request_msn.plus(1);
-                let read = AskedFor::Read {
-                    into,
-                    sink,
-                    len: len_of(len),
-                    come: 0,
-                };
-                self.outstanding.push(seq, read);
-            }
-            Operation::Atomic { .. } => {
-                self.request_msn = self.request_msn.plus(1);
-                let id = request_id(seq);
-                self.outstanding.push(seq, AskedFor::Atomic { id });
-            }
-        }
-    }
-
-    /// One segment of the first response; whether it was the last.
-    fn frame_response(
-        &mut self,
-        responses: &mut VecDeque<Response>,
-        memory: &impl Memory,
-    ) -> Result<bool, Violation> {
-        let last = match responses.front_mut() {
-            None => true,
-            Some(Response::Atomic(response)) => {
-                let response = *response;
-                self.frame_atomic_response(&response)?;
-                true
-            }
-            Some(Response::Read {
-                request,
-                sent,
-                asked,
-            }) => {
-                let segment = self.cut(request.len.into(), TAGGED_LEN, *sent);
-                let rest = request.after(segment.offset);
-                let place = if segment.len == 0 {
-                    None
-                } else {
-                    // Again for every segment: the right may have been taken back.
-                    let Remote { stag, to } = rest.source;
-                    let granted = memory.grant(Access::RemoteRead, stag, to, segment.len);
-                    asked.request = Some(rest);
-                    Some(granted.map_err(|fault| asked.blamed(RdmapError::Protection(fault)))?)
-                };
-                let header = Tagged {
-                    last: segment.last,
-                    ulp: Opcode::ReadResponse.control(),
-                    stag: rest.sink.stag,
-                    to: rest.sink.to,
-                };
-                let payload = place.map(|place| (place, segment.len));
-                let framed = if self.copies_reads {
-                    self.framer.frame_copied(&header.encode(), payload, memory)
-                } else {
-                    self.framer.frame(&header.encode(), payload, memory)
-                };
-                framed.map_err(|_| RdmapError::Local)?;
-                *sent = segment.offset + segment.len;
-                segment.last
-            }
-        };
-        if last {
-            responses.pop_front();
-        }
-        Ok(last)
-    }
-
-    fn frame_atomic_response(&mut self, response: &AtomicResponse) -> Result<(), Violation> {
-        let header = Untagged {
-            last: true,
-            ulp: Opcode::AtomicResponse.control(),
-            ulp_word: 0,
-            queue: QN_ATOMIC_RESPONSE,
-            msn: self.answer_msn,
-            mo: 0,
-        };
-        let mut head = header.encode();
-        head.push(&response.encode());
-        self.answer_msn = self.answer_msn.plus(1);
-        self.framer
-            .frame(&head, None, &NoPayload)
-            .map_err(|_| RdmapError::Local.into())
-    }
-
     /// A Terminate, behind the FPDU that is being written and instead of those that are not.
     pub(super) fn terminate(&mut self, terminate: &Terminate) {
         self.framer.drop_unbegun();
@@ -332,29 +205,6 @@ impl Outbound {
 
     pub(super) fn handle_written(&mut self, n: u64) {
         self.framer.handle_written(n);
-    }
-
-    /// A segment of a Read Response is in its place.
-    pub(super) fn handle_response(&mut self, header: &Tagged, payload_len: u32) {
-        if let Some(seq) = self.outstanding.handle_placed(header, payload_len) {
-            self.answer(seq, None);
-        }
-    }
-
-    pub(super) fn handle_atomic_response(
-        &mut self,
-        response: &AtomicResponse,
-    ) -> Result<(), RdmapError> {
-        let seq = self.outstanding.answered(response)?;
-        self.answer(seq, Some(response.original));
-        Ok(())
-    }
-
-    fn answer(&mut self, seq: u64, original: Option<u64>) {
-        if let Some(entry) = self.entry(seq) {
-            let value = original.unwrap_or_else(|| entry.operation.payload_len());
-            entry.stage = Stage::Answered(value);
-        }
     }
 
     /// The next work that is done; in their order, whatever is done first.

@@ -1,23 +1,21 @@
 //! A connection as the engine of VIs sees it: an RDMA stream over a socket.
 
-use std::io::{self, ErrorKind, IoSliceMut};
-use std::iter::once;
+mod read;
+
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::ddp::Stag;
 use proto::mpa::{Piece, Place, Role};
-use proto::rdmap::{
-    Action, Ahead, Code, Engine, GUESSES_MAX, Guess, Operation, PostError, Receive, Remote,
-    SEAM_MAX, Work, WorkId,
-};
-use rustix::net::{RecvFlags, SendFlags};
+use proto::rdmap::{Action, Code, Engine, Operation, PostError, Receive, Remote, Work, WorkId};
+use rustix::net::SendFlags;
 use sys::vectored;
 use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
 
 use crate::departures::Departures;
 use crate::pace::Pace;
-use crate::runs::{Leg, Scatter, Vectors};
+use crate::runs::Vectors;
 use crate::stream::Stream;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 
@@ -61,110 +59,6 @@ impl IwarpLink {
 
     pub(crate) fn wire(&self) -> &Arc<Wire> {
         &self.wire
-    }
-
-    /// Reads the socket once: the payload of a long message to its place, what else comes into the engine's space.
-    /// How many octets came.
-    fn read(&mut self, ground: &mut Ground<'_>) -> usize {
-        // Once only: whoever polls comes again, and whoever sleeps is woken by what came meanwhile.
-        if self.is_ended || std::mem::take(&mut self.is_drained) {
-            return 0;
-        }
-        let ahead = self.engine.ahead(ground, now());
-        let read = match ahead {
-            None => self.read_space(),
-            Some(ahead) => self.read_ahead(ahead, ground),
-        };
-        match read {
-            Ok(None) => 0,
-            Ok(Some(0)) => {
-                self.is_ended = true;
-                self.engine.handle_fin(ground, now());
-                0
-            }
-            Ok(Some(n)) => n,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
-            {
-                0
-            }
-            Err(_) => {
-                self.is_ended = true;
-                self.engine.handle_reset(now());
-                0
-            }
-        }
-    }
-
-    /// `None` when there is no room.
-    fn read_space(&mut self) -> io::Result<Option<usize>> {
-        let [first, second] = self.engine.space();
-        let room = first.len() + second.len();
-        let read = match (first.is_empty(), second.is_empty()) {
-            (true, true) => return Ok(None),
-            (false, true) => {
-                let (read, _) = rustix::net::recv(self.wire.tcp(), first, RecvFlags::DONTWAIT)?;
-                read
-            }
-            _ => {
-                let mut space = [IoSliceMut::new(first), IoSliceMut::new(second)];
-                rustix::io::readv(self.wire.tcp(), &mut space)?
-            }
-        };
-        self.is_drained = read < room;
-        self.engine.handle_filled(read);
-        Ok(Some(read))
-    }
-
-    fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
-        let mut seams = [0; SEAM_MAX * (GUESSES_MAX + 1)];
-        let guesses = self.engine.guess(ground);
-        let has_guessed = !guesses.is_empty();
-        let payload = once(Leg::Payload(ahead));
-        let (read, room) = if has_guessed {
-            let (seams, behind) = seams.split_at_mut(SEAM_MAX * guesses.len());
-            let slots = seams.chunks_mut(SEAM_MAX).zip(guesses);
-            let guessed = slots.flat_map(|(slot, &Guess { seam, place, len })| {
-                let seam = slot.get_mut(..seam).unwrap_or_default();
-                [Leg::Own(seam), Leg::Payload(Ahead { place, len })]
-            });
-            let behind = behind.chunks_mut(SEAM_MAX).take(1).map(Leg::Own);
-            let mut scatter = Scatter::new(payload.chain(guessed).chain(behind), ground);
-            let read = vectored::receive(self.wire.tcp(), &mut scatter);
-            (read, scatter.room())
-        } else {
-            let space = self.engine.space().into_iter().map(Leg::Own);
-            let mut scatter = Scatter::new(payload.chain(space), ground);
-            let read = vectored::receive(self.wire.tcp(), &mut scatter);
-            (read, scatter.room())
-        };
-        let read = match read {
-            Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                return self.read_aside(ahead, ground);
-            }
-            read => read?,
-        };
-        self.is_drained = read < room;
-        if has_guessed {
-            self.engine.handle_guessed(read, &seams, ground, now());
-            return Ok(Some(read));
-        }
-        let placed = read.min(ahead.len as usize);
-        self.engine.handle_ahead(placed as u32, ground, now());
-        self.engine.handle_filled(read - placed);
-        Ok(Some(read))
-    }
-
-    /// Reads payload whose place is no memory, or none any more: the engine knows what follows from that.
-    fn read_aside(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
-        let mut aside = [0; ASIDE];
-        let aside = aside
-            .get_mut(..ASIDE.min(ahead.len as usize))
-            .unwrap_or_default();
-        let (read, _) = rustix::net::recv(self.wire.tcp(), &mut *aside, RecvFlags::DONTWAIT)?;
-        let octets = aside.get(..read).unwrap_or_default();
-        self.engine.handle_ahead_octets(octets, ground, now());
-        Ok(Some(read))
     }
 
     /// Linux siw as a responder leaves unread what comes between its Reply and its being ready, until more comes: once, to a
@@ -363,8 +257,6 @@ pub(crate) fn now() -> Duration {
     sys::time::coarse()
 }
 
-/// Octets that are read at once where they belong nowhere.
-const ASIDE: usize = 4 << 10;
 /// A write of so many octets may have been cut short by its number of pieces.
 const SHORT_WRITE: usize = 32 << 10;
 /// Of a work that no descriptor stands for: what is even ends none.

@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
+use super::super::inbound::Way;
 use super::super::incoming::Kind;
 use super::Engine;
-use crate::ddp::{Memory, TAGGED_LEN, UNTAGGED_LEN};
+use crate::ddp::{DdpError, Memory, TAGGED_LEN, UNTAGGED_LEN};
 use crate::mpa::{Place, fpdu_len};
 
 /// Where octets behind those that [`Engine::ahead`] told of should belong.
@@ -96,7 +97,7 @@ impl Engine {
             return &[];
         }
         let way = self.inbound.way(&incoming, &self.outbound, memory);
-        let Ok(super::Way::To(place)) = way else {
+        let Ok(Way::To(place)) = way else {
             return &[];
         };
         let ulpdu_len = header_len + len as usize;
@@ -179,7 +180,7 @@ impl Engine {
         self.strays.octets.resize(at + len as usize, 0);
         let room = self.strays.octets.get_mut(at..).unwrap_or_default();
         if memory.copy(place, room).is_err() {
-            self.violate(crate::ddp::DdpError::Local.into(), now);
+            self.violate(DdpError::Local.into(), now);
         }
     }
 

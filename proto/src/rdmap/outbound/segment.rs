@@ -1,15 +1,76 @@
 //! The segments of works.
 
 use super::super::body::{AtomicRequest, ReadRequest};
+use super::super::code::RdmapError;
+use super::super::response::AskedFor;
+use super::super::terminate::Violation;
 use super::super::work::Operation;
-use super::{Outbound, len_of, request_id};
+use super::{Outbound, Stage, len_of, request_id};
 use crate::ddp::{
-    Cut, HeaderOctets, QN_REQUEST, QN_SEND, Segment, TAGGED_LEN, Tagged, UNTAGGED_LEN, Untagged,
+    Cut, HeaderOctets, Memory, QN_REQUEST, QN_SEND, Segment, TAGGED_LEN, Tagged, UNTAGGED_LEN,
+    Untagged,
 };
 use crate::mpa::Place;
 
 impl Outbound {
-    pub(super) fn segment_of(
+    /// One segment of the next work; whether it was the last.
+    pub(super) fn frame_work(&mut self, memory: &impl Memory) -> Result<bool, Violation> {
+        let seq = self.next;
+        let Some((operation, sent)) = self.entry(seq).and_then(|entry| match entry.stage {
+            Stage::Waiting(sent) => Some((entry.operation, sent)),
+            Stage::Sent(_) | Stage::Answered(_) => None,
+        }) else {
+            return Ok(true);
+        };
+        let (head, payload, segment) = self.segment_of(seq, &operation, sent);
+        let framed = if segment.len <= self.inline_max {
+            self.framer.frame_copied(&head, payload, memory)
+        } else {
+            self.framer.frame(&head, payload, memory)
+        };
+        framed.map_err(|_| RdmapError::Local)?;
+        let end = self.framer.position();
+        if let Some(entry) = self.entry(seq) {
+            entry.stage = if segment.last {
+                Stage::Sent(end)
+            } else {
+                Stage::Waiting(segment.offset + segment.len)
+            };
+        }
+        if segment.last {
+            self.next += 1;
+            self.handle_message_sent(seq, &operation);
+        }
+        Ok(segment.last)
+    }
+
+    fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
+        match *operation {
+            Operation::Send { .. } | Operation::Immediate { .. } => {
+                self.send_msn = self.send_msn.plus(1);
+            }
+            Operation::Write { .. } => {}
+            Operation::Read {
+                into, len, sink, ..
+            } => {
+                self.request_msn = self.request_msn.plus(1);
+                let read = AskedFor::Read {
+                    into,
+                    sink,
+                    len: len_of(len),
+                    come: 0,
+                };
+                self.outstanding.push(seq, read);
+            }
+            Operation::Atomic { .. } => {
+                self.request_msn = self.request_msn.plus(1);
+                let id = request_id(seq);
+                self.outstanding.push(seq, AskedFor::Atomic { id });
+            }
+        }
+    }
+
+    fn segment_of(
         &self,
         seq: u64,
         operation: &Operation,
