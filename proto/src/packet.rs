@@ -22,4 +22,4 @@ pub use conversation::{Arrival, Conversation, Violation};
 pub use immediate::{ACKS_MAX, BadImmediate, Kind, Packet};
 pub use settings::{BadSettings, Settings, WINDOW_MAX};
 pub use state::{State, Trigger, transition, transitions};
-pub use wakeup::{BadWakeup, WAKEUP_LEN, Wakeup};
+pub use wakeup::{BadWakeup, PLACE_LEN, WAKEUP_LEN, Wakeup};

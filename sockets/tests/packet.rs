@@ -919,6 +919,7 @@ fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
             address: [127, 0, 0, 1],
             port: 8,
             settings: Settings::without_window(mtu).unwrap(),
+            place: [0; 16],
         };
         let first = Packet {
             kind: Kind::Wakeup,

@@ -31,6 +31,11 @@ pub struct Conversation {
     fin_due: bool,
     /// The application takes no more data.
     deaf: bool,
+    /// MOVE or MOVED, after which we send nothing more.
+    said: Option<Kind>,
+    said_due: bool,
+    /// The peer's.
+    heard: Option<Kind>,
 }
 
 /// What a packet means to the application.
@@ -46,6 +51,8 @@ pub enum Arrival {
     End,
     /// Bytes for an application that has closed: the connection is to be broken, as TCP resets it.
     Unwanted,
+    /// Nothing more comes in packets: the peer hands its end over, or has taken ours.
+    Moved(Kind),
 }
 
 /// What no honest peer does. The connection is to be broken.
@@ -84,6 +91,9 @@ impl Conversation {
             finack_due: false,
             fin_due: false,
             deaf: false,
+            said: None,
+            said_due: false,
+            heard: None,
         }
     }
 
@@ -111,11 +121,18 @@ impl Conversation {
     #[must_use]
     #[inline]
     pub fn window(&self) -> u32 {
-        match (self.state.sends(), self.is_counted()) {
+        match (self.sends(), self.is_counted()) {
             (false, _) => 0,
             (true, true) => self.window,
             (true, false) => u32::MAX,
         }
+    }
+
+    /// Whether DATA may follow.
+    #[must_use]
+    #[inline]
+    pub fn sends(&self) -> bool {
+        self.state.sends() && self.said.is_none()
     }
 
     /// Whether the peer counts what we send.
@@ -144,13 +161,13 @@ impl Conversation {
     #[must_use]
     #[inline]
     pub fn may_defer(&self) -> bool {
-        self.owed >= self.threshold && !(self.wakeup_due | self.finack_due | self.fin_due)
+        self.owed >= self.threshold && !self.is_due()
     }
 
     /// The next packet without data; a WAKEUP's payload is the caller's to add.
     #[inline]
     pub fn poll_transmit(&mut self) -> Option<Packet> {
-        if self.owed < self.threshold && !(self.wakeup_due | self.finack_due | self.fin_due) {
+        if self.owed < self.threshold && !self.is_due() {
             return None;
         }
         if std::mem::take(&mut self.wakeup_due) {
@@ -165,8 +182,52 @@ impl Conversation {
         if std::mem::take(&mut self.fin_due) {
             return Some(self.with_owed(Kind::Fin));
         }
+        if let Some(said) = self.said.filter(|_| std::mem::take(&mut self.said_due)) {
+            return Some(self.with_owed(said));
+        }
         // A peer that has closed sends nothing more that would need room.
-        self.state.receives().then(|| self.with_owed(Kind::Ack))
+        let sends = self.state.receives() && self.heard.is_none();
+        sends.then(|| self.with_owed(Kind::Ack))
+    }
+
+    /// Whether nothing more comes in packets, as the peer has said.
+    #[must_use]
+    #[inline]
+    pub fn is_moved(&self) -> bool {
+        self.heard.is_some()
+    }
+
+    /// Whether the peer hands its end over, and is to be told that this one has followed.
+    #[must_use]
+    #[inline]
+    pub fn is_asked_to_move(&self) -> bool {
+        self.heard == Some(Kind::Move) && self.said.is_none()
+    }
+
+    /// Something but acknowledgements is to be sent.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.wakeup_due | self.finack_due | self.fin_due | self.said_due
+    }
+
+    /// Says MOVE, or MOVED to the peer's MOVE, after all that has been sent. False where that cannot be said now: it takes the place that the peer
+    /// has for our FIN.
+    pub fn hand_over(&mut self, kind: Kind) -> bool {
+        let is_due = match kind {
+            Kind::Move => self.heard.is_none(),
+            Kind::Moved => self.heard == Some(Kind::Move),
+            _ => false,
+        };
+        let has_place = matches!(
+            self.state,
+            State::Normal | State::CloseWait | State::FinWait2
+        );
+        if !is_due || !has_place || self.peer.is_none() || self.said.is_some() {
+            return false;
+        }
+        self.said = Some(kind);
+        self.said_due = true;
+        true
     }
 
     /// A packet of `len` bytes came; `payload` gives the bytes of a WAKEUP.
@@ -190,10 +251,13 @@ impl Conversation {
         let fits = match kind {
             Kind::Data => (1..=self.ours.mtu).contains(&len),
             Kind::Wakeup => true,
-            Kind::Ack | Kind::Fin | Kind::FinAck => len == 0,
+            Kind::Ack | Kind::Fin | Kind::FinAck | Kind::Move | Kind::Moved => len == 0,
         };
         if !fits {
             return Err(Violation::Length(kind, len));
+        }
+        if self.heard.is_some() && kind != Kind::Ack && kind != Kind::FinAck {
+            return Err(Violation::Order(kind, self.state));
         }
         match kind {
             Kind::Data => self.handle_data(),
@@ -206,6 +270,13 @@ impl Conversation {
             Kind::FinAck => {
                 self.step(Trigger::FinAck, kind)?;
                 Ok(Arrival::Control)
+            }
+            Kind::Move | Kind::Moved => {
+                if kind == Kind::Moved && self.said != Some(Kind::Move) {
+                    return Err(Violation::Order(kind, self.state));
+                }
+                self.heard = Some(kind);
+                Ok(Arrival::Moved(kind))
             }
         }
     }
@@ -226,7 +297,7 @@ impl Conversation {
 
     /// The application ends its direction: a FIN follows whatever DATA has been sent. False if it has done so before.
     pub fn close(&mut self) -> bool {
-        self.step(Trigger::Close, Kind::Fin).is_ok()
+        self.said.is_none() && self.step(Trigger::Close, Kind::Fin).is_ok()
     }
 
     /// The application takes no more data either.
@@ -240,6 +311,7 @@ impl Conversation {
         self.fin_due = false;
         self.finack_due = false;
         self.wakeup_due = false;
+        self.said_due = false;
         self.owed = 0;
     }
 

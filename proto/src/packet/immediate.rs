@@ -19,11 +19,23 @@ pub enum Kind {
     Fin = 4,
     /// The peer's FIN has come.
     FinAck = 5,
+    /// Nothing more follows in packets: who sends this hands its end to another way, which its peer is to take.
+    Move = 6,
+    /// The peer's MOVE has come, and nothing more follows in packets here either.
+    Moved = 7,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub const ALL: [Self; 5] = [Self::Data, Self::Ack, Self::Wakeup, Self::Fin, Self::FinAck];
+    pub const ALL: [Self; 7] = [
+        Self::Data,
+        Self::Ack,
+        Self::Wakeup,
+        Self::Fin,
+        Self::FinAck,
+        Self::Move,
+        Self::Moved,
+    ];
 }
 
 /// The immediate data of a packet.
@@ -64,6 +76,8 @@ impl Packet {
             3 => Kind::Wakeup,
             4 => Kind::Fin,
             5 => Kind::FinAck,
+            6 => Kind::Move,
+            7 => Kind::Moved,
             other => return Err(BadImmediate::Kind(other)),
         };
         if immediate & RESERVED != 0 {

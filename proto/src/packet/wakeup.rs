@@ -20,7 +20,12 @@ pub struct Wakeup {
     pub port: u16,
     /// The packets that it receives: how many, how long, how often acknowledged.
     pub settings: Settings,
+    /// Where it would hand its end over, and the proof that who asks for it there is its peer; nobody else knows them.
+    pub place: [u8; PLACE_LEN],
 }
+
+/// Bytes of a [`Wakeup::place`].
+pub const PLACE_LEN: usize = 16;
 
 /// Why bytes are no WAKEUP payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -56,6 +61,7 @@ impl Wakeup {
             address: body.address,
             port: body.port.get(),
             settings: settings.map_err(BadWakeup::Settings)?,
+            place: body.place,
         })
     }
 
@@ -70,6 +76,7 @@ impl Wakeup {
             window: U32::new(self.settings.window),
             threshold: U32::new(self.settings.threshold),
             mtu: U32::new(self.settings.mtu),
+            place: self.place,
         };
         zerocopy::transmute!(body)
     }
@@ -85,8 +92,9 @@ struct Body {
     window: U32,
     threshold: U32,
     mtu: U32,
+    place: [u8; PLACE_LEN],
 }
 
-const _: () = assert!(WAKEUP_LEN == 24);
+const _: () = assert!(WAKEUP_LEN == 40);
 
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;

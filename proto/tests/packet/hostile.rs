@@ -12,6 +12,7 @@ fn wakeup() -> Wakeup {
         address: [10, 0, 0, 1],
         port: 4711,
         settings: Settings::default(),
+        place: *b"namesakesecretly",
     }
 }
 
@@ -51,6 +52,12 @@ pub(crate) fn drive(bytes: &[u8]) {
                 talk.reposted();
             }
             3 => talk.deafen(),
+            4 if act >= 128 => {
+                talk.hand_over(Kind::Move);
+            }
+            5 if act >= 128 => {
+                talk.hand_over(Kind::Moved);
+            }
             _ => {
                 let Ok(packet) = Packet::decode(u32::from_le_bytes([a, b, c, d])) else {
                     continue;
@@ -60,7 +67,10 @@ pub(crate) fn drive(bytes: &[u8]) {
                     if len == 255 {
                         wakeup().encode().to_vec()
                     } else {
-                        chunks.by_ref().take(4).flatten().copied().collect()
+                        {
+                            let bytes = chunks.by_ref().take(7).flatten().copied();
+                            bytes.take(WAKEUP_LEN).collect()
+                        }
                     }
                 };
                 match talk.handle(packet, len.into(), payload) {
@@ -107,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn plausible_bytes(packets in prop::collection::vec((0..7u8, 0..4u8, 0..3u8, any::<u8>()), 0..100)) {
+    fn plausible_bytes(packets in prop::collection::vec((0..9u8, 0..4u8, 0..3u8, any::<u8>()), 0..100)) {
         let mut bytes = vec![0, 0, 0, 0x30, 255, 7];
         for (kind, acks, len, act) in packets {
             bytes.extend([acks, 0, 0, kind << 4, len, act]);
@@ -116,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wakeup_that_is_understood_says_what_it_said(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn a_wakeup_that_is_understood_says_what_it_said(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Ok(wakeup) = Wakeup::decode(&bytes) {
             prop_assert_eq!(wakeup.encode().to_vec(), bytes);
         }
@@ -130,13 +140,17 @@ fn the_wire() {
     assert_eq!(packet(Kind::Wakeup, 0).encode(), 0x3000_0000);
     assert_eq!(packet(Kind::Fin, 1).encode(), 0x4000_0001);
     assert_eq!(packet(Kind::FinAck, 2).encode(), 0x5000_0002);
-    assert_eq!(Packet::decode(0x6000_0000), Err(BadImmediate::Kind(6)));
+    assert_eq!(packet(Kind::Move, 0).encode(), 0x6000_0000);
+    assert_eq!(packet(Kind::Moved, 3).encode(), 0x7000_0003);
+    assert_eq!(Packet::decode(0x8000_0000), Err(BadImmediate::Kind(8)));
     assert_eq!(Packet::decode(0), Err(BadImmediate::Kind(0)));
     assert_eq!(Packet::decode(0x1001_0000), Err(BadImmediate::Reserved));
     assert_eq!(
         wakeup().encode(),
         [
-            1, 0, 0x67, 0x12, 10, 0, 0, 1, 5, 0, 0, 0, 32, 0, 0, 0, 16, 0, 0, 0, 0, 0x80, 0, 0
+            2, 0, 0x67, 0x12, 10, 0, 0, 1, 5, 0, 0, 0, 32, 0, 0, 0, 16, 0, 0, 0, 0, 0x80, 0, 0,
+            b'n', b'a', b'm', b'e', b's', b'a', b'k', b'e', b's', b'e', b'c', b'r', b'e', b't',
+            b'l', b'y'
         ]
     );
     assert_eq!(Wakeup::decode(&wakeup().encode()), Ok(wakeup()));
@@ -162,7 +176,7 @@ fn what_no_honest_peer_does() {
     let early = talk.handle(packet(Kind::Data, 0), 1, none);
     assert_eq!(early, Err(Violation::Order(Kind::Data, State::Normal)));
 
-    let again = woken().handle(packet(Kind::Wakeup, 0), 24, none);
+    let again = woken().handle(packet(Kind::Wakeup, 0), WAKEUP_LEN as u32, none);
     assert_eq!(again, Err(Violation::Order(Kind::Wakeup, State::Normal)));
 
     // Nothing has been sent but the WAKEUP.

@@ -34,6 +34,31 @@ fn settings() -> impl Strategy<Value = Settings> {
     prop_oneof![4 => windowed, 1 => without]
 }
 
+fn carry_out(act: &Act, pair: &mut Pair, model: &mut [Vec<u8>; 2], counter: &mut u8) {
+    match *act {
+        Act::Send(from, len) => {
+            let next = |_| {
+                *counter = counter.wrapping_add(1);
+                *counter
+            };
+            let bytes: Vec<u8> = (0..len).map(next).collect();
+            // The rig fails if the peer has no descriptor.
+            if pair.send(from, &bytes) {
+                model[1 - from].extend(bytes);
+            }
+        }
+        Act::Deliver(to) => {
+            pair.deliver(to).unwrap();
+        }
+        Act::Read(at) => {
+            pair.read(at);
+        }
+        Act::Close(at) => {
+            pair.close(at);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -47,18 +72,7 @@ proptest! {
         let mut model: [Vec<u8>; 2] = Default::default();
         let mut counter = 0u8;
         for act in acts {
-            match act {
-                Act::Send(from, len) => {
-                    let bytes: Vec<u8> = (0..len).map(|_| { counter = counter.wrapping_add(1); counter }).collect();
-                    // The rig fails if the peer has no descriptor.
-                    if pair.send(from, &bytes) {
-                        model[1 - from].extend(bytes);
-                    }
-                }
-                Act::Deliver(to) => { pair.deliver(to).unwrap(); }
-                Act::Read(at) => { pair.read(at); }
-                Act::Close(at) => { pair.close(at); }
-            }
+            carry_out(&act, &mut pair, &mut model, &mut counter);
         }
         // Then both close, and read until there is nothing more: the end comes behind the last byte, and both are closed.
         for at in [0, 1] {
@@ -74,6 +88,42 @@ proptest! {
         prop_assert_eq!(pair.states(), [State::Closed; 2]);
         for (end, model) in pair.ends.iter().zip(model) {
             prop_assert!(end.ended && end.inbox.is_empty());
+            prop_assert_eq!(&end.taken, &model);
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_handed_over_leaves_nothing_in_packets(
+        ours in settings(),
+        theirs in settings(),
+        before in acts(),
+        after in acts(),
+    ) {
+        let mut pair = Pair::new([ours, theirs]);
+        let mut model: [Vec<u8>; 2] = Default::default();
+        let mut counter = 0;
+        for act in before {
+            carry_out(&act, &mut pair, &mut model, &mut counter);
+        }
+        let mut is_said = pair.hand_over(0);
+        for act in after {
+            carry_out(&act, &mut pair, &mut model, &mut counter);
+            is_said |= pair.hand_over(0);
+        }
+        loop {
+            pair.deliver_all();
+            let read = [0, 1].map(|at| pair.read(at)).contains(&true);
+            let said = pair.hand_over(0);
+            is_said |= said;
+            if !read && !said {
+                break;
+            }
+        }
+        let is_over = pair.states() == [State::Closed; 2];
+        prop_assert!(is_said || is_over);
+        for (end, model) in pair.ends.iter().zip(model) {
+            prop_assert!(end.inbox.is_empty() && end.talk.window() == 0);
+            prop_assert!(is_over || (end.talk.is_moved() && !end.is_asked));
             prop_assert_eq!(&end.taken, &model);
         }
     }

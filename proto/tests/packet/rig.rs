@@ -17,6 +17,8 @@ pub(crate) struct End {
     /// What the application has taken.
     pub(crate) taken: Vec<u8>,
     pub(crate) ended: bool,
+    /// MOVE has come, and MOVED is to be said.
+    pub(crate) is_asked: bool,
     /// Kinds of the packets that this end sent, in order.
     pub(crate) sent: Vec<Kind>,
 }
@@ -34,6 +36,7 @@ impl End {
             unread: VecDeque::new(),
             taken: Vec::new(),
             ended: false,
+            is_asked: false,
             sent: Vec::new(),
         }
     }
@@ -76,6 +79,7 @@ impl Pair {
                     address: [127, 0, 0, 1],
                     port: 7,
                     settings,
+                    place: [0; 16],
                 };
                 wakeup.encode().to_vec()
             } else {
@@ -119,11 +123,18 @@ impl Pair {
                 end.talk.reposted();
             }
             Arrival::Control => end.posted += 1,
+            Arrival::Moved(kind) => {
+                end.is_asked = kind == Kind::Move;
+                end.posted += 1;
+            }
             Arrival::End => {
                 end.ended = true;
                 end.posted += 1;
             }
             Arrival::Unwanted => {}
+        }
+        if end.is_asked && end.talk.hand_over(Kind::Moved) {
+            end.is_asked = false;
         }
         self.transmit(to);
         Ok(Some(arrival))
@@ -159,6 +170,13 @@ impl Pair {
         self.ends[at].posted += 1;
         self.transmit(at);
         true
+    }
+
+    /// The end's process leaves it to its peer's.
+    pub(crate) fn hand_over(&mut self, at: usize) -> bool {
+        let said = self.ends[at].talk.hand_over(Kind::Move);
+        self.transmit(at);
+        said
     }
 
     pub(crate) fn states(&self) -> [State; 2] {
