@@ -4,7 +4,7 @@
 
 use std::io;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -14,10 +14,13 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
     socketpair, sockopt,
 };
+use rustix::rand::GetRandomFlags;
 use rustix::time::Timespec;
 
 use crate::hidden::Hidden;
 use crate::socket::with_borrowed;
+
+pub mod bequest;
 
 /// Our end.
 #[derive(Debug)]
@@ -46,6 +49,19 @@ impl Pair {
         let (theirs, ours) = (Hidden::new(theirs)?, Hidden::new(ours)?);
         take_over_all(theirs.as_fd(), numbers)?;
         Self::of(ours, theirs.as_fd())
+    }
+
+    /// The end of another process's pair, which that one has given to this. It may be anything.
+    ///
+    /// # Errors
+    /// `InvalidInput` where it is no end of a pair, and the kernel's.
+    pub fn adopt(end: OwnedFd) -> io::Result<Self> {
+        let domain = sockopt::socket_domain(&end)?;
+        let kind = sockopt::socket_type(&end)?;
+        if (domain, kind) != (AddressFamily::UNIX, SocketType::STREAM) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self(Hidden::new(end)?))
     }
 
     /// Gives as many bytes as there is room for.
@@ -108,13 +124,31 @@ impl Pair {
     }
 }
 
+impl AsFd for Pair {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 /// The two ends of a new pair.
 pub(crate) fn ends() -> io::Result<(OwnedFd, OwnedFd)> {
     let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
     Ok(socketpair(AddressFamily::UNIX, kind, flags, None)?)
 }
 
-/// Puts `new` where `old` is, set as that is.
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The kernel's, where it has none yet.
+pub fn unguessable<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let got = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if got < N {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
 /// Puts a duplicate of `new` at each of `numbers`, set as what was there.
 pub(crate) fn take_over_all(new: BorrowedFd<'_>, numbers: &[RawFd]) -> io::Result<()> {
     for &number in numbers {
@@ -123,6 +157,7 @@ pub(crate) fn take_over_all(new: BorrowedFd<'_>, numbers: &[RawFd]) -> io::Resul
     Ok(())
 }
 
+/// Puts `new` where `old` is, set as that is.
 fn take_over(new: BorrowedFd<'_>, old: BorrowedFd<'_>) -> io::Result<()> {
     let status = rustix::fs::fcntl_getfl(old)?;
     rustix::fs::fcntl_setfl(new, status & (OFlags::NONBLOCK | OFlags::ASYNC))?;
@@ -176,21 +211,21 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Tells of what changes at `pair`, by `name`.
+    /// Tells of what changes at a socket, by `name`.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn add(&self, pair: &Pair, name: u64) -> io::Result<()> {
+    pub fn add(&self, socket: impl AsFd, name: u64) -> io::Result<()> {
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let data = EventData::new_u64(name);
-        epoll::add(self.set.as_fd(), pair.0.as_fd(), data, events)?;
+        epoll::add(self.set.as_fd(), socket, data, events)?;
         Ok(())
     }
 
     /// Tells nothing more of it.
-    pub fn remove(&self, pair: &Pair) {
+    pub fn remove(&self, socket: impl AsFd) {
         // It is there.
-        let _ = epoll::delete(self.set.as_fd(), pair.0.as_fd());
+        let _ = epoll::delete(self.set.as_fd(), socket);
     }
 
     /// Wakes who waits.
