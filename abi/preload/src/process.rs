@@ -7,7 +7,7 @@ use sockets::packet::table::sharing;
 use sockets::{packet, share};
 
 use crate::outcome::keeping_errno;
-use crate::real;
+use crate::{descriptor, real};
 
 mod environment;
 pub(crate) mod exec;
@@ -26,6 +26,43 @@ pub unsafe extern "C" fn fork() -> pid_t {
         keeping_errno(share::take_back_fork);
     }
     pid
+}
+
+/// BSD. The C library's own ends the parent where we do not see it, and what this one has to leave to others would be lost.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn daemon(stays: c_int, keeps: c_int) -> c_int {
+    // SAFETY: plain calls on the program's behalf, here and below.
+    match unsafe { fork() } {
+        0 => {}
+        -1 => return -1,
+        // SAFETY: as above.
+        _ => unsafe { exit::_exit(0) },
+    }
+    // SAFETY: as above.
+    if unsafe { libc::setsid() } < 0 {
+        return -1;
+    }
+    if stays == 0 {
+        // SAFETY: a path of ours. The C library's does not ask either.
+        unsafe { libc::chdir(c"/".as_ptr()) };
+    }
+    if keeps != 0 {
+        return 0;
+    }
+    // SAFETY: as above.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    if null < 0 {
+        return -1;
+    }
+    for standard in 0..3 {
+        // SAFETY: the program's numbers.
+        unsafe { descriptor::dup2(null, standard) };
+    }
+    if null > 2 {
+        // SAFETY: opened above.
+        unsafe { descriptor::close(null) };
+    }
+    0
 }
 
 /// POSIX. The C library runs no handlers for it.

@@ -27,6 +27,7 @@ mod relayed;
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
 pub(crate) fn install() {
     hidden::hide_those_of_nics();
+    sharing::allow_to_follow();
     let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
     if let Ok((variant, driver)) = parse_over(&words, &[&shm::DRIVER, &iwarp::DRIVER]) {
         table::install(driver, variant, Some(memory));
@@ -159,11 +160,16 @@ pub(crate) unsafe fn connect(
 }
 
 pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
-    of(fd, |socket| {
+    let outcome = of(fd, |socket| {
         let (input, output) = argument::directions(how)?;
         socket.shutdown(input, output)?;
         Ok(0)
-    })
+    });
+    match outcome {
+        // Another thread has it relayed meanwhile.
+        Outcome::Failed(BY_KERNEL) => Outcome::NotOurs,
+        outcome => outcome,
+    }
 }
 
 /// Somebody polls `fd`.

@@ -18,9 +18,11 @@ use self::carry::Relay;
 use super::fork::patiently;
 use super::show::Show;
 use super::stream::Stream;
-use super::table::{Held, sharing};
+use super::table::{self, Held, sharing};
 
 mod carry;
+pub(super) mod follow;
+mod leave;
 
 /// Begins to relay `stream`, of which the program's descriptors are `numbers`. Whether it is relayed now by this call.
 ///
@@ -152,6 +154,7 @@ fn run(watch: &Watch) {
         let mut changed = Vec::new();
         watch.wait(|name| changed.push(name));
         answer();
+        follow::noted().iter().for_each(go_on_with);
         changed.append(&mut RUNG.lock().unwrap_or_else(PoisonError::into_inner));
         for name in changed {
             let relay = lock().relays.get(&name).cloned();
@@ -162,18 +165,40 @@ fn run(watch: &Watch) {
     }
 }
 
+/// The peer of a stream leaves it to this process. One that the program has not accepted yet asks again.
+pub(super) fn asked(stream: &Arc<Stream>) {
+    if follow::note(stream)
+        && let Ok(watch) = lock().prepare()
+    {
+        watch.ring();
+    }
+}
+
+fn go_on_with(stream: &Arc<Stream>) {
+    let relays = lock().relays.clone();
+    match relays.iter().find(|(_, relay)| relay.stream().is(stream)) {
+        Some((name, relay)) => attend(*name, relay, &relay.bell().watch),
+        None => sharing::on_behalf(&table::of_stream(stream)),
+    }
+}
+
 fn attend(name: u64, relay: &Relay, watch: &Watch) {
     relay.bell().hush();
     if relay.carry() {
         return;
     }
     watch.remove(relay.pair());
+    if let Some(far) = relay.far().get() {
+        watch.remove(far);
+    }
     let over = lock().relays.remove(&name);
     drop(over);
+    leave::told();
 }
 
 /// The program ends: what its processes have written is sent, until `deadline`; what others go on to write is lost.
 pub(super) fn finish(deadline: Instant) {
+    leave::all(deadline);
     loop {
         let relays = lock().relays.clone();
         for (name, relay) in &relays {
@@ -187,11 +212,17 @@ pub(super) fn finish(deadline: Instant) {
     }
 }
 
+/// The program becomes another: what it relays goes on without this process.
+pub(super) fn leave(deadline: Instant) {
+    leave::all(deadline);
+}
+
 /// The registry's locks.
 pub(super) struct Locks {
     state: MutexGuard<'static, State>,
     rung: MutexGuard<'static, Vec<u64>>,
     asked: MutexGuard<'static, Vec<Vec<Arc<Held>>>>,
+    noted: follow::Lock,
 }
 
 /// Locks it, for a fork.
@@ -200,6 +231,7 @@ pub(super) fn try_lock() -> Option<Locks> {
         state: patiently(|| STATE.try_lock().ok())?,
         rung: patiently(|| RUNG.try_lock().ok())?,
         asked: patiently(|| ASKED.try_lock().ok())?,
+        noted: patiently(follow::try_lock)?,
     })
 }
 
@@ -207,9 +239,15 @@ pub(super) fn try_lock() -> Option<Locks> {
 pub(super) fn in_child(mut locks: Locks) {
     locks.rung.clear();
     locks.asked.clear();
+    for stream in locks.noted.drain(..) {
+        std::mem::forget(stream);
+    }
     locks.state.watch = None;
     for relay in std::mem::take(&mut locks.state.relays).into_values() {
         relay.pair().close_copy();
+        if let Some(far) = relay.far().get() {
+            far.close_copy();
+        }
         std::mem::forget(relay);
     }
 }

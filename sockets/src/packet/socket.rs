@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proto::packet::{State, Wakeup};
+use proto::packet::Wakeup;
 use sys::errno::Errno;
 use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
@@ -238,7 +238,7 @@ impl Socket {
     /// Shuts directions down. A listener's receiving direction is its listening.
     ///
     /// # Errors
-    /// `ENOTCONN` unless it listens or is connected.
+    /// `ENOTCONN` unless it listens or is connected; [`super::stream::relay::BY_KERNEL`].
     pub fn shutdown(&self, input: bool, output: bool) -> Result<(), Errno> {
         let mut life = self.lock();
         if let Life::Listening(listener) = &*life {
@@ -251,13 +251,7 @@ impl Socket {
         }
         drop(life);
         let stream = self.stream()?;
-        if stream.state() == State::Closed && !stream.is_left() {
-            return Err(Errno::NOTCONN);
-        }
-        if input {
-            stream.shut();
-        }
-        if output { stream.end() } else { Ok(()) }
+        stream.shutdown(input, output)
     }
 
     /// Its bytes go through the stand-in from now on, which is at `numbers` and which others may have. Nothing changes for one that has no connection.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
+use sys::relay::unguessable;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 use via::provider::Received;
@@ -29,6 +30,7 @@ use crate::stat::{self, Tally};
 
 mod end;
 mod flow;
+mod hand_over;
 mod low_water;
 mod receive;
 pub mod relay;
@@ -181,6 +183,7 @@ impl Stream {
                     address: identity.address,
                     port: identity.port,
                     settings,
+                    place: unguessable().map_err(|_| Errno::NOBUFS)?,
                 },
                 SEND_SLOTS,
             )),

@@ -14,6 +14,7 @@ use via::provider::Driver;
 
 use super::adapter::{Adapter, Borrow};
 use super::fork::patiently;
+use super::relay;
 use super::socket::Socket;
 use super::stream::Stream;
 use super::variant::Variant;
@@ -189,10 +190,13 @@ pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> 
     OWNER.store(std::process::id(), Ordering::Relaxed);
     HOME.store(home, Ordering::Relaxed);
     ANY.store(1, Ordering::Relaxed);
-    drop(swap(
-        descriptor.as_raw_fd(),
-        Some(Arc::new(Held { socket, home })),
-    ));
+    let held = Arc::new(Held { socket, home });
+    drop(swap(descriptor.as_raw_fd(), Some(Arc::clone(&held))));
+    if let Ok(stream) = held.stream()
+        && stream.is_asked_to_move()
+    {
+        relay::asked(stream);
+    }
     Ok(descriptor.into_raw_fd())
 }
 
@@ -220,6 +224,13 @@ fn all() -> Vec<Arc<Held>> {
     let sockets = SOCKETS.read().unwrap_or_else(PoisonError::into_inner);
     let ours = sockets.iter().flatten().filter(|socket| socket.is_home());
     ours.cloned().collect()
+}
+
+/// The sockets of a stream, of which there is one or none.
+pub(super) fn of_stream(stream: &Stream) -> Vec<Arc<Held>> {
+    let mut sockets = all();
+    sockets.retain(|socket| matches!(socket.stream(), Ok(its) if stream.is(its)));
+    sockets
 }
 
 /// Forgets a descriptor that is about to be closed, or replaced. To be dropped when it has been, which closes its socket if nobody else has it.
@@ -332,4 +343,4 @@ static CLOSING: Mutex<Vec<Arc<Stream>>> = Mutex::new(Vec::new());
 static ADAPTER: Mutex<Option<Arc<Adapter>>> = Mutex::new(None);
 static SOURCE: OnceLock<(&'static dyn Driver, Variant, Option<Borrow>)> = OnceLock::new();
 /// How long the end of a program waits for peers that do not read.
-const FINISH_TIME: Duration = Duration::from_secs(2);
+pub(super) const FINISH_TIME: Duration = Duration::from_secs(2);

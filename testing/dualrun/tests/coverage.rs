@@ -33,6 +33,7 @@ const PLAIN: &[&str] = &[
     "connect",
     "copy_file_range",
     "daemon",
+    "daemon",
     "dprintf",
     "dup",
     "dup2",

@@ -1,11 +1,13 @@
 //! One relay: from packets to the pair, and from the pair to packets, as far as there is room.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sys::errno::Errno;
 use sys::relay::Pair;
 
 use super::Bell;
+use super::follow::Follows;
+use super::leave::Leaving;
 use crate::packet::stream::Stream;
 use crate::packet::stream::relay::{Poured, Shut};
 use crate::packet::table;
@@ -16,13 +18,15 @@ pub(super) struct Relay {
     stream: Arc<Stream>,
     pair: Pair,
     bell: Bell,
+    /// The end of the peer's pair, which goes on in place of the stream.
+    far: OnceLock<Pair>,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(super) struct Inner {
     /// The program has been told of the end of what comes.
-    has_ended: bool,
+    pub(super) has_ended: bool,
     /// The program wants nothing after what has come by now.
     is_ending: bool,
     /// Nobody will take what comes.
@@ -31,8 +35,12 @@ struct Inner {
     has_said_end: bool,
     /// There is no room in the NIC for all that the program has written.
     has_more: bool,
-    is_over: bool,
-    scratch: Box<[u8]>,
+    pub(super) is_over: bool,
+    /// The peer's process hands its end over.
+    pub(super) follows: Follows,
+    /// This process does.
+    pub(super) leaving: Option<Leaving>,
+    pub(super) scratch: Box<[u8]>,
 }
 
 impl Relay {
@@ -44,6 +52,7 @@ impl Relay {
             stream,
             pair,
             bell,
+            far: OnceLock::new(),
             inner: Mutex::new(Inner {
                 has_ended: false,
                 is_ending: shut.input,
@@ -51,6 +60,8 @@ impl Relay {
                 has_said_end: shut.output,
                 has_more: false,
                 is_over: false,
+                follows: Follows::Not,
+                leaving: None,
                 scratch: vec![0; AT_ONCE].into(),
             }),
         }
@@ -58,6 +69,14 @@ impl Relay {
 
     pub(super) fn pair(&self) -> &Pair {
         &self.pair
+    }
+
+    pub(super) fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    pub(super) fn far(&self) -> &OnceLock<Pair> {
+        &self.far
     }
 
     pub(super) fn bell(&self) -> &Bell {
@@ -73,13 +92,19 @@ impl Relay {
         let inner = &mut *inner;
         // Before what goes is looked at: nothing is written after that.
         let is_left = self.pair.is_left();
-        let broken = self.bring(inner) || self.send(inner);
+        if self.part(inner) {
+            inner.is_over = true;
+            return false;
+        }
+        let broken = self.follow(inner) || self.bring(inner) || self.send(inner);
         if broken {
             self.stream.close();
         } else if is_left && inner.has_said_end {
             // What came and nobody read is for the peer to know, which `close` sees to.
             self.stream.close();
-            table::leave(&self.stream);
+            if self.far.get().is_none() {
+                table::leave(&self.stream);
+            }
         } else {
             return true;
         }
@@ -89,6 +114,9 @@ impl Relay {
 
     /// Takes what came to the program. Whether the connection is broken.
     fn bring(&self, inner: &mut Inner) -> bool {
+        if inner.leaving.is_some() {
+            return false;
+        }
         let mut shut = inner.is_shut;
         let poured = self.stream.pour(&mut inner.scratch, |bytes| {
             if shut {
@@ -110,10 +138,14 @@ impl Relay {
         match poured {
             Poured::All | Poured::Part => false,
             Poured::End => {
-                if !std::mem::replace(&mut inner.has_ended, true) {
-                    self.pair.end();
-                }
+                self.tell_end(inner);
                 false
+            }
+            Poured::Moved { end } => {
+                if end {
+                    self.tell_end(inner);
+                }
+                self.bring_from_far(inner)
             }
             Poured::Broken(error) => {
                 self.spoil(inner, error);
@@ -122,19 +154,67 @@ impl Relay {
         }
     }
 
+    fn tell_end(&self, inner: &mut Inner) {
+        if !std::mem::replace(&mut inner.has_ended, true) {
+            self.pair.end();
+        }
+    }
+
+    /// As [`Relay::bring`], from the pair that goes on in place of the stream.
+    fn bring_from_far(&self, inner: &mut Inner) -> bool {
+        let Some(far) = self.far.get().filter(|_| !inner.has_ended) else {
+            return false;
+        };
+        loop {
+            let seen = match far.see(&mut inner.scratch) {
+                Ok(0) => {
+                    self.tell_end(inner);
+                    return false;
+                }
+                Ok(seen) => seen,
+                Err(Errno::CONNRESET) => {
+                    self.spoil(inner, Some(Errno::CONNRESET));
+                    return true;
+                }
+                Err(_) => return false,
+            };
+            let bytes = inner.scratch.get(..seen).unwrap_or_default();
+            let given = match self.pair.give(bytes) {
+                _ if inner.is_shut => seen,
+                Err(Errno::PIPE) => {
+                    inner.is_shut = !self.pair.is_left();
+                    if !inner.is_shut {
+                        return false;
+                    }
+                    seen
+                }
+                Err(_) => return false,
+                Ok(given) => given,
+            };
+            far.take(given);
+        }
+    }
+
     /// Takes what the program wrote to the peer. Whether the connection is broken.
     fn send(&self, inner: &mut Inner) -> bool {
         if inner.has_said_end {
             return false;
         }
-        inner.has_more = false;
+        inner.has_more = inner.is_between();
+        if inner.has_more {
+            return false;
+        }
+        let far = self.far.get();
         loop {
             // The kernel tells of a reset once: nobody else asks.
             let seen = match self.pair.see(&mut inner.scratch) {
                 Ok(0) => {
                     inner.has_said_end = true;
-                    // A connection that is broken shows that by itself.
-                    let _ = self.stream.end();
+                    match far {
+                        Some(far) => far.end(),
+                        // A connection that is broken shows that by itself.
+                        None => drop(self.stream.end()),
+                    }
                     return false;
                 }
                 Ok(seen) => seen,
@@ -146,7 +226,11 @@ impl Relay {
                 Err(_) => return false,
             };
             let bytes = inner.scratch.get(..seen).unwrap_or_default();
-            match self.stream.push(bytes) {
+            let sent = match far {
+                Some(far) => far.give(bytes),
+                None => self.stream.push(bytes),
+            };
+            match sent {
                 Ok(sent) => self.pair.take(sent),
                 Err(Errno::AGAIN) => {
                     inner.has_more = true;
@@ -161,7 +245,7 @@ impl Relay {
     }
 
     /// Tells the program that the connection broke, as far as a pair can: closed with something in it that nobody took it says `ECONNRESET`.
-    fn spoil(&self, inner: &mut Inner, error: Option<Errno>) {
+    pub(super) fn spoil(&self, inner: &mut Inner, error: Option<Errno>) {
         if error != Some(Errno::CONNRESET) {
             while let Ok(seen @ 1..) = self.pair.see(&mut inner.scratch) {
                 self.pair.take(seen);
@@ -175,8 +259,15 @@ impl Relay {
         !inner.is_over && (inner.has_more || self.pair.is_left())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// The stream takes nothing more, and nothing else does yet.
+    fn is_between(&self) -> bool {
+        self.follows.has_answered() || self.leaving.as_ref().is_some_and(Leaving::is_said)
     }
 }
 

@@ -12,17 +12,45 @@ use via::{Done, Queue};
 
 use super::Stream;
 use super::flow::Inner;
+use super::relay::BY_KERNEL;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;
 use crate::stat::Tally;
 
 impl Stream {
+    /// Shuts directions down for the program.
+    ///
+    /// # Errors
+    /// `ENOTCONN`, and [`BY_KERNEL`] where another thread has it relayed meanwhile.
+    pub(in crate::packet) fn shutdown(
+        self: &Arc<Self>,
+        input: bool,
+        output: bool,
+    ) -> Result<(), Errno> {
+        let inner = self.lock();
+        if !inner.is_relayed && inner.talk.state() == State::Closed && !inner.is_left {
+            return Err(Errno::NOTCONN);
+        }
+        drop(inner);
+        if input {
+            self.shut();
+        }
+        let inner = self.lock();
+        if inner.is_relayed {
+            return Err(BY_KERNEL);
+        }
+        if output { self.end_now(inner) } else { Ok(()) }
+    }
+
     /// The program sends nothing more: a FIN follows what it has sent, and what the peer has no room for yet goes without it.
     ///
     /// # Errors
     /// `ENOTCONN` when the connection is broken.
     pub fn end(self: &Arc<Self>) -> Result<(), Errno> {
-        let mut inner = self.lock();
+        self.end_now(self.lock())
+    }
+
+    fn end_now(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>) -> Result<(), Errno> {
         if std::mem::take(&mut inner.is_left) {
             self.show(&inner, false);
             return Ok(());
@@ -122,11 +150,6 @@ impl Stream {
         }
     }
 
-    /// The peer is gone, after its end.
-    pub(in crate::packet) fn is_left(&self) -> bool {
-        self.lock().is_left
-    }
-
     /// Breaks the connection.
     pub fn abort(&self) {
         let mut inner = self.lock();
@@ -168,6 +191,7 @@ impl Stream {
         if inner.is_ending {
             self.flush_now(inner);
         }
+        self.answer_move(inner);
         inner.is_over()
     }
 

@@ -166,7 +166,7 @@ impl Inner {
 
     /// Whether the program may send.
     pub(super) fn sends(&self) -> bool {
-        !self.is_ending && self.talk.state().sends()
+        !self.is_ending && self.talk.sends()
     }
 
     /// Whether everything has been said on both sides, or nothing more can be.
@@ -263,6 +263,7 @@ impl Stream {
                 inner.ended = true;
                 self.transmit(inner);
             }
+            Ok(Arrival::Moved(kind)) => self.note_move(inner, kind),
             Ok(Arrival::Wakeup(_) | Arrival::Unwanted) | Err(_) => self.lose(inner),
         }
         Taken::Packet
@@ -341,6 +342,7 @@ impl Stream {
                 inner.talk.reposted();
             }
             Ok(Arrival::End) => inner.ended = true,
+            Ok(Arrival::Moved(kind)) => self.note_move(inner, kind),
             Ok(Arrival::Unwanted) | Err(_) => return self.lose(inner),
         }
         if self.post_recv(slot).is_err() {

@@ -27,6 +27,8 @@ pub(in crate::packet) enum Poured {
     Part,
     /// All, and no more will come.
     End,
+    /// All that comes in packets; `end` where nothing comes by another way either.
+    Moved { end: bool },
     /// The connection broke.
     Broken(Option<Errno>),
 }
@@ -82,7 +84,9 @@ impl Stream {
                 return Poured::Part;
             }
         }
-        if inner.ended {
+        if inner.talk.is_moved() {
+            Poured::Moved { end: inner.ended }
+        } else if inner.ended {
             Poured::End
         } else if inner.lost {
             Poured::Broken(inner.error)

@@ -197,7 +197,7 @@ impl Stream {
             inner.held_in = None;
             inner.combiner.flushed();
         }
-        if inner.is_ending && inner.combiner.held() == 0 && inner.talk.state().sends() {
+        if inner.is_ending && inner.combiner.held() == 0 && inner.talk.sends() {
             self.say_fin(inner);
         }
     }

@@ -12,7 +12,7 @@ use sys::sync::Ordering;
 
 use super::super::fork::patiently;
 use super::super::relay;
-use super::{BITS, Held, RELAYED, SOCKETS, bit, get, is_guest};
+use super::{BITS, FINISH_TIME, Held, RELAYED, SOCKETS, bit, get, is_guest, is_owner};
 
 /// Keeps all others from it.
 #[derive(Debug)]
@@ -55,8 +55,12 @@ pub fn before_vfork() {
     }
 }
 
-/// Before such a child becomes another program: those that it keeps open, at whatever number. Its parent's thread does it, for the child has descriptors of its own.
+/// Before this process becomes another program: all of them, with which others go on. Before a child of `vfork` does: those that it keeps open, at whatever number. Its parent's thread does it, for the child has descriptors of its own.
 pub fn before_exec() {
+    if super::any() && is_owner() {
+        everything();
+        return relay::leave(Instant::now() + FINISH_TIME);
+    }
     if !super::any() || !is_guest() {
         return;
     }
@@ -73,6 +77,11 @@ pub fn before_exec() {
     if !sockets.is_empty() {
         relay::ask(sockets);
     }
+}
+
+/// This process's calls can go on with what a peer leaves to it.
+pub fn allow_to_follow() {
+    relay::follow::allow();
 }
 
 /// For another thread.

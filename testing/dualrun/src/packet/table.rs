@@ -51,24 +51,16 @@ pub const GROUPS: &[Group] = &[
         programs: &["fork/prefork"],
     },
     Group {
-        reason: "a connection ends with the process that has its VI, which exits",
-        programs: &["fork/daemon", "fork/grandchild"],
+        reason: "a program that another becomes has a Unix socket, which has no option of TCP's",
+        programs: &["exec/options_kept"],
     },
     Group {
-        reason: "a connection ends with the process that has its VI, which becomes another program",
-        programs: &[
-            "exec/chain",
-            "exec/cloexec",
-            "exec/epoll_set",
-            "exec/epoll_static",
-            "exec/epoll_told",
-            "exec/exec_self",
-            "exec/options_kept",
-            "exec/static_close",
-            "exec/static_end",
-            "exec/static_program",
-            "exec/unread_data",
-        ],
+        reason: "what is relayed and breaks while nothing lies in the pair shows its end, and no error",
+        programs: &["exec/epoll_static"],
+    },
+    Group {
+        reason: "bytes that go over to the pair are an edge for a set that has told of them",
+        programs: &["exec/epoll_told"],
     },
     Group {
         reason: "what the NIC of a process that is killed has not taken yet is lost, and the peer is told of a reset",
