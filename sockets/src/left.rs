@@ -10,13 +10,21 @@ use sys::{stack, turn};
 
 use crate::conn::Conn;
 use crate::flow::{RECEIVE, SEND};
-use crate::{io, table};
+use crate::{epoll, io, table};
 
 /// The program is about to jump to a frame whose stack pointer is `target`, in a signal handler perhaps.
 #[inline]
 pub fn before_jump(target: usize) {
-    if turn::is_in_turn() {
+    if turn::is_in_turn() || turn::is_in_sole() {
         end_left(target);
+    }
+}
+
+/// A wait on a set begins, or a change of one: as [`find`].
+#[inline]
+pub(crate) fn find_sets() {
+    if turn::is_in_sole() {
+        end_left(stack::frame());
     }
 }
 
@@ -39,7 +47,10 @@ fn end_left(target: usize) {
                 found = found.or(Some((fd, conn, side)));
             }
         });
-        if let Some((fd, conn, side)) = found {
+        let Some((fd, conn, side)) = found else {
+            return epoll::end_left(left);
+        };
+        {
             sys::socket::with_borrowed(fd, |fd| conn.end_turn_of_call(fd, side));
             if side == RECEIVE
                 && let Some(place) = receivers.next()

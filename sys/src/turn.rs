@@ -9,13 +9,15 @@ use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 
 #[cfg(not(loom))]
 mod held;
+mod sole;
 #[cfg(loom)]
 mod unheld;
 
 #[cfg(loom)]
 use unheld as held;
 
-pub use held::{Left, end_left, is_in_turn};
+pub use held::{Left, end_left, is_in_sole, is_in_turn};
+pub use sole::{Busy, Guard, Sole};
 
 /// A value with two sides, at each of which one thread acts at a time; it appears and disappears while nobody acts at either.
 ///

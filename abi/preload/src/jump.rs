@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use sockets::left;
-use sys::turn::is_in_turn;
+use sys::turn::{is_in_sole, is_in_turn};
 
 use crate::outcome::keeping_errno;
 use crate::real;
@@ -17,7 +17,7 @@ use crate::real;
 /// `env` was filled by `setjmp`.
 #[inline]
 unsafe fn before(env: *const c_void) {
-    if is_in_turn() {
+    if is_in_turn() || is_in_sole() {
         // SAFETY: by the contract.
         keeping_errno(|| unsafe { leave(env) });
     }

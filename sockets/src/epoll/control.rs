@@ -6,6 +6,7 @@ use sys::errno::Errno;
 
 use super::member::{Member, What};
 use super::{Change, EXCLUSIVE, Event, Set, places};
+use crate::left;
 
 /// As `epoll_ctl`.
 ///
@@ -15,6 +16,7 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     let Some(set) = super::known(instance) else {
         return control_unseen(instance, fd, change);
     };
+    left::find_sets();
     let result = match change {
         Change::Add(event) => set.add(instance, fd, event),
         Change::Modify(event) => set.modify(instance, fd, event),

@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 
 use sys::errno::Errno;
+use sys::quiet::Quiet;
 
 use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, places, token};
@@ -10,12 +11,14 @@ use crate::conn::Conn;
 
 pub(super) use hot::Glance;
 use hot::Hot;
+use mend::Changing;
 use patience::Patience;
 use rouse::Muster;
 
 mod hand;
 mod hot;
 mod late;
+mod mend;
 mod nested;
 mod patience;
 mod rouse;
@@ -64,6 +67,8 @@ pub(super) struct Members {
     pub(super) rang: Vec<RawFd>,
     /// How often in a row the kernel had nothing.
     kernel_vain: u32,
+    /// The place of the list that is being written.
+    changing: Changing,
 }
 
 impl Members {
@@ -79,6 +84,8 @@ impl Members {
             None => u32::try_from(self.list.len()).map_err(|_| Errno::NOMEM)?,
         };
         let all = self.list.len() + 1;
+        // A handler that left the C library's allocation by a jump would leave it locked.
+        let _quiet = self.must_grow(by_fd).then(Quiet::begin);
         if self.rang.capacity() == 0
             && (self.rang.try_reserve(RANG_MAX).is_err()
                 || self.warm.try_reserve(WARM_MAX).is_err()
@@ -107,6 +114,8 @@ impl Members {
             self.remove(old);
         }
         let fd = member.fd;
+        // First: one too many, after a jump, is looked for in vain.
+        places::note_member(fd);
         self.captured += u32::from(member.captured.is_some());
         if member.is_connection() {
             self.note_connection(fd);
@@ -117,14 +126,15 @@ impl Members {
         if self.free.last() == Some(&index) {
             self.free.pop();
         }
+        self.changing.begin(index, fd);
         match self.list.get_mut(index as usize) {
             Some(place) => *place = member,
             None => self.list.push(member),
         }
+        self.changing.end();
         if let Some(entry) = self.by_fd.get_mut(fd.cast_unsigned() as usize) {
             *entry = index + 1;
         }
-        places::note_member(fd);
         self.expect_of_kernel();
     }
 
@@ -208,7 +218,9 @@ impl Members {
         let Some(place) = self.list.get_mut(index as usize) else {
             return;
         };
+        self.changing.begin(index, place.fd);
         let member = std::mem::replace(place, Member::new(-1, What::Nothing, NO_EVENT));
+        self.changing.end();
         if matches!(member.what, What::Nothing) {
             return;
         }

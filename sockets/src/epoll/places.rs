@@ -7,9 +7,10 @@ use std::thread;
 use sys::lock::{Guard, Lock};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
+use sys::turn::{Busy, Left};
 
 use super::Set;
-use super::set::{Busy, Entered};
+use super::set::Entered;
 use crate::conn::Conn;
 use crate::reason::Reason;
 use crate::{handover, share, table};
@@ -231,6 +232,14 @@ pub fn after_fork(in_child: bool) {
     }
 }
 
+/// A jump leaves a call in its middle: if it had a set, that is another thread's now.
+pub fn end_left(left: &Left) {
+    // Those without a descriptor, too: one may have been closed meanwhile.
+    (0..USED.load(Ordering::Acquire))
+        .filter_map(set)
+        .any(|set| set.end_left(left));
+}
+
 struct Frozen {
     _sets: Vec<Entered<'static>>,
     _places: Guard<'static, ()>,
@@ -239,7 +248,7 @@ struct Frozen {
 impl Frozen {
     fn new() -> Result<Self, Busy> {
         let places = CHANGES.try_lock().ok_or(Busy)?;
-        let sets = all().map(Set::try_enter).filter_map(Result::transpose);
+        let sets = all().map(Set::try_hold).filter_map(Result::transpose);
         let sets = sets.map(|set| {
             // Two processes are to see what the program has made of it.
             set.map(|mut members| {

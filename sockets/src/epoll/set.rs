@@ -3,9 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 
-use sys::lock::{self, Lock};
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
-use sys::turn::thread_id;
+use sys::turn::{self, Busy, Left, Sole, thread_id};
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::members::Members;
@@ -36,20 +35,15 @@ pub struct Set {
     waits: AtomicUsize,
     /// Threads asleep in the kernel's instance, or in one that it is in.
     waiters: AtomicU32,
-    /// The thread that has the lock: its signal handlers must not wait for it.
-    owner: AtomicUsize,
-    members: Lock<Members>,
+    members: Sole<Members>,
     pub(super) memory: Spinner,
     pub(super) socket: Spinner,
 }
 
-/// Another thread has the members.
-pub(super) struct Busy;
-
 /// The members, as long as it lives.
 pub(super) struct Entered<'a> {
     set: &'a Set,
-    members: lock::Guard<'a, Members>,
+    members: turn::Guard<'a, Members>,
 }
 
 impl Set {
@@ -67,8 +61,7 @@ impl Set {
             lent: AtomicU32::new(0),
             waits: AtomicUsize::new(NOBODY),
             waiters: AtomicU32::new(0),
-            owner: AtomicUsize::new(0),
-            members: Lock::new(Members::default()),
+            members: Sole::new(Members::default()),
             memory: Spinner::with_clock(crate::rules::limited(Limits::SET), cpus, Monotonic),
             socket: Spinner::with_clock(crate::rules::limited(Limits::SOCKET), cpus, Monotonic),
         }
@@ -77,25 +70,23 @@ impl Set {
     /// The members; `None` in a signal handler that came while its own thread had them.
     #[inline]
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
-        let me = thread_id();
-        // Only this thread stores its own number.
-        if self.owner.load(Ordering::Relaxed) == me {
-            return None;
-        }
-        let members = self.members.lock();
-        self.owner.store(me, Ordering::Relaxed);
+        let members = self.members.enter()?;
         Some(Entered { set: self, members })
     }
 
-    /// As [`Set::enter`], without waiting.
-    pub(super) fn try_enter(&self) -> Result<Option<Entered<'_>>, Busy> {
-        let me = thread_id();
-        if self.owner.load(Ordering::Relaxed) == me {
-            return Ok(None);
-        }
-        let members = self.members.try_lock().ok_or(Busy)?;
-        self.owner.store(me, Ordering::Relaxed);
-        Ok(Some(Entered { set: self, members }))
+    /// As [`Set::enter`], without waiting, and for longer than a call.
+    pub(super) fn try_hold(&self) -> Result<Option<Entered<'_>>, Busy> {
+        let members = self.members.try_hold()?;
+        Ok(members.map(|members| Entered { set: self, members }))
+    }
+
+    /// If it is the members of this set that a jump leaves: they are mended.
+    pub(super) fn end_left(&self, left: &Left) -> bool {
+        let mended = self.members.mend(left, |members| {
+            members.mend();
+            self.publish(members);
+        });
+        mended.is_some()
     }
 
     /// Whether events of members are worked out from memory, so that the kernel's own are not the whole truth.
@@ -428,7 +419,6 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         self.set.publish(&self.members);
-        self.set.owner.store(0, Ordering::Relaxed);
     }
 }
 

@@ -8,8 +8,8 @@ use sys::sync::Ordering;
 
 use super::members::Glance;
 use super::{Event, FEW, Set, Waiter, token};
-use crate::leftover;
 use crate::ready::{self, Deadline};
+use crate::{left, leftover};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
 ///
@@ -25,6 +25,7 @@ pub fn wait(
     let Some(set) = super::known(instance) else {
         return kernel.wait(events, timeout);
     };
+    left::find_sets();
     set.begin_wait();
     if set.is_in_memory() {
         return mixed(set, events, timeout, kernel);

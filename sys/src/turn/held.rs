@@ -12,6 +12,8 @@ use crate::sync::{AtomicUsize, Ordering, compiler_fence};
 struct List {
     /// The outermost first. What there is no place for is not found after a jump.
     places: [Place; MOST],
+    /// The same of what a thread has [alone](super::Sole), in which it takes turns.
+    soles: [Place; SOLES],
 }
 
 #[derive(Debug)]
@@ -38,7 +40,20 @@ impl Left {
 /// Three stores for a turn, of which the lock that follows waits for two: with six, a `send` or `recv` of 8 B took 47 ns instead of 45.
 #[inline]
 pub(super) fn announce(me: usize, taker: &AtomicUsize) {
-    let [first, rest @ ..] = &list(me).places;
+    begin(&list(me).places, taker);
+}
+
+/// The same of what it is to have alone.
+#[inline]
+pub(super) fn announce_sole(me: usize, taker: &AtomicUsize) {
+    begin(&list(me).soles, taker);
+}
+
+#[inline(always)]
+fn begin(places: &[Place], taker: &AtomicUsize) {
+    let Some((first, rest)) = places.split_first() else {
+        return;
+    };
     if first.taker.load(Ordering::Relaxed) == 0 {
         first.begin(taker);
     } else if let Some(place) = free(rest) {
@@ -50,15 +65,27 @@ pub(super) fn announce(me: usize, taker: &AtomicUsize) {
 /// It has ended, or was not taken.
 #[inline]
 pub(super) fn withdraw(me: usize, taker: &AtomicUsize) {
-    let list = list(me);
+    end(&list(me).places, taker);
+}
+
+/// The same of what it had alone.
+#[inline]
+pub(super) fn withdraw_sole(me: usize, taker: &AtomicUsize) {
+    end(&list(me).soles, taker);
+}
+
+#[inline(always)]
+fn end(places: &[Place], taker: &AtomicUsize) {
     compiler_fence(Ordering::SeqCst);
-    let [first, second, ..] = &list.places;
+    let [first, second, ..] = places else {
+        return;
+    };
     if first.taker.load(Ordering::Relaxed) == address(taker)
         && second.taker.load(Ordering::Relaxed) == 0
     {
         first.taker.store(0, Ordering::Relaxed);
     } else {
-        list.end(taker);
+        end_among(places, taker);
     }
 }
 
@@ -74,30 +101,26 @@ fn free(places: &[Place]) -> Option<&Place> {
         .find(|place| place.taker.load(Ordering::Relaxed) == 0)
 }
 
-impl List {
-    fn len(&self) -> usize {
-        let mut places = self.places.iter();
-        let free = places.position(|place| place.taker.load(Ordering::Relaxed) == 0);
-        free.unwrap_or(MOST)
-    }
+fn count(places: &[Place]) -> usize {
+    let mut all = places.iter();
+    let free = all.position(|place| place.taker.load(Ordering::Relaxed) == 0);
+    free.unwrap_or(places.len())
+}
 
-    /// One among others ends; there may be no place for it.
-    #[cold]
-    fn end(&self, taker: &AtomicUsize) {
-        let mut places = self.places.iter().rev();
-        if let Some(place) =
-            places.find(|place| place.taker.load(Ordering::Relaxed) == address(taker))
-        {
-            place.taker.store(ENDED, Ordering::Relaxed);
-        }
-        compiler_fence(Ordering::SeqCst);
-        // Those before the last may have ended before it.
-        while let Some(last) = self.len().checked_sub(1)
-            && let Some(place) = self.places.get(last)
-            && place.taker.load(Ordering::Relaxed) == ENDED
-        {
-            place.taker.store(0, Ordering::Relaxed);
-        }
+/// One among others ends; there may be no place for it.
+#[cold]
+fn end_among(places: &[Place], taker: &AtomicUsize) {
+    let mut inner = places.iter().rev();
+    if let Some(place) = inner.find(|place| place.taker.load(Ordering::Relaxed) == address(taker)) {
+        place.taker.store(ENDED, Ordering::Relaxed);
+    }
+    compiler_fence(Ordering::SeqCst);
+    // Those before the last may have ended before it.
+    while let Some(last) = count(places).checked_sub(1)
+        && let Some(place) = places.get(last)
+        && place.taker.load(Ordering::Relaxed) == ENDED
+    {
+        place.taker.store(0, Ordering::Relaxed);
     }
 }
 
@@ -123,21 +146,33 @@ pub fn is_in_turn() -> bool {
     first.taker.load(Ordering::Relaxed) != 0
 }
 
-/// Ends the turns of this thread, the innermost first, that a jump to a frame at `target` leaves. Before each does `undo` what is to be done about
-/// its value, of which it may take turns.
+/// Whether this thread has something [alone](super::Sole), or has left it by a jump that nobody told of.
+#[inline]
+pub fn is_in_sole() -> bool {
+    let [first, ..] = &list(super::thread_id()).soles;
+    first.taker.load(Ordering::Relaxed) != 0
+}
+
+/// Ends the turns of this thread, the innermost first, that a jump to a frame at `target` leaves, and then gives up what it had alone there. Before each
+/// does `undo` what is to be done about its value, of which it may take turns.
 ///
 /// Those stay that are not known to be left: in a frame on another stack, where a jump may go back to.
 #[cold]
 pub fn end_left(target: usize, mut undo: impl FnMut(&Left)) {
+    let list = list(super::thread_id());
+    end_left_of(&list.places, target, &mut undo);
+    end_left_of(&list.soles, target, &mut undo);
+}
+
+fn end_left_of(places: &[Place], target: usize, undo: &mut impl FnMut(&Left)) {
     let me = super::thread_id();
-    let list = list(me);
-    let len = list.len();
+    let len = count(places);
     let is_left = |place: &Place| stack::is_left(place.frame.load(Ordering::Relaxed), target);
     // What is within one that is left is left too.
-    let Some(first) = list.places.iter().take(len).position(is_left) else {
+    let Some(first) = places.iter().take(len).position(is_left) else {
         return;
     };
-    let (stay, leave) = list.places.split_at(first);
+    let (stay, leave) = places.split_at(first);
     for place in leave.iter().take(len - first).rev() {
         let taker = place.taker.load(Ordering::Relaxed);
         let is_had_outside = stay
@@ -197,6 +232,7 @@ fn list(_me: usize) -> &'static List {
     std::thread_local!(static HERE: List = const {
         List {
             places: [const { Place { taker: AtomicUsize::new(0), frame: AtomicUsize::new(0) } }; MOST],
+            soles: [const { Place { taker: AtomicUsize::new(0), frame: AtomicUsize::new(0) } }; SOLES],
         }
     });
     // SAFETY: it has no destructor, and is there as long as the thread is. Nobody keeps the reference for longer.
@@ -207,3 +243,5 @@ fn list(_me: usize) -> &'static List {
 const ENDED: usize = 1;
 /// A call has one turn as a rule, sometimes both, and each handler within as many.
 const MOST: usize = 8;
+/// A wait on a set of `epoll` has that, and those in it one after the other.
+const SOLES: usize = 4;

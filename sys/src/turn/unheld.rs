@@ -16,6 +16,15 @@ pub(super) fn announce(_: usize, _: &AtomicUsize) {}
 
 pub(super) fn withdraw(_: usize, _: &AtomicUsize) {}
 
+pub(super) fn announce_sole(_: usize, _: &AtomicUsize) {}
+
+pub(super) fn withdraw_sole(_: usize, _: &AtomicUsize) {}
+
+/// Never.
+pub fn is_in_sole() -> bool {
+    false
+}
+
 /// Never.
 pub fn is_in_turn() -> bool {
     false

@@ -6,6 +6,7 @@
 //! wait makes before it sleeps, and each look of one that does not wait.
 
 use sys::stream::{Shown, Watch};
+use sys::sync::{Ordering, compiler_fence};
 
 use super::super::Event;
 use super::super::member::Member;
@@ -88,7 +89,16 @@ impl Members {
         if at >= self.hot.len() {
             return;
         }
-        let cooled = self.hot.swap_remove(at);
+        // Each is dropped once, wherever a jump leaves this.
+        let Some(last) = self.hot.pop() else {
+            return;
+        };
+        compiler_fence(Ordering::SeqCst);
+        let cooled = match self.hot.get_mut(at) {
+            Some(place) => std::mem::replace(place, last),
+            None => last,
+        };
+        compiler_fence(Ordering::SeqCst);
         if let Some(member) = self.list.get_mut(cooled.index as usize) {
             member.hot = None;
         }

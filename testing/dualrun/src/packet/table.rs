@@ -103,6 +103,7 @@ pub const GROUPS: &[Group] = &[
             "signals/cancel",
             "signals/cancel_then_close",
             "signals/longjmp",
+            "signals/longjmp_epoll",
             "signals/longjmp_busy",
             "signals/setcontext_busy",
         ],
