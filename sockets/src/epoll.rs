@@ -17,6 +17,7 @@ use sys::errno::Errno;
 pub mod arrival;
 mod control;
 pub mod departure;
+pub mod given;
 mod member;
 mod members;
 mod places;

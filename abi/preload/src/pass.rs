@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::os::fd::RawFd;
 
 use libc::{cmsghdr, mmsghdr, msghdr};
+use sockets::epoll::given;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
 use sockets::table;
@@ -49,12 +50,18 @@ pub(crate) unsafe fn received(message: *const msghdr) {
     // SAFETY: by the contract.
     if unsafe { message.as_ref() }.is_some_and(|message| message.msg_controllen != 0) {
         // SAFETY: as above.
-        keeping_errno(|| unsafe { each_passed(message, table::renumber) });
+        keeping_errno(|| unsafe { each_passed(message, came) });
     }
+}
+
+fn came(fd: RawFd) {
+    table::renumber(fd);
+    given::received(fd);
 }
 
 fn go(fd: RawFd) {
     via_socket::share(fd);
+    given::give(fd);
     if let Some((conn, borrowed)) = connection(fd) {
         go_back(conn, borrowed, Reason::HandedOver);
     }

@@ -14,8 +14,9 @@ use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
 use super::{CLOSED, Conn, Origin, Way};
+use crate::reason::Reason;
 use crate::states::connection::Event;
-use crate::{handover, rules, stat};
+use crate::{epoll, handover, rules, stat};
 
 impl Conn {
     /// For the place `index`, which is also that of its record in the ledger.
@@ -132,6 +133,9 @@ impl Conn {
             && let Some(reason) = self.forbidden(fd)
         {
             self.refuse(reason);
+        }
+        if epoll::given::keeps(fd.as_raw_fd()) {
+            self.refuse(Reason::Sets);
         }
     }
 

@@ -53,7 +53,13 @@ pub fn take_over() {
     }
     for Found { fd, entries } in found {
         match places::known(fd) {
-            Some(set) => set.resume(found_in(&left, fd, &entries), &entries),
+            Some(set) => {
+                let left = found_in(&left, fd, &entries);
+                set.resume(left, &entries);
+                if left.is_some_and(|left| left.set.for_kernel) {
+                    set.keep_to_kernel();
+                }
+            }
             None => entries
                 .iter()
                 .for_each(|entry| places::keep_to_kernel(entry.fd)),

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use sys::errno::Errno;
 
 use super::member::{Member, What};
-use super::{Change, EXCLUSIVE, Event, Set, places};
+use super::{Change, EXCLUSIVE, Event, Set, given, places};
 use crate::left;
 
 /// As `epoll_ctl`.
@@ -44,6 +44,9 @@ fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errn
 
 impl Set {
     fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
+        if self.is_for_kernel() {
+            given::keep_new(fd);
+        }
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
         if let Some(index) = members.dormant_at(fd) {
             if members.wakes(index, event)? {
@@ -60,7 +63,7 @@ impl Set {
             // From now on the kernel shows whoever waits here what it has of that one.
             set.catch_up();
         }
-        if member.what.is_in_memory() {
+        if member.what.is_in_memory() && !members.for_kernel {
             member.add_captured(index, instance)?;
         } else {
             sys::epoll::add(instance, fd, event.events, event.data)?;
@@ -119,6 +122,7 @@ impl Set {
         }
         if let Some(index) = members.index_of(fd)
             && !members.shared
+            && !members.for_kernel
         {
             let dozes = members
                 .get_mut(index)

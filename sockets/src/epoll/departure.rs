@@ -103,6 +103,7 @@ impl Set {
         let set = SetRecord {
             fd,
             shared: members.shared,
+            for_kernel: members.for_kernel,
             came: members.came(),
         };
         bequest.write(&Record::Set(set).bytes())?;

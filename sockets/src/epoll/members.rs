@@ -56,6 +56,8 @@ pub(super) struct Members {
     pub(super) instance: Instance,
     /// Other processes may wait on the kernel's instance too.
     pub(super) shared: bool,
+    /// They all stay with the kernel: see [`given`](super::given).
+    pub(super) for_kernel: bool,
     /// How many are captured, how many are connections.
     pub(super) captured: u32,
     pub(super) connections: u32,
@@ -305,7 +307,11 @@ impl Members {
         let Some(member) = self.list.get_mut(index as usize) else {
             return;
         };
-        if member.captured.is_some() || !member.what.is_in_memory() || member.is_back() {
+        if self.for_kernel
+            || member.captured.is_some()
+            || !member.what.is_in_memory()
+            || member.is_back()
+        {
             return;
         }
         if member.capture(index, instance).is_ok() {

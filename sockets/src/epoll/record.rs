@@ -22,6 +22,8 @@ pub(super) struct SetRecord {
     pub(super) fd: RawFd,
     /// Whether other processes have it too.
     pub(super) shared: bool,
+    /// Whether they know nothing of what is in memory.
+    pub(super) for_kernel: bool,
     /// As [`Members`](super::members::Members) counts it.
     pub(super) came: u64,
 }
@@ -50,7 +52,7 @@ impl Record {
             Self::Prefix(prefix) => [PREFIX, prefix, 0, 0, 0, 0, 0, 0, 0, 0],
             Self::Set(set) => {
                 let fd = u64::from(set.fd.cast_unsigned());
-                let shared = u64::from(set.shared);
+                let shared = pair(u32::from(set.shared), u32::from(set.for_kernel));
                 [SET, fd, shared, set.came, 0, 0, 0, 0, 0, 0]
             }
             Self::Member(member) => [
@@ -86,7 +88,8 @@ impl Record {
             PREFIX => Self::Prefix(one),
             SET => Self::Set(SetRecord {
                 fd: low(one).cast_signed(),
-                shared: two != 0,
+                shared: low(two) != 0,
+                for_kernel: high(two) != 0,
                 came: three,
             }),
             MEMBER => Self::Member(MemberRecord {
@@ -149,7 +152,7 @@ mod tests {
             let member = MemberRecord {
                 index, fd, cookie, events, data, captured, said, told_ends, fired, told,
             };
-            let set = SetRecord { fd, shared: fired, came: data };
+            let set = SetRecord { fd, shared: fired, for_kernel: !fired, came: data };
             for record in [Record::Prefix(data), Record::Set(set), Record::Member(member)] {
                 prop_assert_eq!(Record::read(&record.bytes()), Some(record));
             }

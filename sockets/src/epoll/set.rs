@@ -31,6 +31,8 @@ pub struct Set {
     late: AtomicU32,
     /// A child is about to have it at a number that the program has named.
     lent: AtomicU32,
+    /// Whether other processes have it who know nothing of what is in memory.
+    pub(super) for_kernel: AtomicU32,
     /// The only thread that ever waited; [`NOBODY`], or [`MANY`].
     waits: AtomicUsize,
     /// Threads asleep in the kernel's instance, or in one that it is in.
@@ -59,6 +61,7 @@ impl Set {
             has_rang: AtomicU32::new(0),
             late: AtomicU32::new(0),
             lent: AtomicU32::new(0),
+            for_kernel: AtomicU32::new(0),
             waits: AtomicUsize::new(NOBODY),
             waiters: AtomicU32::new(0),
             members: Sole::new(Members::default()),
@@ -355,6 +358,7 @@ impl Set {
         self.waiters.store(0, Ordering::Relaxed);
         self.waits.store(NOBODY, Ordering::Relaxed);
         self.lent.store(0, Ordering::Relaxed);
+        self.for_kernel.store(0, Ordering::Relaxed);
         // What is met beside a hog concerns this one too, as it does a new connection.
         self.memory.heed();
         self.socket.heed();

@@ -1,5 +1,7 @@
 //! Members of a set that another program is about to have, or has left.
 
+use std::os::fd::RawFd;
+
 use sys::errno::Errno;
 
 use super::super::member::{Member, What};
@@ -12,6 +14,15 @@ impl Members {
     pub(in crate::epoll) fn records(&self) -> impl Iterator<Item = MemberRecord> {
         let list = (0..).zip(&self.list);
         list.filter_map(|(index, member)| member.record(index))
+    }
+
+    /// The first from that place on that is more than the kernel's, and a descriptor of it.
+    pub(in crate::epoll) fn find_followed(&self, from: u32) -> Option<(u32, What, RawFd)> {
+        let mut list = (0..).zip(&self.list).skip(from as usize);
+        list.find_map(|(index, member)| match member.what {
+            What::Connection { .. } | What::Set(_) => Some((index, member.what, member.via)),
+            What::Other | What::Nothing => None,
+        })
     }
 
     /// How often something came, for those who watch this set.
@@ -58,7 +69,7 @@ impl Members {
     ///
     /// # Errors
     /// `ENOMEM`, or a place that no member has.
-    pub(in crate::epoll) fn skip_to(&mut self, index: u32, fd: i32) -> Result<(), Errno> {
+    pub(in crate::epoll) fn skip_to(&mut self, index: u32, fd: RawFd) -> Result<(), Errno> {
         let index = index as usize;
         if index >= token::MEMBERS_MAX || index < self.list.len() {
             return Err(Errno::INVAL);
