@@ -8,12 +8,13 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use proto::packet::{Combiner, Conversation, Settings, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
+use sys::lock::{Guard, Lock};
 use sys::relay::unguessable;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
@@ -49,7 +50,7 @@ pub struct Stream {
     stride: u32,
     mtu: u32,
     begun: Instant,
-    inner: Mutex<Inner>,
+    inner: Lock<Inner>,
     /// A packet was taken in, or the stream ended.
     moved: Changed,
     /// Whether somebody polls.
@@ -175,7 +176,7 @@ impl Stream {
             stride,
             mtu,
             begun: Instant::now(),
-            inner: Mutex::new(Inner::new(
+            inner: Lock::new(Inner::new(
                 Conversation::new(settings),
                 Combiner::new(variant.combine, variant.copy_max, mtu),
                 Wakeup {
@@ -287,18 +288,16 @@ impl Stream {
         self.vi.post_recv(&descriptor, slot.into())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> Guard<'_, Inner> {
+        self.inner.lock()
     }
 
     /// The lock, for a notify function of the NIC; `None` if the connection is being broken by who has it: he waits for the function to end.
-    fn lock_unless_losing(&self) -> Option<MutexGuard<'_, Inner>> {
+    fn lock_unless_losing(&self) -> Option<Guard<'_, Inner>> {
         let mut tries = 0u32;
         loop {
-            match self.inner.try_lock() {
-                Ok(inner) => return Some(inner),
-                Err(TryLockError::Poisoned(inner)) => return Some(inner.into_inner()),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(inner) = self.inner.try_lock() {
+                return Some(inner);
             }
             if self.losing.load(Ordering::Acquire) {
                 return None;
@@ -320,10 +319,10 @@ impl Stream {
     /// meanwhile.
     fn wait<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         into: &mut [u8],
         limit: Option<Instant>,
-    ) -> (MutexGuard<'a, Inner>, Taken) {
+    ) -> (Guard<'a, Inner>, Taken) {
         self.settle(&mut inner);
         // One waits in the NIC, and the others for it.
         if self.adapter.variant.handler || inner.is_awaited || inner.is_noticed {
@@ -373,9 +372,9 @@ impl Stream {
     /// Waits until another thread is back from the NIC, or what it waits for has changed here. Whether a signal came.
     fn wait_for_others<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         limit: Option<Instant>,
-    ) -> (MutexGuard<'a, Inner>, bool) {
+    ) -> (Guard<'a, Inner>, bool) {
         inner.waiters += 1;
         let ticket = self.moved.ticket();
         drop(inner);

@@ -1,11 +1,12 @@
 //! How a stream ends.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use proto::packet::State;
 use sys::errno::Errno;
+use sys::lock::Guard;
 use sys::sync::Ordering;
 use via::provider::Received;
 use via::{Done, Queue};
@@ -50,7 +51,7 @@ impl Stream {
         self.end_now(self.lock())
     }
 
-    fn end_now(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner>) -> Result<(), Errno> {
+    fn end_now(self: &Arc<Self>, mut inner: Guard<'_, Inner>) -> Result<(), Errno> {
         if std::mem::take(&mut inner.is_left) {
             self.show(&inner, false);
             return Ok(());
@@ -79,7 +80,7 @@ impl Stream {
     }
 
     /// Has all threads that wait look again, in the NIC or for who does: no packet tells them what has changed.
-    pub(super) fn ring(&self, inner: MutexGuard<'_, Inner>) {
+    pub(super) fn ring(&self, inner: Guard<'_, Inner>) {
         for (queue, waits) in [
             (Queue::Recv, inner.is_awaited),
             (Queue::Send, inner.is_draining),

@@ -1,11 +1,12 @@
 //! What a stream's lock guards, and the packets that come and go.
 
 use std::collections::VecDeque;
-use std::sync::{MutexGuard, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use proto::packet::{Arrival, Combiner, Conversation, Kind, Packet, State, WAKEUP_LEN, Wakeup};
 use sys::errno::Errno;
+use sys::lock::Guard;
 use sys::sync::Ordering;
 use via::provider::Received;
 use via::{Completion, Descriptor, Done};
@@ -468,7 +469,7 @@ impl Stream {
     }
 
     /// Lets go of the lock; those who wait for another to take packets in look again. Whether there are any.
-    pub(super) fn wake_waiters(&self, inner: MutexGuard<'_, Inner>) -> bool {
+    pub(super) fn wake_waiters(&self, inner: Guard<'_, Inner>) -> bool {
         let any = inner.waiters > 0;
         drop(inner);
         if any {

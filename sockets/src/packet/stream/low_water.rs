@@ -1,8 +1,7 @@
 //! How much has to be there before a receive takes it (`SO_RCVLOWAT`), and from where one looks (`SO_PEEK_OFF`).
 
-use std::sync::MutexGuard;
-
 use sys::errno::Errno;
+use sys::lock::Guard;
 use sys::sync::Ordering;
 
 use super::Stream;
@@ -60,7 +59,7 @@ impl Stream {
             let Ok(limit) = wait.limit() else {
                 return Ok(());
             };
-            let (waited, taken): (MutexGuard<'_, Inner>, Taken) = self.wait(inner, &mut [], limit);
+            let (waited, taken): (Guard<'_, Inner>, Taken) = self.wait(inner, &mut [], limit);
             inner = waited;
             if taken == Taken::Interrupted {
                 return if inner.arrived.is_empty() {

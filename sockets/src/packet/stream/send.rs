@@ -1,10 +1,11 @@
 //! From the program to packets.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::packet::Verdict;
 use sys::errno::Errno;
+use sys::lock::Guard;
 use via::{Descriptor, Done, Queue, Segment};
 
 use super::Stream;
@@ -146,7 +147,7 @@ impl Stream {
     /// Appends a small message, which fits, to what is held.
     fn hold(
         self: &Arc<Self>,
-        mut inner: MutexGuard<'_, Inner>,
+        mut inner: Guard<'_, Inner>,
         slot: u32,
         bytes: &[u8],
         begun: bool,
@@ -174,9 +175,9 @@ impl Stream {
     /// Sends what is held, waiting for the window if it may.
     pub(super) fn flush<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,
-    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+    ) -> Result<Guard<'a, Inner>, Errno> {
         while inner.combiner.held() > 0 {
             inner = self.window(inner, patient)?;
             self.flush_now(&mut inner);
@@ -204,7 +205,7 @@ impl Stream {
 
     fn send_packets<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         bytes: &[u8],
         begun: bool,
         patient: &impl Fn() -> Wait,
@@ -269,10 +270,10 @@ impl Stream {
 
     fn send_copied<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         piece: &[u8],
         patient: &impl Fn() -> Wait,
-    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+    ) -> Result<Guard<'a, Inner>, Errno> {
         loop {
             let (guard, slot) = self.buffer(inner, patient)?;
             inner = guard;
@@ -318,9 +319,9 @@ impl Stream {
     /// A buffer to send from.
     fn buffer<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,
-    ) -> Result<(MutexGuard<'a, Inner>, u32), Errno> {
+    ) -> Result<(Guard<'a, Inner>, u32), Errno> {
         loop {
             self.reap(&mut inner);
             if let Some(slot) = inner.free.pop() {
@@ -353,9 +354,9 @@ impl Stream {
     /// NIC, and the others for it.
     fn drain<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         limit: Option<Instant>,
-    ) -> (MutexGuard<'a, Inner>, bool) {
+    ) -> (Guard<'a, Inner>, bool) {
         if self.adapter.variant.waiting == Waiting::Polling {
             drop(inner);
             std::thread::yield_now();
@@ -384,9 +385,9 @@ impl Stream {
     #[inline]
     fn acquainted<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,
-    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+    ) -> Result<Guard<'a, Inner>, Errno> {
         loop {
             Self::may_send(&inner)?;
             if inner.peer.is_some() {
@@ -409,9 +410,9 @@ impl Stream {
     #[inline]
     fn window<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,
-    ) -> Result<MutexGuard<'a, Inner>, Errno> {
+    ) -> Result<Guard<'a, Inner>, Errno> {
         loop {
             Self::may_send(&inner)?;
             if inner.talk.window() > 0 {
