@@ -140,6 +140,9 @@ impl Set {
         };
         let records = left.map_or(&[][..], |left| &left.members);
         if let Some(left) = left {
+            if left.set.visiting {
+                self.visit(&mut members);
+            }
             members.shared = left.set.shared;
             members.set_came(left.set.came);
         }

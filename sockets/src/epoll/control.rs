@@ -17,6 +17,7 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
         return control_unseen(instance, fd, change);
     };
     left::find_sets();
+    set.begin_use();
     let result = match change {
         Change::Add(event) => set.add(instance, fd, event),
         Change::Modify(event) => set.modify(instance, fd, event),

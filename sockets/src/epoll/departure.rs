@@ -104,6 +104,7 @@ impl Set {
             fd,
             shared: members.shared,
             for_kernel: members.for_kernel,
+            visiting: members.visiting || heir != Heir::Itself,
             came: members.came(),
         };
         bequest.write(&Record::Set(set).bytes())?;

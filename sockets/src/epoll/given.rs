@@ -41,6 +41,7 @@ impl Set {
             return;
         }
         ANY.store(1, Ordering::SeqCst);
+        self.begin_use();
         let mut next = 0;
         while let Some((index, what, via)) =
             self.enter().and_then(|members| members.find_followed(next))

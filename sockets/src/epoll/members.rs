@@ -56,6 +56,8 @@ pub(super) struct Members {
     pub(super) instance: Instance,
     /// Other processes may wait on the kernel's instance too.
     pub(super) shared: bool,
+    /// This is a child of `fork` that has not used the set: what the kernel has of it is its parent's business.
+    pub(super) visiting: bool,
     /// They all stay with the kernel: see [`given`](super::given).
     pub(super) for_kernel: bool,
     /// How many are captured, how many are connections.
@@ -308,6 +310,7 @@ impl Members {
             return;
         };
         if self.for_kernel
+            || self.visiting
             || member.captured.is_some()
             || !member.what.is_in_memory()
             || member.is_back()

@@ -24,6 +24,8 @@ pub(super) struct SetRecord {
     pub(super) shared: bool,
     /// Whether they know nothing of what is in memory.
     pub(super) for_kernel: bool,
+    /// Whether what the kernel has of it is another process's business, as long as the next program does not use it.
+    pub(super) visiting: bool,
     /// As [`Members`](super::members::Members) counts it.
     pub(super) came: u64,
 }
@@ -52,8 +54,10 @@ impl Record {
             Self::Prefix(prefix) => [PREFIX, prefix, 0, 0, 0, 0, 0, 0, 0, 0],
             Self::Set(set) => {
                 let fd = u64::from(set.fd.cast_unsigned());
-                let shared = pair(u32::from(set.shared), u32::from(set.for_kernel));
-                [SET, fd, shared, set.came, 0, 0, 0, 0, 0, 0]
+                let [shared, for_kernel, visiting] =
+                    [set.shared, set.for_kernel, set.visiting].map(u64::from);
+                let flags = shared | for_kernel << 1 | visiting << 2;
+                [SET, fd, flags, set.came, 0, 0, 0, 0, 0, 0]
             }
             Self::Member(member) => [
                 MEMBER,
@@ -88,8 +92,9 @@ impl Record {
             PREFIX => Self::Prefix(one),
             SET => Self::Set(SetRecord {
                 fd: low(one).cast_signed(),
-                shared: low(two) != 0,
-                for_kernel: high(two) != 0,
+                shared: two & 1 != 0,
+                for_kernel: two & 2 != 0,
+                visiting: two & 4 != 0,
                 came: three,
             }),
             MEMBER => Self::Member(MemberRecord {
@@ -152,7 +157,7 @@ mod tests {
             let member = MemberRecord {
                 index, fd, cookie, events, data, captured, said, told_ends, fired, told,
             };
-            let set = SetRecord { fd, shared: fired, for_kernel: !fired, came: data };
+            let set = SetRecord { fd, shared: fired, for_kernel: !fired, visiting: fired, came: data };
             for record in [Record::Prefix(data), Record::Set(set), Record::Member(member)] {
                 prop_assert_eq!(Record::read(&record.bytes()), Some(record));
             }

@@ -33,6 +33,8 @@ pub struct Set {
     lent: AtomicU32,
     /// Whether other processes have it who know nothing of what is in memory.
     pub(super) for_kernel: AtomicU32,
+    /// As [`Members`] has it, to be read without the lock.
+    visiting: AtomicU32,
     /// The only thread that ever waited; [`NOBODY`], or [`MANY`].
     waits: AtomicUsize,
     /// Threads asleep in the kernel's instance, or in one that it is in.
@@ -62,6 +64,7 @@ impl Set {
             late: AtomicU32::new(0),
             lent: AtomicU32::new(0),
             for_kernel: AtomicU32::new(0),
+            visiting: AtomicU32::new(0),
             waits: AtomicUsize::new(NOBODY),
             waiters: AtomicU32::new(0),
             members: Sole::new(Members::default()),
@@ -110,6 +113,7 @@ impl Set {
     /// A thread is about to ask the kernel what there is.
     #[inline]
     pub(super) fn begin_wait(&self) {
+        self.begin_use();
         if self.waits.load(Ordering::Relaxed) != thread_id() {
             self.note_wait();
         }
@@ -161,6 +165,7 @@ impl Set {
 
     /// Whether a wait on the set, whose descriptor is `fd`, would return at once.
     pub(crate) fn is_ready(&self, fd: RawFd) -> bool {
+        self.begin_use();
         let Some(mut members) = self.enter() else {
             return true;
         };
@@ -325,7 +330,8 @@ impl Set {
             // As in the kernel, what is a member is not the descriptor.
             return members.orphan(index);
         }
-        if member.captured.is_some() || member.is_late() {
+        let is_captured = member.captured.is_some() || member.is_late();
+        if is_captured && !members.visiting {
             // Another process may have the connection too, and the kernel would go on reporting it.
             let _ = sys::epoll::delete(instance, fd);
         }
@@ -336,6 +342,7 @@ impl Set {
     pub(super) fn expel(&self, fd: RawFd) {
         if let Some(members) = self.enter()
             && members.index_of(fd).is_some()
+            && !members.visiting
         {
             // A member that the program has deleted is gone there already.
             let _ = sys::epoll::delete(members.instance, fd);
@@ -359,6 +366,7 @@ impl Set {
         self.waits.store(NOBODY, Ordering::Relaxed);
         self.lent.store(0, Ordering::Relaxed);
         self.for_kernel.store(0, Ordering::Relaxed);
+        self.visiting.store(0, Ordering::Relaxed);
         // What is met beside a hog concerns this one too, as it does a new connection.
         self.memory.heed();
         self.socket.heed();
@@ -385,6 +393,31 @@ impl Set {
         }
         if let Some(mut members) = self.enter() {
             members.shared = true;
+            if in_child {
+                self.visit(&mut members);
+            }
+        }
+    }
+
+    /// What the kernel has of it is another process's business, until this one uses it.
+    pub(super) fn visit(&self, members: &mut Members) {
+        members.visiting = true;
+        self.visiting.store(1, Ordering::Relaxed);
+    }
+
+    /// The program uses the set. It is its own from now on, if it was its parent's.
+    #[inline]
+    pub(super) fn begin_use(&self) {
+        if self.visiting.load(Ordering::Relaxed) != 0 {
+            self.settle_here();
+        }
+    }
+
+    #[cold]
+    fn settle_here(&self) {
+        if let Some(mut members) = self.enter() {
+            self.visiting.store(0, Ordering::Relaxed);
+            members.settle_here();
         }
     }
 }

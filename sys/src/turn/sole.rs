@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::held::{self, Left};
-use super::{thread_id, wait_for};
+use super::{pass_time, thread_id, wait_for};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// As a [`Lock`](crate::lock::Lock), but a thread that has the value and asks for it again, in a signal handler, is refused; and one that leaves
@@ -48,12 +48,23 @@ impl<T> Sole<T> {
             .taker
             .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
         if free.is_err() {
-            wait_for(&self.taker, me, usize::MAX);
+            self.wait(me);
         }
         Some(Guard {
             of: self,
             announced: true,
         })
+    }
+
+    /// Naps sooner than who waits for a turn: what is done with a value alone may be long.
+    #[cold]
+    fn wait(&self, me: usize) {
+        for tried in (0..).step_by(4) {
+            if wait_for(&self.taker, me, 1) {
+                return;
+            }
+            pass_time(tried);
+        }
     }
 
     /// As [`Sole::enter`], without waiting, and to be kept beyond the frame that calls: a jump does not end it.

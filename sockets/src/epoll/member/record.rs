@@ -7,13 +7,16 @@ use crate::epoll::record::MemberRecord;
 use crate::table;
 
 impl Member {
-    /// What the next program is to know; `None` of a free place.
+    /// What the next program is to know; `None` of a free place, and of what the program has deleted.
     pub(in crate::epoll) fn record(&self, index: u32) -> Option<MemberRecord> {
         let cookie = match self.what {
             What::Connection { conn, .. } => conn.cookie(),
             What::Set(_) | What::Other => 0,
             What::Nothing => return None,
         };
+        if self.dormant {
+            return None;
+        }
         Some(MemberRecord {
             index,
             fd: self.fd,

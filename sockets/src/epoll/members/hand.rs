@@ -6,7 +6,7 @@ use sys::errno::Errno;
 
 use super::super::member::{Member, What};
 use super::super::record::MemberRecord;
-use super::super::{Instance, token};
+use super::super::{Instance, ONCE, token};
 use super::{Members, NO_EVENT};
 
 impl Members {
@@ -37,9 +37,26 @@ impl Members {
 
     /// The kernel forgets all that the program has deleted.
     pub(in crate::epoll) fn forget_dormant(&mut self) {
+        if self.visiting {
+            return;
+        }
         for index in 0..self.list.len() {
             if self.list.get(index).is_some_and(|member| member.dormant) {
                 self.forget(index as u32);
+            }
+        }
+    }
+
+    /// This process, which came to the set by `fork`, begins to use it: what has got rings since is captured.
+    pub(in crate::epoll) fn settle_here(&mut self) {
+        self.visiting = false;
+        for index in 0..self.list.len() {
+            let once = self
+                .list
+                .get(index)
+                .is_none_or(|member| member.events & ONCE != 0);
+            if !once {
+                self.capture(index as u32);
             }
         }
     }
