@@ -924,6 +924,7 @@ fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
         let first = Packet {
             kind: Kind::Wakeup,
             acks: 0,
+            byte: 0,
         };
         let sent = silent.send_copied(&wakeup.encode(), Some(first.encode()));
         assert_eq!(sent, Ok(true));

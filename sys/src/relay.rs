@@ -85,6 +85,51 @@ impl Pair {
         recv(self.0.as_fd(), into, flags).map(|(seen, _)| seen)
     }
 
+    /// As [`Pair::see`], of bytes none of which is urgent, or of one that is.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn see_as(&self, into: &mut [u8], is_urgent: &mut bool) -> Result<usize, Errno> {
+        if crate::socket::is_at_mark(self.0.as_fd()) {
+            let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK | RecvFlags::OOB;
+            // It is past where the byte has been taken.
+            if let Ok((1, _)) = recv(self.0.as_fd(), into.get_mut(..1).unwrap_or_default(), flags) {
+                *is_urgent = true;
+                return Ok(1);
+            }
+        }
+        self.see(into)
+    }
+
+    /// Takes what [`Pair::see_as`] saw.
+    pub fn take_as(&self, count: usize, is_urgent: bool) {
+        if is_urgent && count > 0 {
+            // It has been seen.
+            let _ = recv(
+                self.0.as_fd(),
+                &mut [0],
+                RecvFlags::DONTWAIT | RecvFlags::OOB,
+            );
+        } else {
+            self.take(count);
+        }
+    }
+
+    /// As [`Pair::give`], of a byte that may be urgent. The kernel that knows no such thing of pairs has it among the others.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn give_as(&self, bytes: &[u8], is_urgent: bool) -> Result<usize, Errno> {
+        if is_urgent {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL | SendFlags::OOB;
+            match send(self.0.as_fd(), bytes, flags) {
+                Err(Errno::OPNOTSUPP) => {}
+                given => return given,
+            }
+        }
+        self.give(bytes)
+    }
+
     /// Takes what was seen.
     pub fn take(&self, mut count: usize) {
         let mut scrap = [MaybeUninit::uninit(); SCRAP];

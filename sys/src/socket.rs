@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::sockopt::{
     Timeout, set_socket_linger, socket_domain, socket_protocol, socket_timeout, socket_type,
 };
@@ -148,6 +149,13 @@ pub fn finish(fd: BorrowedFd<'_>) {
     let _ = rustix::net::shutdown(fd, rustix::net::Shutdown::Write);
 }
 
+/// Whether the next byte is the urgent one, or was (`SIOCATMARK`).
+pub fn is_at_mark(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: the kernel stores an int.
+    let asked = unsafe { ioctl(fd, Getter::<SIOCATMARK, libc::c_int>::new()) };
+    asked.is_ok_and(|at| at != 0)
+}
+
 /// Which socket a descriptor is, if it is one. Two of the same are duplicates.
 pub fn inode(fd: BorrowedFd<'_>) -> Option<u64> {
     let stat = rustix::fs::fstat(fd).ok()?;
@@ -166,6 +174,9 @@ pub fn with_borrowed<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> R) -> Opt
     // SAFETY: not -1, and used for system calls only, as this function says.
     (fd >= 0).then(|| act(unsafe { BorrowedFd::borrow_raw(fd) }))
 }
+
+/// `asm-generic/sockios.h`.
+const SIOCATMARK: Opcode = 0x8905;
 
 fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(-1, |timeout| {

@@ -45,6 +45,10 @@ fn control(
         // The kernel's signals come with the kernel's bytes.
         via_socket::share(fd);
     }
+    if matches!(command, libc::F_SETOWN | F_SETOWN_EX) {
+        // SIGURG comes when urgent data do, not when the program calls.
+        via_socket::watch(fd);
+    }
     let result = native();
     if result >= 0 {
         match command {
@@ -287,4 +291,6 @@ fn note_nonblocking(fd: c_int, on: bool) {
 }
 
 /// `linux/sockios.h`.
+/// `asm-generic/fcntl.h`.
+const F_SETOWN_EX: c_int = 15;
 const SIOCATMARK: c_ulong = 0x8905;

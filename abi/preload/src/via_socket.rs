@@ -209,12 +209,19 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
         Outcome::NotOurs => return Outcome::NotOurs,
         Outcome::Failed(errno) => return Outcome::Failed(errno),
     };
-    if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 {
+    if flags & libc::MSG_FASTOPEN != 0 {
         return Outcome::Failed(Errno::OPNOTSUPP);
     }
     cancel::point();
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
-    let mut result = keeping_errno(|| calls::send(borrowed, &socket, pieces, dont_wait));
+    let is_urgent = flags & libc::MSG_OOB != 0;
+    let mut result = keeping_errno(|| {
+        if is_urgent {
+            calls::send_urgent(borrowed, &socket, pieces, dont_wait)
+        } else {
+            calls::send(borrowed, &socket, pieces, dont_wait)
+        }
+    });
     if result == Err(BY_KERNEL) {
         return Outcome::NotOurs;
     }
@@ -222,7 +229,7 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
         && socket.is_relayed()
         && !dont_wait
     {
-        result = Ok(relayed::send_rest(fd, pieces, sent));
+        result = Ok(relayed::send_rest(fd, pieces, sent, flags & libc::MSG_OOB));
     }
     if asked.fault && result == Ok(0) {
         result = Err(Errno::FAULT);
@@ -273,7 +280,12 @@ fn receive_on(
         return Outcome::Failed(Errno::AGAIN);
     }
     if flags & libc::MSG_OOB != 0 {
-        return Outcome::Failed(Errno::INVAL);
+        let is_there = keeping_errno(|| becomes_urgent(fd, &socket));
+        return if is_there {
+            Outcome::NotOurs
+        } else {
+            Outcome::Failed(Errno::INVAL)
+        };
     }
     cancel::point();
     let how = How {
@@ -315,13 +327,29 @@ fn receive_on(
     }
 }
 
-/// What `ioctl` says of a socket's queues.
+/// Urgent data have come, for which the kernel has the calls: the connection is relayed when this returns.
+fn becomes_urgent(fd: c_int, socket: &Socket) -> bool {
+    let is_there = socket.stream().is_ok_and(|stream| stream.has_urgent());
+    if is_there {
+        sharing::one(fd);
+    }
+    is_there
+}
+
+/// What `ioctl` says of a socket's queues, and of the mark.
 pub(crate) unsafe fn control(
     fd: c_int,
     request: libc::c_ulong,
     argument: *mut std::ffi::c_void,
 ) -> Outcome<c_int> {
-    if !table::any() || !matches!(request, libc::FIONREAD | libc::TIOCOUTQ) {
+    if !table::any() || !matches!(request, libc::FIONREAD | libc::TIOCOUTQ | SIOCATMARK) {
+        return Outcome::NotOurs;
+    }
+    if request == SIOCATMARK {
+        // Then the kernel knows; a stand-in through which nothing passes is at no mark.
+        if let Outcome::Done((socket, _)) = find(fd) {
+            keeping_errno(|| becomes_urgent(fd, &socket));
+        }
         return Outcome::NotOurs;
     }
     of(fd, |socket| {
@@ -446,3 +474,6 @@ fn of(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c
         Outcome::Failed(errno) => Outcome::Failed(errno),
     }
 }
+
+/// `asm-generic/sockios.h`.
+const SIOCATMARK: libc::c_ulong = 0x8905;

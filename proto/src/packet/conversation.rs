@@ -43,6 +43,8 @@ pub struct Conversation {
 pub enum Arrival {
     /// Bytes of the stream, which keep their descriptor until they have been read.
     Data,
+    /// An urgent byte. Its descriptor can be posted again, of which the peer is told when the byte has been read.
+    Urgent(u8),
     /// Nothing: its descriptor can be posted again.
     Control,
     /// Who the peer is.
@@ -151,6 +153,16 @@ impl Conversation {
         Some(self.with_owed(Kind::Data))
     }
 
+    /// As [`Conversation::take_window`], of one urgent byte.
+    pub fn take_window_for(&mut self, urgent: u8) -> Option<Packet> {
+        let packet = self.take_window()?;
+        Some(Packet {
+            kind: Kind::Urgent,
+            byte: urgent,
+            ..packet
+        })
+    }
+
     /// A packet that [`Conversation::take_window`] gave could not be sent now, and nothing has been since.
     pub fn put_back(&mut self, packet: Packet) {
         self.window += u32::from(self.is_counted());
@@ -174,6 +186,7 @@ impl Conversation {
             return Some(Packet {
                 kind: Kind::Wakeup,
                 acks: 0,
+                byte: 0,
             });
         }
         if std::mem::take(&mut self.finack_due) {
@@ -241,7 +254,7 @@ impl Conversation {
         len: u32,
         payload: impl FnOnce() -> Vec<u8>,
     ) -> Result<Arrival, Violation> {
-        let Packet { kind, acks } = packet;
+        let Packet { kind, acks, byte } = packet;
         if (kind == Kind::Wakeup) != self.peer.is_none() {
             return Err(Violation::Order(kind, self.state));
         }
@@ -251,7 +264,9 @@ impl Conversation {
         let fits = match kind {
             Kind::Data => (1..=self.ours.mtu).contains(&len),
             Kind::Wakeup => true,
-            Kind::Ack | Kind::Fin | Kind::FinAck | Kind::Move | Kind::Moved => len == 0,
+            Kind::Ack | Kind::Fin | Kind::FinAck | Kind::Move | Kind::Moved | Kind::Urgent => {
+                len == 0
+            }
         };
         if !fits {
             return Err(Violation::Length(kind, len));
@@ -260,7 +275,8 @@ impl Conversation {
             return Err(Violation::Order(kind, self.state));
         }
         match kind {
-            Kind::Data => self.handle_data(),
+            Kind::Data => self.handle_data(kind, Arrival::Data),
+            Kind::Urgent => self.handle_data(kind, Arrival::Urgent(byte)),
             Kind::Ack => Ok(Arrival::Control),
             Kind::Wakeup => self.handle_wakeup(&payload()),
             Kind::Fin => {
@@ -281,7 +297,7 @@ impl Conversation {
         }
     }
 
-    /// The descriptor of a DATA or WAKEUP packet has been posted again.
+    /// The descriptor of a DATA or WAKEUP packet has been posted again, or an urgent byte has been read.
     #[inline]
     pub fn reposted(&mut self) {
         debug_assert!(self.unread > 0, "each comes once");
@@ -320,6 +336,7 @@ impl Conversation {
         Packet {
             kind,
             acks: std::mem::take(&mut self.owed),
+            byte: 0,
         }
     }
 
@@ -334,15 +351,15 @@ impl Conversation {
     }
 
     #[inline]
-    fn handle_data(&mut self) -> Result<Arrival, Violation> {
+    fn handle_data(&mut self, kind: Kind, arrival: Arrival) -> Result<Arrival, Violation> {
         if !self.state.receives() {
-            return Err(Violation::Order(Kind::Data, self.state));
+            return Err(Violation::Order(kind, self.state));
         }
         self.note_unread()?;
         if self.deaf {
             return Ok(Arrival::Unwanted);
         }
-        Ok(Arrival::Data)
+        Ok(arrival)
     }
 
     #[cold]

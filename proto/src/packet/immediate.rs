@@ -23,11 +23,13 @@ pub enum Kind {
     Move = 6,
     /// The peer's MOVE has come, and nothing more follows in packets here either.
     Moved = 7,
+    /// A byte of urgent data, at its place in the stream. It is in the immediate data.
+    Urgent = 8,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Data,
         Self::Ack,
         Self::Wakeup,
@@ -35,14 +37,15 @@ impl Kind {
         Self::FinAck,
         Self::Move,
         Self::Moved,
+        Self::Urgent,
     ];
 }
 
 /// The immediate data of a packet.
 ///
 /// ```text
-///  31    28 27       16 15              0
-///  kind     zero        DATA and WAKEUP packets acknowledged
+///  31    28 27    24 23    16 15              0
+///  kind     zero     byte     DATA, WAKEUP and URGENT packets acknowledged
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
@@ -50,6 +53,8 @@ pub struct Packet {
     pub kind: Kind,
     /// How many packets of the other direction may be sent again, at most [`ACKS_MAX`].
     pub acks: u32,
+    /// Of an URGENT packet; else 0.
+    pub byte: u8,
 }
 
 /// Why 32 bits are no packet.
@@ -78,14 +83,17 @@ impl Packet {
             5 => Kind::FinAck,
             6 => Kind::Move,
             7 => Kind::Moved,
+            8 => Kind::Urgent,
             other => return Err(BadImmediate::Kind(other)),
         };
-        if immediate & RESERVED != 0 {
+        let byte = (immediate >> BYTE_SHIFT) as u8;
+        if immediate & RESERVED != 0 || (byte != 0 && kind != Kind::Urgent) {
             return Err(BadImmediate::Reserved);
         }
         Ok(Self {
             kind,
             acks: immediate & ACKS_MAX,
+            byte,
         })
     }
 
@@ -94,9 +102,11 @@ impl Packet {
     #[inline]
     pub fn encode(self) -> u32 {
         debug_assert!(self.acks <= ACKS_MAX, "windows are smaller");
-        ((self.kind as u32) << KIND_SHIFT) | (self.acks & ACKS_MAX)
+        let byte = u32::from(self.byte) << BYTE_SHIFT;
+        ((self.kind as u32) << KIND_SHIFT) | byte | (self.acks & ACKS_MAX)
     }
 }
 
 const KIND_SHIFT: u32 = 28;
-const RESERVED: u32 = 0x0fff_0000;
+const BYTE_SHIFT: u32 = 16;
+const RESERVED: u32 = 0x0f00_0000;

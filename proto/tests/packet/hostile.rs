@@ -17,7 +17,11 @@ fn wakeup() -> Wakeup {
 }
 
 fn packet(kind: Kind, acks: u32) -> Packet {
-    Packet { kind, acks }
+    Packet {
+        kind,
+        acks,
+        byte: 0,
+    }
 }
 
 fn woken() -> Conversation {
@@ -74,7 +78,7 @@ pub(crate) fn drive(bytes: &[u8]) {
                     }
                 };
                 match talk.handle(packet, len.into(), payload) {
-                    Ok(Arrival::Data) => unread += 1,
+                    Ok(Arrival::Data | Arrival::Urgent(_)) => unread += 1,
                     Ok(Arrival::Wakeup(_)) => talk.reposted(),
                     Ok(_) => {}
                     Err(_) => talk.lose(),
@@ -117,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn plausible_bytes(packets in prop::collection::vec((0..9u8, 0..4u8, 0..3u8, any::<u8>()), 0..100)) {
+    fn plausible_bytes(packets in prop::collection::vec((0..10u8, 0..4u8, 0..3u8, any::<u8>()), 0..100)) {
         let mut bytes = vec![0, 0, 0, 0x30, 255, 7];
         for (kind, acks, len, act) in packets {
             bytes.extend([acks, 0, 0, kind << 4, len, act]);
@@ -142,9 +146,15 @@ fn the_wire() {
     assert_eq!(packet(Kind::FinAck, 2).encode(), 0x5000_0002);
     assert_eq!(packet(Kind::Move, 0).encode(), 0x6000_0000);
     assert_eq!(packet(Kind::Moved, 3).encode(), 0x7000_0003);
-    assert_eq!(Packet::decode(0x8000_0000), Err(BadImmediate::Kind(8)));
+    let urgent = Packet {
+        byte: b'!',
+        ..packet(Kind::Urgent, 1)
+    };
+    assert_eq!(urgent.encode(), 0x8021_0001);
+    assert_eq!(Packet::decode(0x9000_0000), Err(BadImmediate::Kind(9)));
     assert_eq!(Packet::decode(0), Err(BadImmediate::Kind(0)));
     assert_eq!(Packet::decode(0x1001_0000), Err(BadImmediate::Reserved));
+    assert_eq!(Packet::decode(0x8100_0000), Err(BadImmediate::Reserved));
     assert_eq!(
         wakeup().encode(),
         [

@@ -10,6 +10,7 @@ use crate::rig::Pair;
 #[derive(Debug, Clone)]
 enum Act {
     Send(usize, u8),
+    Urge(usize),
     Deliver(usize),
     Read(usize),
     Close(usize),
@@ -19,6 +20,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let end = 0..2usize;
     let act = prop_oneof![
         8 => (end.clone(), 1..=64u8).prop_map(|(end, len)| Act::Send(end, len)),
+        1 => end.clone().prop_map(Act::Urge),
         8 => end.clone().prop_map(Act::Deliver),
         6 => end.clone().prop_map(Act::Read),
         1 => end.prop_map(Act::Close),
@@ -45,6 +47,12 @@ fn carry_out(act: &Act, pair: &mut Pair, model: &mut [Vec<u8>; 2], counter: &mut
             // The rig fails if the peer has no descriptor.
             if pair.send(from, &bytes) {
                 model[1 - from].extend(bytes);
+            }
+        }
+        Act::Urge(from) => {
+            *counter = counter.wrapping_add(1);
+            if pair.urge(from, *counter) {
+                model[1 - from].push(*counter);
             }
         }
         Act::Deliver(to) => {

@@ -12,8 +12,8 @@ pub(crate) struct End {
     pub(crate) inbox: VecDeque<(u32, Vec<u8>)>,
     /// Receive descriptors that are posted.
     pub(crate) posted: u32,
-    /// DATA payloads that have come and are not read.
-    pub(crate) unread: VecDeque<Vec<u8>>,
+    /// DATA payloads that have come and are not read, and urgent bytes, which keep no descriptor.
+    pub(crate) unread: VecDeque<(Vec<u8>, bool)>,
     /// What the application has taken.
     pub(crate) taken: Vec<u8>,
     pub(crate) ended: bool,
@@ -100,6 +100,17 @@ impl Pair {
         }
     }
 
+    /// As [`Pair::send`], of an urgent byte.
+    pub(crate) fn urge(&mut self, from: usize, byte: u8) -> bool {
+        match self.ends[from].talk.take_window_for(byte) {
+            Some(packet) => {
+                self.post(from, packet, Vec::new());
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Lets one message arrive.
     pub(crate) fn deliver(&mut self, to: usize) -> Result<Option<Arrival>, Violation> {
         let end = &mut self.ends[to];
@@ -117,7 +128,11 @@ impl Pair {
             .talk
             .handle(packet, payload.len() as u32, || payload.clone())?;
         match arrival {
-            Arrival::Data => end.unread.push_back(payload),
+            Arrival::Data => end.unread.push_back((payload, false)),
+            Arrival::Urgent(byte) => {
+                end.posted += 1;
+                end.unread.push_back((vec![byte], true));
+            }
             Arrival::Wakeup(_) => {
                 end.posted += 1;
                 end.talk.reposted();
@@ -152,11 +167,11 @@ impl Pair {
     /// The application reads one packet.
     pub(crate) fn read(&mut self, at: usize) -> bool {
         let end = &mut self.ends[at];
-        let Some(bytes) = end.unread.pop_front() else {
+        let Some((bytes, is_urgent)) = end.unread.pop_front() else {
             return false;
         };
         end.taken.extend(bytes);
-        end.posted += 1;
+        end.posted += u32::from(!is_urgent);
         end.talk.reposted();
         self.transmit(at);
         true

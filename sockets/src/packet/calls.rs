@@ -69,6 +69,38 @@ pub fn send(
     Ok(sent)
 }
 
+/// `send` with MSG_OOB: the last byte is urgent.
+///
+/// # Errors
+/// As [`send`].
+#[cold]
+pub fn send_urgent(
+    fd: BorrowedFd<'_>,
+    socket: &Socket,
+    pieces: &[IoSlice<'_>],
+    dont_wait: bool,
+) -> Result<usize, Errno> {
+    let mut bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+    let Some(urgent) = bytes.pop() else {
+        return send(fd, socket, pieces, dont_wait);
+    };
+    let sent = match bytes.len() {
+        0 => 0,
+        _ => send(fd, socket, &[IoSlice::new(&bytes)], dont_wait)?,
+    };
+    if sent < bytes.len() {
+        return Ok(sent);
+    }
+    let untold = |_| socket.take_failure().unwrap_or(Errno::PIPE);
+    let stream = socket.stream().map_err(untold)?;
+    let patience = Patience::new(dont_wait, || socket.wait(fd, send_timeout_ms));
+    match stream.send_urgent(urgent, || patience.ask()) {
+        Ok(()) => Ok(sent + 1),
+        Err(_) if sent > 0 => Ok(sent),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// `recv` and its kin.
 ///
 /// # Errors

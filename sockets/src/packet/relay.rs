@@ -154,7 +154,7 @@ fn run(watch: &Watch) {
         let mut changed = Vec::new();
         watch.wait(|name| changed.push(name));
         answer();
-        follow::noted().iter().for_each(go_on_with);
+        follow::noted().iter().for_each(see_to);
         changed.append(&mut RUNG.lock().unwrap_or_else(PoisonError::into_inner));
         for name in changed {
             let relay = lock().relays.get(&name).cloned();
@@ -165,16 +165,17 @@ fn run(watch: &Watch) {
     }
 }
 
-/// The peer of a stream leaves it to this process. One that the program has not accepted yet asks again.
-pub(super) fn asked(stream: &Arc<Stream>) {
-    if follow::note(stream)
-        && let Ok(watch) = lock().prepare()
-    {
+/// A stream is to be relayed: its peer leaves it to this process, or something has come that the kernel has calls for. One that the program has not accepted yet
+/// asks again. Whether it will be.
+pub(super) fn asked(stream: &Arc<Stream>) -> bool {
+    let noted = follow::note(stream);
+    if noted && let Ok(watch) = lock().prepare() {
         watch.ring();
     }
+    noted
 }
 
-fn go_on_with(stream: &Arc<Stream>) {
+fn see_to(stream: &Arc<Stream>) {
     let relays = lock().relays.clone();
     match relays.iter().find(|(_, relay)| relay.stream().is(stream)) {
         Some((name, relay)) => attend(*name, relay, &relay.bell().watch),

@@ -37,6 +37,7 @@ mod receive;
 pub mod relay;
 mod send;
 mod stash;
+mod urgent;
 mod watch;
 
 /// One end of a connection.

@@ -193,7 +193,7 @@ pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> 
     let held = Arc::new(Held { socket, home });
     drop(swap(descriptor.as_raw_fd(), Some(Arc::clone(&held))));
     if let Ok(stream) = held.stream()
-        && stream.is_asked_to_move()
+        && stream.wants_relay()
     {
         relay::asked(stream);
     }

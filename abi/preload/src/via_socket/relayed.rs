@@ -16,8 +16,8 @@ pub(super) fn send(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
     checked(unsafe { real::send(fd, bytes.as_ptr().cast(), bytes.len(), 0) })
 }
 
-/// Sends what is left of a call that has `sent` so much. How much it has sent then.
-pub(super) fn send_rest(fd: c_int, pieces: &[IoSlice<'_>], mut sent: usize) -> usize {
+/// Sends what is left of a call that has `sent` so much, with the `flags` that mean its last byte. How much it has sent then.
+pub(super) fn send_rest(fd: c_int, pieces: &[IoSlice<'_>], mut sent: usize, flags: c_int) -> usize {
     let mut before = sent;
     for piece in pieces {
         let Some(rest) = piece.get(before..) else {
@@ -31,7 +31,10 @@ pub(super) fn send_rest(fd: c_int, pieces: &[IoSlice<'_>], mut sent: usize) -> u
         // The call has sent something, so that it is not told of an error.
         let more = keeping_errno(|| {
             // SAFETY: the bytes are there.
-            checked(unsafe { real::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) })
+            checked(unsafe {
+                let flags = libc::MSG_NOSIGNAL | flags;
+                real::send(fd, rest.as_ptr().cast(), rest.len(), flags)
+            })
         });
         sent += more.unwrap_or(0);
         if more != Ok(rest.len()) {

@@ -118,11 +118,11 @@ impl Relay {
             return false;
         }
         let mut shut = inner.is_shut;
-        let poured = self.stream.pour(&mut inner.scratch, |bytes| {
+        let poured = self.stream.pour(&mut inner.scratch, |bytes, is_urgent| {
             if shut {
                 return bytes.len();
             }
-            match self.pair.give(bytes) {
+            match self.pair.give_as(bytes, is_urgent) {
                 Err(Errno::PIPE) => {
                     shut = !self.pair.is_left();
                     0
@@ -166,7 +166,8 @@ impl Relay {
             return false;
         };
         loop {
-            let seen = match far.see(&mut inner.scratch) {
+            let mut is_urgent = false;
+            let seen = match far.see_as(&mut inner.scratch, &mut is_urgent) {
                 Ok(0) => {
                     self.tell_end(inner);
                     return false;
@@ -179,7 +180,7 @@ impl Relay {
                 Err(_) => return false,
             };
             let bytes = inner.scratch.get(..seen).unwrap_or_default();
-            let given = match self.pair.give(bytes) {
+            let given = match self.pair.give_as(bytes, is_urgent) {
                 _ if inner.is_shut => seen,
                 Err(Errno::PIPE) => {
                     inner.is_shut = !self.pair.is_left();
@@ -191,7 +192,7 @@ impl Relay {
                 Err(_) => return false,
                 Ok(given) => given,
             };
-            far.take(given);
+            far.take_as(given, is_urgent);
         }
     }
 
@@ -207,7 +208,8 @@ impl Relay {
         let far = self.far.get();
         loop {
             // The kernel tells of a reset once: nobody else asks.
-            let seen = match self.pair.see(&mut inner.scratch) {
+            let mut is_urgent = false;
+            let seen = match self.pair.see_as(&mut inner.scratch, &mut is_urgent) {
                 Ok(0) => {
                     inner.has_said_end = true;
                     match far {
@@ -226,12 +228,13 @@ impl Relay {
                 Err(_) => return false,
             };
             let bytes = inner.scratch.get(..seen).unwrap_or_default();
-            let sent = match far {
-                Some(far) => far.give(bytes),
-                None => self.stream.push(bytes),
+            let sent = match (far, bytes) {
+                (Some(far), _) => far.give_as(bytes, is_urgent),
+                (None, [byte]) if is_urgent => self.stream.push_urgent(*byte).map(|()| 1),
+                (None, _) => self.stream.push(bytes),
             };
             match sent {
-                Ok(sent) => self.pair.take(sent),
+                Ok(sent) => self.pair.take_as(sent, is_urgent),
                 Err(Errno::AGAIN) => {
                     inner.has_more = true;
                     return false;

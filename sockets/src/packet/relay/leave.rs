@@ -87,8 +87,12 @@ impl Relay {
         };
         leaving.is_said = leaving.is_said || self.stream().say_move(Kind::Move);
         let rest = &mut leaving.rest;
-        let poured = self.stream().pour(&mut inner.scratch, |bytes| {
-            let given = match rest.is_empty().then(|| self.pair().give(bytes)) {
+        let poured = self.stream().pour(&mut inner.scratch, |bytes, is_urgent| {
+            // Behind others it is one of them.
+            let given = match rest
+                .is_empty()
+                .then(|| self.pair().give_as(bytes, is_urgent))
+            {
                 Some(Ok(given)) => given,
                 Some(Err(Errno::PIPE)) => return bytes.len(),
                 Some(Err(_)) | None => 0,

@@ -2,6 +2,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,12 @@ use crate::packet::table::{self, sharing};
 use crate::packet::{Socket, Variant};
 
 use sys::errno::Errno;
+
+/// One test at a time: the end of a process is that of all its relays.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A socket at a number, and its peer.
 fn pair() -> (RawFd, Socket) {
@@ -73,6 +80,7 @@ fn close(fd: RawFd) {
 
 #[test]
 fn a_stream_in_use_keeps_its_bytes_and_their_order_when_the_relay_begins() {
+    let _alone = alone();
     for round in 0..ROUNDS {
         let (fd, peer) = pair();
         let total = 200_000 + round * 7919;
@@ -132,6 +140,7 @@ fn a_stream_in_use_keeps_its_bytes_and_their_order_when_the_relay_begins() {
 
 #[test]
 fn what_has_come_before_is_there_at_once_and_then_the_end() {
+    let _alone = alone();
     let (fd, peer) = pair();
     let mut plain = stand_in(fd);
     let stream = peer.stream().expect("it is connected");
@@ -160,6 +169,7 @@ fn what_has_come_before_is_there_at_once_and_then_the_end() {
 
 #[test]
 fn who_closes_with_bytes_unread_resets_the_peer_though_the_process_ends() {
+    let _alone = alone();
     for _ in 0..ROUNDS {
         let (fd, peer) = pair();
         let stream = peer.stream().expect("it is connected");

@@ -265,6 +265,7 @@ impl Stream {
                 self.transmit(inner);
             }
             Ok(Arrival::Moved(kind)) => self.note_move(inner, kind),
+            Ok(Arrival::Urgent(byte)) => self.note_urgent(inner, byte),
             Ok(Arrival::Wakeup(_) | Arrival::Unwanted) | Err(_) => self.lose(inner),
         }
         Taken::Packet
@@ -344,6 +345,7 @@ impl Stream {
             }
             Ok(Arrival::End) => inner.ended = true,
             Ok(Arrival::Moved(kind)) => self.note_move(inner, kind),
+            Ok(Arrival::Urgent(byte)) => self.note_urgent(inner, byte),
             Ok(Arrival::Unwanted) | Err(_) => return self.lose(inner),
         }
         if self.post_recv(slot).is_err() {
@@ -479,6 +481,8 @@ impl Stream {
     }
 }
 
+/// The buffer of a piece that is in none: an urgent byte, which is where the piece begins.
+pub(super) const URGENT: u32 = u32::MAX - 1;
 /// The buffer of a piece that is in none any more.
 pub(super) const STASHED: u32 = u32::MAX;
 /// Of packets that need no buffer.

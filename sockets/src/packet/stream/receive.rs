@@ -3,7 +3,7 @@
 use sys::errno::Errno;
 
 use super::Stream;
-use super::flow::{Inner, STASHED, Taken};
+use super::flow::{Inner, STASHED, Taken, URGENT};
 use super::relay::BY_KERNEL;
 use crate::packet::wait::Wait;
 
@@ -142,7 +142,7 @@ impl Stream {
             before -= skipped;
             let rest = into.get_mut(seen..).unwrap_or_default();
             let count = rest.len().min(piece.len as usize - skipped);
-            if rest.is_empty() {
+            if rest.is_empty() || piece.slot == URGENT {
                 break;
             }
             let place = rest.get_mut(..count).unwrap_or_default();
@@ -171,6 +171,9 @@ impl Stream {
             };
             let count = rest.len().min(piece.len as usize);
             let (slot, at) = (piece.slot, piece.at);
+            if slot == URGENT {
+                break;
+            }
             piece.at += count as u32;
             piece.len -= count as u32;
             let empty = piece.len == 0;

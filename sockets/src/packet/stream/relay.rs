@@ -61,21 +61,28 @@ impl Stream {
         Ok(Some(shut))
     }
 
-    /// Gives what has come to `sink`, which says how much it took. `room` is scratch.
+    /// Gives what has come to `sink`, which says how much it took, and whether a byte is urgent. `room` is scratch.
     pub(in crate::packet) fn pour(
         &self,
         room: &mut [u8],
-        mut sink: impl FnMut(&[u8]) -> usize,
+        mut sink: impl FnMut(&[u8], bool) -> usize,
     ) -> Poured {
         let mut inner = self.lock();
         while self.take_in(&mut inner) {}
         while !inner.arrived.is_empty() {
+            if let Some(byte) = inner.urgent() {
+                if sink(&[byte], true) == 0 {
+                    return Poured::Part;
+                }
+                self.pass_urgent(&mut inner);
+                continue;
+            }
             let Ok(seen) = self.see(&inner, room) else {
                 self.lose(&mut inner);
                 break;
             };
             let bytes = room.get(..seen).unwrap_or_default();
-            let taken = sink(bytes).min(seen);
+            let taken = sink(bytes, false).min(seen);
             let given = room.get_mut(..taken).unwrap_or_default();
             self.read(&mut inner, given);
             let more = !inner.arrived.is_empty();
@@ -101,5 +108,10 @@ impl Stream {
     /// As [`Stream::send`].
     pub(in crate::packet) fn push(self: &Arc<Self>, bytes: &[u8]) -> Result<usize, Errno> {
         self.give(bytes, false, true, &|| Wait::Not)
+    }
+
+    /// As [`Stream::push`], of an urgent byte.
+    pub(in crate::packet) fn push_urgent(self: &Arc<Self>, byte: u8) -> Result<(), Errno> {
+        self.urge(byte, true, &|| Wait::Not)
     }
 }

@@ -383,7 +383,7 @@ impl Stream {
 
     /// Waits for the peer's first packet, which says what it has room for.
     #[inline]
-    fn acquainted<'a>(
+    pub(super) fn acquainted<'a>(
         &'a self,
         mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,
@@ -408,7 +408,7 @@ impl Stream {
 
     /// Waits until a packet may be sent.
     #[inline]
-    fn window<'a>(
+    pub(super) fn window<'a>(
         &'a self,
         mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::Stream;
-use super::flow::{Inner, STASHED};
+use super::flow::{Inner, STASHED, URGENT};
 
 impl Stream {
     /// Gives buffers back whose bytes nobody reads, if the peer waits for that.
@@ -17,6 +17,9 @@ impl Stream {
             let Some(piece) = inner.arrived.get_mut(index) else {
                 break;
             };
+            if piece.slot == URGENT {
+                break;
+            }
             let mut bytes = vec![0; piece.len as usize].into_boxed_slice();
             let taken =
                 inner.stash.has_room(&bytes) && self.copy(piece.slot, piece.at, &mut bytes).is_ok();

@@ -31,15 +31,18 @@ impl Stream {
     /// An urgent byte came.
     #[cold]
     pub(super) fn note_urgent(&self, inner: &mut Inner, byte: u8) {
-        inner.arrived.push_back(Piece {
-            slot: URGENT,
-            at: byte.into(),
-            len: 1,
-        });
-        self.transmit(inner);
-        if let Some(me) = inner.me.upgrade() {
-            relay::asked(&me);
+        let relays = inner.me.upgrade().is_some_and(|me| relay::asked(&me));
+        if relays {
+            inner.arrived.push_back(Piece {
+                slot: URGENT,
+                at: byte.into(),
+                len: 1,
+            });
+        } else {
+            // Its program's calls know no such thing.
+            inner.talk.reposted();
         }
+        self.transmit(inner);
     }
 
     /// The next byte, an urgent one, has been taken.
@@ -47,6 +50,12 @@ impl Stream {
         inner.arrived.pop_front();
         inner.talk.reposted();
         self.transmit(inner);
+    }
+
+    /// Whether it is to be relayed, for something that has come.
+    pub(in crate::packet) fn wants_relay(&self) -> bool {
+        let inner = self.lock();
+        inner.talk.is_asked_to_move() || inner.has_urgent()
     }
 
     /// Whether urgent data have come, for which the stream is to be relayed, if it is not yet.
