@@ -32,11 +32,15 @@ pub fn before_exec(heir: Heir, followed: bool) -> Option<Bequest> {
         return None;
     }
     let mut bequest = None;
-    for set in places::all() {
-        let Some(fd) = places::numbers(set).find(|fd| is_inherited(set, *fd, heir)) else {
+    for (fd, set) in places::all_numbers() {
+        // Once each, by the lowest number.
+        let mut lower = places::numbers(set).take_while(|other| *other < fd);
+        if !is_inherited(set, fd, heir)
+            || (set.has_duplicates() && lower.any(|other| is_inherited(set, other, heir)))
+        {
             continue;
-        };
-        set.come_to_rest(fd);
+        }
+        set.come_to_rest(fd, heir);
         if !followed {
             continue;
         }
@@ -80,10 +84,13 @@ pub fn lend(fd: RawFd) {
 
 impl Set {
     /// The kernel's instance, behind `fd`, has what the program registered, and tokens of what is in memory.
-    fn come_to_rest(&self, fd: RawFd) {
+    fn come_to_rest(&self, fd: RawFd, heir: Heir) {
         if let Some(mut members) = self.enter() {
-            members.catch_up();
-            members.forget_dormant();
+            // In the child of `vfork` the numbers that it takes may be others.
+            if heir != Heir::Guest {
+                members.catch_up();
+                members.forget_dormant();
+            }
             members.give_back_to_kernel(fd, |member| member.is_back());
         }
     }

@@ -8,19 +8,22 @@ use sys::turn::Busy;
 
 use super::member::What;
 use super::{Set, known, places};
-use crate::handover;
 use crate::reason::Reason;
+use crate::{handover, table};
 
 /// A set is about to be passed to another process, as a descriptor in a message.
 pub fn give(fd: RawFd) {
-    if let Some(set) = known(fd) {
+    // Who has forbidden itself system calls makes none but its own.
+    if !table::is_retired()
+        && let Some(set) = known(fd)
+    {
         set.keep_to_kernel();
     }
 }
 
 /// A descriptor has come in a message. If it is a set, other processes have it, too.
 pub fn received(fd: RawFd) {
-    if sys::epoll::is_set(fd) {
+    if !table::is_retired() && sys::epoll::is_set(fd) {
         places::created(fd);
         give(fd);
     }

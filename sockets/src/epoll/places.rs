@@ -276,6 +276,11 @@ pub(super) fn forget_member(fd: RawFd) {
     }
 }
 
+/// Each descriptor that is a set.
+pub(super) fn all_numbers() -> impl Iterator<Item = (RawFd, &'static Set)> {
+    (0..TOP.load(Ordering::Acquire).cast_signed()).filter_map(|fd| Some((fd, known(fd)?)))
+}
+
 /// The descriptors of a set.
 pub(super) fn numbers(set: &Set) -> impl Iterator<Item = RawFd> {
     (0..TOP.load(Ordering::Acquire).cast_signed())

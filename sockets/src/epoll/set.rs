@@ -349,6 +349,11 @@ impl Set {
         }
     }
 
+    /// Whether it has several descriptors.
+    pub(super) fn has_duplicates(&self) -> bool {
+        self.refs.load(Ordering::Relaxed) > 1
+    }
+
     /// See [`lend`](super::departure::lend).
     pub(super) fn lend(&self) {
         self.lent.store(1, Ordering::Relaxed);
