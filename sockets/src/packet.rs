@@ -21,6 +21,7 @@ mod variant;
 mod wait;
 
 pub use adapter::Adapter;
+pub use relay::offer;
 pub use socket::Socket;
 pub use stream::Stream;
 pub use variant::{BadVariant, Flow, Large, Variant, Waiting, parse_over};

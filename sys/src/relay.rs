@@ -2,7 +2,7 @@
 //!
 //! System calls only, none through the C library, which may be watched for the program's calls.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
@@ -10,9 +10,10 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::OFlags;
 use rustix::io::{DupFlags, Errno, FdFlags, fcntl_getfd};
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown,
-    socketpair, sockopt,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown,
+    SocketFlags, SocketType, recv, send, sendmsg, shutdown, socketpair, sockopt,
 };
 use rustix::rand::GetRandomFlags;
 use rustix::time::Timespec;
@@ -142,6 +143,25 @@ impl Pair {
                 _ => return,
             }
         }
+    }
+
+    /// Gives a descriptor with some bytes. Whether there was room.
+    pub fn pass(&self, bytes: &[u8], descriptor: BorrowedFd<'_>) -> bool {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        let fits = control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        debug_assert!(fits, "there is room for one");
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let bytes = [IoSlice::new(bytes)];
+        sendmsg(self.0.as_fd(), &bytes, &mut control, flags).is_ok()
+    }
+
+    /// Whether something has been given that nobody has taken.
+    pub fn is_waiting(&self) -> bool {
+        // SAFETY: the kernel stores an int.
+        let untaken = unsafe { ioctl(self.0.as_fd(), Getter::<TIOCOUTQ, libc::c_int>::new()) };
+        untaken.is_ok_and(|bytes| bytes > 0)
     }
 
     /// Nothing more comes for those who have the other end.
@@ -298,5 +318,7 @@ impl Watch {
 
 /// What the kernel allows at most, and halves for its own: more than that it cuts down.
 const BUFFER: usize = 1 << 20;
+/// `asm-generic/ioctls.h`.
+const TIOCOUTQ: Opcode = 0x5411;
 const SCRAP: usize = 16 << 10;
 const REPORTS: usize = 32;

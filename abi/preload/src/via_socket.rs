@@ -86,6 +86,9 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if table::is_relayed(fd) && table::known(fd).is_some_and(|socket| socket.is_offered()) {
+        return 0;
+    }
     of(fd, |socket| {
         socket.listen(usize::try_from(backlog).unwrap_or(0))?;
         Ok(0)
@@ -124,7 +127,11 @@ pub(crate) unsafe fn accept(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Outcome<c_int> {
-    of(fd, |socket| {
+    if table::is_relayed(fd) {
+        // SAFETY: by the caller's promise.
+        return unsafe { relayed::accept(fd, address, len, flags) };
+    }
+    let outcome = of(fd, |socket| {
         let listening = borrow(fd).ok_or(Errno::BADF)?;
         if is_memory(address) {
             // Before there is a connection that would be lost.
@@ -137,7 +144,13 @@ pub(crate) unsafe fn accept(
             unsafe { argument::put_address(peer, address.cast(), len) }?;
         }
         Ok(new)
-    })
+    });
+    match outcome {
+        // Another thread has forked meanwhile.
+        // SAFETY: as above.
+        Outcome::Failed(BY_KERNEL) => unsafe { relayed::accept(fd, address, len, flags) },
+        outcome => outcome,
+    }
 }
 
 pub(crate) unsafe fn connect(

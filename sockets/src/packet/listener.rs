@@ -15,6 +15,7 @@ use via::{Incoming, NetAddress, ViConfig};
 
 use super::adapter::{Adapter, Claim};
 use super::show::Show;
+use super::stream::relay::BY_KERNEL;
 use super::stream::{Identity, Stream};
 use super::wait::{Changed, Wait};
 
@@ -42,6 +43,8 @@ struct Inner {
     failed: bool,
     /// Keeps the port from other listeners, of any process.
     claim: Option<Claim>,
+    /// Other processes have it, too.
+    is_offered: bool,
     /// Where a program that polls is told what there is.
     shown: Option<Show>,
 }
@@ -77,6 +80,7 @@ impl Listener {
                 closed: false,
                 failed: false,
                 claim,
+                is_offered: false,
                 shown: None,
             }),
             changed: Changed::default(),
@@ -166,6 +170,9 @@ impl Listener {
     pub(super) fn accept(&self, patient: impl Fn() -> Wait) -> Result<Arc<Stream>, Errno> {
         let mut inner = self.lock();
         loop {
+            if inner.is_offered {
+                return Err(BY_KERNEL);
+            }
             if let Some(stream) = inner.pop() {
                 inner.show(false);
                 self.changed.notify_all();
@@ -182,6 +189,24 @@ impl Listener {
             }
             inner = self.lock();
         }
+    }
+
+    /// The oldest connection, if there is one.
+    pub(super) fn take(&self) -> Option<Arc<Stream>> {
+        let mut inner = self.look_at_silent(self.lock());
+        let stream = inner.pop()?;
+        drop(inner);
+        self.changed.notify_all();
+        Some(stream)
+    }
+
+    /// Others have it, too: who accepts does so from them, and `show` hears what there is.
+    pub(super) fn offer(&self, show: &Show) {
+        let mut inner = self.lock();
+        inner.is_offered = true;
+        inner.shown = Some(show.clone());
+        drop(inner);
+        self.changed.notify_all();
     }
 
     /// What was accepted is not to be had, and is the first again.
@@ -203,6 +228,9 @@ impl Listener {
     /// Somebody polls.
     pub(super) fn watch(&self, show: &Show) {
         let mut inner = self.lock();
+        if inner.is_offered {
+            return;
+        }
         inner.shown = Some(show.clone());
         inner.show(true);
     }

@@ -15,6 +15,7 @@ use sys::sync::{AtomicBool, Ordering};
 use sys::{fork, quiet};
 
 use self::carry::Relay;
+use self::offer::Offer;
 use super::fork::patiently;
 use super::show::Show;
 use super::stream::Stream;
@@ -23,6 +24,7 @@ use super::table::{self, Held, sharing};
 mod carry;
 pub(super) mod follow;
 mod leave;
+pub mod offer;
 
 /// Begins to relay `stream`, of which the program's descriptors are `numbers`. Whether it is relayed now by this call.
 ///
@@ -86,6 +88,7 @@ impl Bell {
 
 struct State {
     relays: BTreeMap<u64, Arc<Relay>>,
+    offers: BTreeMap<u64, Arc<Offer>>,
     watch: Option<Arc<Watch>>,
     /// The thread is of this generation of forks.
     begun_in: Option<u32>,
@@ -157,9 +160,14 @@ fn run(watch: &Watch) {
         follow::noted().iter().for_each(see_to);
         changed.append(&mut RUNG.lock().unwrap_or_else(PoisonError::into_inner));
         for name in changed {
-            let relay = lock().relays.get(&name).cloned();
+            let state = lock();
+            let relay = state.relays.get(&name).cloned();
+            let offer = state.offers.get(&name).cloned();
+            drop(state);
             if let Some(relay) = relay {
                 attend(name, &relay, watch);
+            } else if let Some(offer) = offer {
+                offer::see_to(name, &offer);
             }
         }
     }
@@ -244,6 +252,10 @@ pub(super) fn in_child(mut locks: Locks) {
         std::mem::forget(stream);
     }
     locks.state.watch = None;
+    for offer in std::mem::take(&mut locks.state.offers).into_values() {
+        offer.pair().close_copy();
+        std::mem::forget(offer);
+    }
     for relay in std::mem::take(&mut locks.state.relays).into_values() {
         relay.pair().close_copy();
         if let Some(far) = relay.far().get() {
@@ -259,6 +271,7 @@ fn lock() -> MutexGuard<'static, State> {
 
 static STATE: Mutex<State> = Mutex::new(State {
     relays: BTreeMap::new(),
+    offers: BTreeMap::new(),
     watch: None,
     begun_in: None,
     next: 0,

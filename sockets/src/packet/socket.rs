@@ -15,13 +15,13 @@ use sys::sync::{AtomicBool, Ordering};
 use super::adapter::{Adapter, Claim, is_local};
 use super::listener::Listener;
 use super::option::Kept;
-use super::relay;
 use super::show::Show;
 use super::stream::Stream;
 use super::wait::Wait;
 use crate::conn::Origin;
 
 mod connect;
+mod share;
 mod tcp;
 
 /// A socket of type `SOCK_VIA`.
@@ -254,28 +254,12 @@ impl Socket {
         stream.shutdown(input, output)
     }
 
-    /// Its bytes go through the stand-in from now on, which is at `numbers` and which others may have. Nothing changes for one that has no connection.
-    ///
-    /// # Errors
-    /// The kernel's; then all is as before.
-    pub(super) fn relay(&self, numbers: &[RawFd]) -> io::Result<()> {
-        let (Some(show), Ok(stream)) = (&self.show, self.stream()) else {
-            return Ok(());
-        };
-        let names = (self.local(), self.peer().ok());
-        if relay::begin(stream, show, numbers)? {
-            // It begins once.
-            let _ = self.names.set(names);
-        }
-        Ok(())
-    }
-
     /// Which of the kernel's sockets stands in for it.
     pub(super) fn inode(&self) -> Option<u64> {
         self.show.as_ref()?.inode()
     }
 
-    /// Whether it is.
+    /// Whether its bytes go through the stand-in, which others may have.
     #[inline]
     pub fn is_relayed(&self) -> bool {
         self.names.get().is_some()

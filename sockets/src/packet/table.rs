@@ -2,6 +2,7 @@
 //!
 //! A socket has a descriptor of the kernel's, so that its number is taken: in the paper of `/dev/null`, here of a stand-in that can be polled.
 
+use std::net::SocketAddrV4;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
@@ -54,7 +55,14 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Others may have what is relayed; the pair tells when nobody does.
-        if !self.is_home() || !is_owner() || self.socket.is_relayed() {
+        if !self.is_home() || !is_owner() {
+            return;
+        }
+        if self.socket.is_relayed() {
+            if self.socket.is_offered() {
+                // A peer that is told of the close is refused after it.
+                relay::offer::look();
+            }
             return;
         }
         self.socket.close();
@@ -198,6 +206,13 @@ pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> 
         relay::asked(stream);
     }
     Ok(descriptor.into_raw_fd())
+}
+
+/// `fd` has been accepted from a `listener` that several processes have: a connection between those ends, which the listener's process relays.
+pub fn taken(listener: &Held, fd: RawFd, ends: [SocketAddrV4; 2]) {
+    let socket = listener.taken_from(ends);
+    let home = listener.home;
+    drop(swap(fd, Some(Arc::new(Held { socket, home }))));
 }
 
 /// Somebody polls `fd`, if it is one of ours.

@@ -4,9 +4,14 @@
 use std::ffi::c_int;
 use std::io::{IoSlice, IoSliceMut};
 
+use libc::{sockaddr, socklen_t};
+use sockets::ends;
+use sockets::packet::offer::{ENDS_LEN, decode};
 use sockets::packet::{option, table};
+use sys::argument;
 use sys::errno::Errno;
 
+use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, keeping_errno};
 use crate::real;
 
@@ -69,6 +74,78 @@ pub(super) fn receive_rest(fd: c_int, rooms: &mut [IoSliceMut<'_>], mut received
         }
     }
     received
+}
+
+/// Takes a connection from a listener that several processes have.
+///
+/// # Safety
+/// As for `accept4`.
+pub(super) unsafe fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Outcome<c_int> {
+    let listener = table::known(fd).filter(|socket| socket.is_offered());
+    let Some(listener) = listener else {
+        return Outcome::NotOurs;
+    };
+    let mut ends = [0; ENDS_LEN];
+    let taken = match take(fd, &mut ends, flags) {
+        Ok(taken) => taken,
+        Err(errno) => return Outcome::Failed(errno),
+    };
+    let ends = decode(&ends);
+    keeping_errno(|| {
+        ends::given_out(taken);
+        table::taken(&listener, taken, ends);
+        super::set_flags(taken, flags);
+    });
+    if is_memory(address) {
+        let [_, peer] = ends;
+        // SAFETY: by the caller's promise.
+        if let Err(errno) = unsafe { argument::put_address(peer, address.cast(), len) } {
+            return Outcome::Failed(errno);
+        }
+    }
+    Outcome::Done(taken)
+}
+
+fn take(fd: c_int, ends: &mut [u8; ENDS_LEN], flags: c_int) -> Result<c_int, Errno> {
+    let mut room = libc::iovec {
+        iov_base: ends.as_mut_ptr().cast(),
+        iov_len: ENDS_LEN,
+    };
+    // Aligned as a header is.
+    let mut control = [0u64; 4];
+    // SAFETY: integers and pointers, of which none is one that is there.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut room;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control);
+    let closes = if flags & libc::SOCK_CLOEXEC != 0 {
+        libc::MSG_CMSG_CLOEXEC
+    } else {
+        0
+    };
+    // SAFETY: the rooms are there.
+    let got = checked(unsafe { real::recvmsg(fd, &raw mut message, closes) })?;
+    // SAFETY: the kernel has filled the message in.
+    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
+    let header = header.filter(|header| {
+        (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS)
+    });
+    match header {
+        // SAFETY: one descriptor follows, as there is one.
+        Some(header) if got > 0 => Ok(unsafe {
+            libc::CMSG_DATA(&raw const *header)
+                .cast::<c_int>()
+                .read_unaligned()
+        }),
+        // Shut down, or its process has ended.
+        _ => Err(Errno::INVAL),
+    }
 }
 
 /// Whether it is another process's, whose locks are not to be taken here.

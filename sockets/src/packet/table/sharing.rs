@@ -23,7 +23,10 @@ pub struct Lock {
 /// All of them, before a fork, and no other until that is over.
 pub(crate) fn all() -> Option<Lock> {
     let _sharing = patiently(|| SHARING.try_lock().ok())?;
-    super::all().iter().for_each(share);
+    for socket in super::all() {
+        share(&socket);
+        offer(&socket);
+    }
     Some(Lock { _sharing })
 }
 
@@ -106,6 +109,17 @@ fn share(socket: &Arc<Held>) {
     if socket.relay(&numbers(socket)).is_err() || !socket.is_relayed() {
         return;
     }
+    note_relayed(socket);
+}
+
+/// A listener: the child accepts, too.
+fn offer(socket: &Arc<Held>) {
+    if !is_guest() && !socket.is_relayed() && socket.offer().is_ok() && socket.is_relayed() {
+        note_relayed(socket);
+    }
+}
+
+fn note_relayed(socket: &Arc<Held>) {
     let sockets = SOCKETS.write().unwrap_or_else(PoisonError::into_inner);
     for (fd, _) in (0..)
         .zip(sockets.iter())

@@ -47,10 +47,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/mapped", "connect/mapped_client"],
     },
     Group {
-        reason: "a listener is its process's: a child of fork can only close it",
-        programs: &["fork/prefork"],
-    },
-    Group {
         reason: "a program that another becomes has a Unix socket, which has no option of TCP's",
         programs: &["exec/options_kept"],
     },
