@@ -10,6 +10,7 @@
 pub mod argument;
 pub mod bell;
 pub mod bequest;
+pub mod board;
 pub mod double;
 pub mod epoll;
 pub mod errno;

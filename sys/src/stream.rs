@@ -23,6 +23,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use crate::board::{self, Place, Post};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
 use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd, prefetch};
@@ -77,6 +78,10 @@ pub struct Stream {
     side: Side,
     /// Whether `fd` says what the stream is.
     tagged: bool,
+    /// The peer's board, on which to note what it asks to be told so.
+    post: Option<Post>,
+    /// The board of this process's that the peer was lent.
+    lent: Option<board::Id>,
     unfinished: Unfinished,
     /// How the sender of this process best writes to the ring.
     choice: Lock<StoreChoice>,
@@ -114,6 +119,8 @@ impl Stream {
             fd,
             side,
             tagged: false,
+            post: None,
+            lent: None,
             unfinished: Unfinished::default(),
             choice: Lock::new(StoreChoice::default()),
             overtaken: AtomicU32::new(0),
@@ -207,6 +214,29 @@ impl Stream {
     /// `SO_RCVLOWAT` as the program set it; 0 if nobody has said.
     pub fn low_water(&self) -> &AtomicU32 {
         &self.control().ends[self.side.index()].0.low_water
+    }
+
+    /// Has this end note on the peer's board from now on, where the peer asks for it. It is told so: to be called before it is [decided](Stream::decide)
+    /// that the stream is used.
+    pub fn set_post(&mut self, post: Option<Post>) {
+        let notes = u32::from(post.is_some());
+        self.post = post;
+        self.control().ends[self.side.index()]
+            .0
+            .notes
+            .store(notes, Ordering::Release);
+    }
+
+    /// Notes that the peer was lent this process's board, as far as it takes that.
+    pub fn set_lent(&mut self, board: Option<board::Id>) {
+        self.lent = board;
+    }
+
+    /// Whether the peer has that board, and says so.
+    #[inline]
+    pub fn notes_on(&self, board: board::Id) -> bool {
+        let peer = &self.control().ends[self.side.peer().index()].0;
+        self.lent == Some(board) && peer.notes.load(Ordering::Relaxed) != 0
     }
 
     /// Says that nobody reads at this end any more.
@@ -351,3 +381,8 @@ pub const GONE: u32 = 2;
 pub const SLEEPER: u32 = 1;
 /// In the sender's `armed` word for data: the receiver wants the direction back on TCP.
 pub const BACK: u32 = 2;
+/// In the sender's `armed` word for data: the receiver looks at a [`board`], at the place ([`Place`]) whose number is in the upper bits.
+pub const BOARD: u32 = 4;
+/// See [`BOARD`].
+const PLACE_SHIFT: u32 = 8;
+const _: () = assert!(PLACE_SHIFT + Place::BITS <= u32::BITS);

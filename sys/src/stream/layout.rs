@@ -122,6 +122,8 @@ pub(super) struct End {
     /// Options of the program's that the socket has otherwise: numbers that `sockets` gives a meaning.
     pub(super) options: AtomicU32,
     pub(super) low_water: AtomicU32,
+    /// Its processes have the other end's board, or rather the one that came to the meeting has.
+    pub(super) notes: AtomicU32,
 }
 
 /// Two lines, for the processor prefetches the neighbour.
@@ -178,7 +180,7 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.

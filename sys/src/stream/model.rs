@@ -223,7 +223,7 @@ impl Shared {
     }
 
     fn ring_if_armed(&self) {
-        if self.bytes().armed() & SLEEPER != 0 && self.bytes().knock() {
+        if self.bytes().armed() & SLEEPER != 0 && self.bytes().knock() != 0 {
             self.data_rung.fetch_add(1, Ordering::Release);
         }
     }

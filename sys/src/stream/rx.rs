@@ -2,7 +2,8 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::Bytes;
-use super::{BACK, Corrupt, SLEEPER, Stream, Watch};
+use super::{BACK, BOARD, Corrupt, PLACE_SHIFT, SLEEPER, Stream, Watch};
+use crate::board::Place;
 use crate::mem::{STREAM_MIN, Store, prefetch, prefetch_to_write};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -127,6 +128,11 @@ impl Rx<'_> {
     /// Says that the receiver is about to sleep until there is something. Look once more after it, with [`Rx::settled`].
     pub fn arm(&self) {
         self.bytes().arm(SLEEPER);
+    }
+
+    /// As [`Rx::arm`], for who looks at a board that the sender [has](Stream::notes_on): it notes there, at `place`, that there is something.
+    pub fn arm_at(&self, place: Place) {
+        self.bytes().arm_at(BOARD | place.number() << PLACE_SHIFT);
     }
 
     /// Takes back what [`Rx::arm`] said: nobody sleeps any more.

@@ -2,7 +2,7 @@
 //!
 //! Written for any words, so that loom checks what runs on mapped ones.
 
-use super::SLEEPER;
+use super::{BACK, SLEEPER};
 use crate::sync::{Count, Ordering, Word, fence};
 
 /// Bytes: the sender publishes them, the receiver sleeps.
@@ -33,16 +33,32 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
         self.armed.load(Ordering::SeqCst)
     }
 
-    /// Sender: takes the request; whether there was one.
+    /// Sender: takes the requests to be told, and returns them.
     #[inline]
-    pub(super) fn knock(&self) -> bool {
-        self.armed.fetch_and(!SLEEPER, Ordering::SeqCst) & SLEEPER != 0
+    pub(super) fn knock(&self) -> u32 {
+        self.armed.fetch_and(BACK, Ordering::SeqCst) & !BACK
     }
 
     /// Receiver: asks to be woken. Ask [`Bytes::settled`] afterwards.
     #[inline]
     pub(super) fn arm(&self, bits: u32) {
         self.armed.fetch_or(bits, Ordering::SeqCst);
+    }
+
+    /// Receiver: asks to be told of on a board, as `request` says, in place of what was asked of that kind before. Ask [`Bytes::settled`] afterwards.
+    #[inline]
+    pub(super) fn arm_at(&self, request: u32) {
+        let mut now = self.armed.load(Ordering::Relaxed);
+        for _ in 0..TRIES {
+            // Also where it says so already: as `arm`, it comes before the look.
+            let armed = now & (SLEEPER | BACK) | request;
+            match self.armed.exchange(now, armed, Ordering::SeqCst) {
+                Ok(_) => return,
+                Err(found) => now = found,
+            }
+        }
+        // A sender takes a request once. The peer writes here all the time.
+        self.arm(SLEEPER);
     }
 
     /// Receiver: asks no more. Who has seen the request already rings for nothing.
@@ -117,3 +133,6 @@ impl<C: Count, W: Word> Room<'_, C, W> {
         self.head.load(Ordering::SeqCst)
     }
 }
+
+/// Changes of a request that may come in between.
+const TRIES: u32 = 64;

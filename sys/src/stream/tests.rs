@@ -88,6 +88,45 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn who_looks_at_a_board_is_told_there() {
+    let (mut a, mut b) = pair();
+    assert!(board::make());
+    let lent = board::lend(|id, fd| (id, fd.try_clone_to_owned().expect("a descriptor")));
+    let (id, fd) = lent.expect("it was made");
+    let leaf = board::claim().expect("a leaf");
+    let place = leaf.place(1234).expect("a place");
+    a.set_post(board::admit(&Hidden::adopt(fd)));
+    assert!(!b.notes_on(id), "it was lent by somebody else");
+    b.set_lent(Some(id));
+    assert!(b.notes_on(id));
+
+    b.rx().arm_at(place);
+    assert!(!b.rx().is_armed());
+    let (_, bits) = (a.tx().write(false, || [&b"x"[..]].into_iter())).expect("sound");
+    assert_eq!(bits & (SLEEPER | BOARD), BOARD);
+    let asked = a.tx().knock();
+    assert_eq!((asked & BOARD, a.tx().knock()), (BOARD, 0));
+    assert!(!a.tx().note(asked), "nobody sleeps");
+    let mut noted = Vec::new();
+    (0..board::Leaf::groups(usize::MAX))
+        .for_each(|group| leaf.take(group, |slot| noted.push(slot)));
+    assert_eq!(noted, [1234]);
+
+    // Somebody sleeps on the connection as well, and then on the set.
+    b.rx().arm();
+    b.rx().arm_at(place);
+    assert_eq!(a.tx().knock() & (SLEEPER | BOARD), SLEEPER | BOARD);
+    b.rx().arm_at(place);
+    leaf.sleep();
+    assert!(a.tx().note(a.tx().knock()));
+    leaf.wake();
+    // One that asks for what the other end does not have is rung for.
+    a.rx().arm_at(place);
+    assert!(b.tx().note(b.tx().knock()));
+    board::give_back(leaf);
+}
+
+#[test]
 fn a_full_ring_takes_no_more_and_a_reader_wakes_the_sleeper() {
     let (a, b) = pair();
     let data = vec![7; RING + 5];

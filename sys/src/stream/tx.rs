@@ -2,7 +2,8 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::{Bytes, Room};
-use super::{BACK, Corrupt, SLEEPER, Stream};
+use super::{BACK, Corrupt, PLACE_SHIFT, Stream};
+use crate::board::Place;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The direction in which an end sends. What changes it is called in a turn of side 0.
@@ -44,10 +45,18 @@ impl Tx<'_> {
         self.space().arm();
     }
 
-    /// Takes the receiver's request to be woken: non-zero if a byte must be written to the TCP connection. Call after a [`Tx::write`] that
-    /// returned bits.
+    /// Takes the receiver's requests to be told: 0 if there are none. With [`SLEEPER`](super::SLEEPER) a byte must be written to the TCP connection, with
+    /// [`BOARD`](super::BOARD) it is to be [noted](Tx::note). Call after a [`Tx::write`] that returned bits.
     pub fn knock(&self) -> u32 {
-        u32::from(self.bytes().knock()) * SLEEPER
+        self.bytes().knock()
+    }
+
+    /// Notes on the receiver's board what it asked to be told, in the place that is in `request`; whether a byte must be written to the TCP connection
+    /// all the same, because it sleeps, or this process does not have the board.
+    pub fn note(&self, request: u32) -> bool {
+        let place = Place::from_number(request >> PLACE_SHIFT);
+        let post = self.stream.post.as_ref();
+        post.is_none_or(|post| post.note(place))
     }
 
     /// Whether the receiver asks for this direction to go back to TCP.

@@ -80,9 +80,10 @@ fn use_all(stream: &Stream, random: &mut Random, buffer: &mut [u8]) {
         4 => {
             tx.arm();
             rx.arm();
+            rx.arm_at(Place::from_number(random.next() as u32));
             rx.settled() || rx.is_armed()
         }
-        5 => tx.knock() != 0 || rx.knock(),
+        5 => tx.note(tx.knock()) || rx.knock(),
         6 => tx.take_back(len).is_ok(),
         7 => rx.put_back(&buffer[..len]).is_ok(),
         8 => {
