@@ -38,6 +38,7 @@ pub fn step_aside(number: RawFd) -> bool {
                 conn.drop_rings();
             }
         });
+        sys::board::step_aside(number);
         return !hidden::is_hidden(number);
     }
     true

@@ -7,7 +7,8 @@
 //!
 //! Captured members that were active lately are *hot*: each wait looks at them. Before it sleeps, a wait arms them, and they are cold: their
 //! doorbells make the kernel report their tokens, which makes them hot again. Idle connections cost nothing. Most looks at a hot member compare one
-//! count (`members/hot.rs`), and after a sleep those are hot again at once that were busy before (`members/rouse.rs`).
+//! count (`members/hot.rs`), and after a sleep those are hot again at once that were busy before (`members/rouse.rs`). Of a set with many connections cold
+//! members are noted on a board that each wait looks at, and ring only while it sleeps (`members/board.rs`).
 
 use std::os::fd::RawFd;
 use std::time::Duration;

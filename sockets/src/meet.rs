@@ -15,6 +15,8 @@
 //! sees READY: met
 //! ```
 //!
+//! With a hello and an accept may go the board of who says it (`board`).
+//!
 //! A name can be taken by anybody. A stranger there gets a descriptor that is good for nothing and learns that somebody holds this connection, which
 //! `/proc/net/tcp` tells as well. It can keep the connection on TCP, and no more.
 //!
@@ -39,6 +41,7 @@ use via::window::Windows;
 use crate::reason::Reason;
 use seeker::{At, Next, Seeker};
 
+mod board;
 mod name;
 mod packet;
 pub(crate) mod proof;

@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use sys::board::{Id, Place};
 use sys::stream::Watch;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
@@ -13,6 +14,7 @@ use sys::sync::mapped::AtomicU32;
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, RECEIVE, SEND};
+use crate::share::Turn;
 use crate::{io, leftover};
 
 pub(crate) use time::{Deadline, LOOK, NAP, Naps, nap_within, worth_polling};
@@ -67,6 +69,24 @@ pub(crate) struct Bed {
     pub(crate) drained: bool,
     /// TCP has ended, so that the kernel would wake at once whoever slept on it, for nothing.
     pub(crate) over: bool,
+    /// What comes is noted on a board.
+    pub(crate) noted: bool,
+}
+
+/// Where on a board a connection is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub(crate) board: Id,
+    pub(crate) place: Place,
+}
+
+impl Spot {
+    /// The place, if the sender has the board, and nobody but the set whose board it is looks after the connection.
+    fn of(self, conn: &Conn, turn: &Turn<'_>) -> Option<Place> {
+        let alone = !turn.stream().holders().is_shared() && !conn.signals();
+        let noted = turn.receives_on_ring() && alone && turn.stream().notes_on(self.board);
+        noted.then_some(self.place)
+    }
 }
 
 /// A connection has got rings. Who sleeps in the kernel does not know that, and must be woken by the first bytes there.
@@ -165,7 +185,7 @@ pub(crate) fn note_end(conn: &Conn, fd: BorrowedFd<'_>) {
 
 /// Gets ready to sleep until one of the events of `interest`, and looks once more.
 pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
-    let bed = lie_down(conn, fd, interest, false, Bells::Take);
+    let bed = lie_down(conn, fd, interest, false, Bells::Take, None);
     if bed.rang {
         epoll::rang(fd.as_raw_fd(), conn);
     }
@@ -176,13 +196,14 @@ pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
 }
 
 /// Gets ready to sleep: takes doorbells away, arms. Look once more afterwards. An `edge` observer sleeps while there is room, too, and is
-/// told when there was none in between.
+/// told when there was none in between. One who looks at a board has what comes noted at his `spot` there, if the sender can.
 pub(crate) fn lie_down(
     conn: &Conn,
     fd: BorrowedFd<'_>,
     interest: u32,
     edge: bool,
     bells: Bells,
+    spot: Option<Spot>,
 ) -> Bed {
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return Bed {
@@ -193,6 +214,7 @@ pub(crate) fn lie_down(
             rang: false,
             drained: false,
             over: false,
+            noted: false,
         };
     };
     let tcp = conn.tcp(fd);
@@ -201,10 +223,12 @@ pub(crate) fn lie_down(
         turn.consent(&tcp);
     }
     let drained = bells == Bells::Take && turn.receives_on_ring();
-    let armed = match bells {
-        Bells::Take => turn.arm_receive(&tcp),
-        Bells::Leave => turn.arm_unheard(&tcp),
+    let place = spot.and_then(|spot| spot.of(conn, &turn));
+    let emptied = match bells {
+        Bells::Take => turn.drain(&tcp),
+        Bells::Leave => Ok(()),
     };
+    let armed = emptied.and_then(|()| turn.arm_unheard(&tcp, place));
     let mut quiet = armed.is_ok();
     if turn.stream().tx().back_wanted()
         && let Some(send) = conn.turn(fd, SEND)
@@ -249,6 +273,7 @@ pub(crate) fn lie_down(
         rang: turn.took_bell(),
         drained,
         over: turn.kernel_end().is_some(),
+        noted: place.is_some(),
     };
     drop(turn);
     if mourns {

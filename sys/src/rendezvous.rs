@@ -78,7 +78,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Sends one packet, not empty, with duplicates of up to two descriptors: all or nothing.
+    /// Sends one packet, not empty, with duplicates of up to three descriptors: all or nothing.
     ///
     /// # Errors
     /// `EPIPE` if the other side has gone, `EAGAIN` if it must receive first, `ETOOMANYREFS` if too many descriptors are under way.
@@ -102,7 +102,7 @@ impl Caller {
         }
     }
 
-    /// Takes one packet. Descriptors beyond two are closed.
+    /// Takes one packet. Descriptors beyond three are closed.
     ///
     /// # Errors
     /// The kernel's.
@@ -160,6 +160,11 @@ impl Caller {
             tcp::get(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED)?;
         Ok(uid)
     }
+
+    /// Whether he is of the same user as this process.
+    pub fn is_of_this_user(&self) -> bool {
+        self.uid() == Ok(rustix::process::geteuid().as_raw())
+    }
 }
 
 impl AsFd for Caller {
@@ -187,7 +192,7 @@ pub enum Received {
 }
 
 /// Descriptors that go with a packet.
-pub const FDS_MAX: usize = 2;
+pub const FDS_MAX: usize = 3;
 
 fn hide(fd: OwnedFd) -> Result<Hidden, Errno> {
     Hidden::new(fd).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
@@ -275,14 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn packets_carry_two_descriptors_and_no_more() {
+    fn packets_carry_three_descriptors_and_no_more() {
         let (one, other) = both();
         let (kept, passed) = rustix::pipe::pipe().expect("pipe");
-        other
-            .send(b"two", &[passed.as_fd(), passed.as_fd()])
-            .expect("send");
-        let three = [passed.as_fd(); 3];
-        assert_eq!(other.send(b"three", &three), Err(Errno::INVAL));
+        other.send(b"three", &[passed.as_fd(); 3]).expect("send");
+        let four = [passed.as_fd(); 4];
+        assert_eq!(other.send(b"four", &four), Err(Errno::INVAL));
 
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(6))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -293,7 +296,7 @@ mod tests {
         drop(passed);
 
         let mut into = [0; 8];
-        for (len, is_whole) in [(3, true), (3, false)] {
+        for (len, is_whole) in [(5, true), (3, false)] {
             let Ok(Received::Packet { len: n, fds, whole }) = one.recv(&mut into) else {
                 panic!("a packet");
             };

@@ -63,6 +63,7 @@ impl Set {
         if let What::Set(set) = member.what {
             // From now on the kernel shows whoever waits here what it has of that one.
             set.catch_up();
+            set.leave_board();
         }
         if member.what.is_in_memory() && !members.for_kernel {
             member.add_captured(index, instance)?;

@@ -86,6 +86,7 @@ impl Set {
     /// The kernel's instance, behind `fd`, has what the program registered, and tokens of what is in memory.
     fn come_to_rest(&self, fd: RawFd, heir: Heir) {
         if let Some(mut members) = self.enter() {
+            members.leave_board();
             // In the child of `vfork` the numbers that it takes may be others.
             if heir != Heir::Guest {
                 members.catch_up();

@@ -55,6 +55,7 @@ impl Set {
         }
         if let Some(mut members) = self.enter() {
             members.for_kernel = true;
+            members.leave_board();
             members.catch_up();
             members.forget_dormant();
             let instance = members.instance;

@@ -40,6 +40,10 @@ pub(super) struct Member {
     pub(super) rang: bool,
     /// Where it is among those that each wait looks at.
     pub(super) hot: Option<u32>,
+    /// It was armed last so that what comes is noted on the set's board.
+    pub(super) noted: bool,
+    /// The number of the look after which it was no longer among them.
+    pub(super) cooled: u32,
     /// After how many sleeps it last had news, if it had any.
     pub(super) told_in: Option<u32>,
     /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
@@ -127,6 +131,8 @@ impl Member {
             dormant: false,
             rang: false,
             hot: None,
+            noted: false,
+            cooled: 0,
             told_in: None,
             settled: false,
             told: UNTOLD,

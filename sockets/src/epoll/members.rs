@@ -9,12 +9,14 @@ use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, places, token};
 use crate::conn::Conn;
 
+use board::Board;
 pub(super) use hot::Glance;
 use hot::Hot;
 use mend::Changing;
 use patience::Patience;
 use rouse::Muster;
 
+mod board;
 mod hand;
 mod hot;
 mod late;
@@ -40,6 +42,7 @@ pub(super) struct Members {
     warm: Vec<u32>,
     muster: Muster,
     patience: Patience,
+    board: Board,
     /// Of those that the program has deleted, which the kernel is still to forget. It has room for [`LATE_MAX`](late::LATE_MAX).
     late: Vec<u32>,
     /// Other sets.
@@ -300,6 +303,7 @@ impl Members {
         for index in 0..self.list.len() {
             self.remove(index as u32);
         }
+        self.give_leaf_back();
         *self = Self::default();
     }
 
@@ -347,6 +351,7 @@ impl Members {
 
     fn note_connection(&mut self, fd: RawFd) {
         self.connections += 1;
+        self.foresee_board();
         self.only = (self.connections == 1).then_some(fd);
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::OnceLock;
 use std::thread;
 
+use sys::board::{self, Still};
 use sys::lock::{Guard, Lock};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
@@ -230,6 +231,9 @@ pub fn after_fork(in_child: bool) {
     for set in all() {
         set.forked(in_child);
     }
+    if in_child {
+        board::part_from_parent();
+    }
 }
 
 /// A jump leaves a call in its middle: if it had a set, that is another thread's now.
@@ -243,6 +247,7 @@ pub fn end_left(left: &Left) {
 struct Frozen {
     _sets: Vec<Entered<'static>>,
     _places: Guard<'static, ()>,
+    _boards: Still,
 }
 
 impl Frozen {
@@ -253,12 +258,14 @@ impl Frozen {
             // Two processes are to see what the program has made of it.
             set.map(|mut members| {
                 members.catch_up();
+                members.leave_board();
                 members
             })
         });
         Ok(Self {
             _sets: sets.collect::<Result<_, _>>()?,
             _places: places,
+            _boards: board::hold().ok_or(Busy)?,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 
+use sys::board::Leaf;
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
 use sys::turn::{self, Busy, Left, Sole, thread_id};
 use sys::wait::{self, Limits, Monotonic, Spinner};
@@ -42,6 +43,22 @@ pub struct Set {
     members: Sole<Members>,
     pub(super) memory: Spinner,
     pub(super) socket: Spinner,
+}
+
+/// How the caller sleeps.
+pub(super) struct Nap {
+    /// Not for long.
+    pub(super) short: bool,
+    leaf: Option<Leaf>,
+}
+
+impl Nap {
+    /// He sleeps no more.
+    pub(super) fn end(self) {
+        if let Some(leaf) = self.leaf {
+            leaf.wake();
+        }
+    }
 }
 
 /// The members, as long as it lives.
@@ -123,10 +140,13 @@ impl Set {
     /// Under the lock, so that what another thread deletes is put off before it, or not at all.
     #[cold]
     fn note_wait(&self) {
-        if let Some(_members) = self.enter() {
+        if let Some(mut members) = self.enter() {
             let now = match self.waits.load(Ordering::Relaxed) {
                 NOBODY => thread_id(),
-                _ => MANY,
+                _ => {
+                    members.leave_board();
+                    MANY
+                }
             };
             self.waits.store(now, Ordering::Relaxed);
         }
@@ -169,6 +189,7 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return true;
         };
+        members.leave_board();
         // A doorbell may be under way of what memory shows already.
         if members.have_news() || members.wake_cold(super::FEW) {
             return true;
@@ -191,7 +212,9 @@ impl Set {
 
     /// See [`Members::what_came`]; `None` in a signal handler that came while its own thread was looking.
     pub(super) fn what_came(&self, heard: bool) -> Option<(u64, bool)> {
-        Some(self.enter()?.what_came(heard))
+        let mut members = self.enter()?;
+        members.leave_board();
+        Some(members.what_came(heard))
     }
 
     /// Somebody is about to sleep on the set's descriptor.
@@ -199,6 +222,7 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return Rest::Awake;
         };
+        members.leave_board();
         match members.lie_down(false) {
             None => Rest::Awake,
             Some(nap) => {
@@ -211,6 +235,7 @@ impl Set {
                     rang: false,
                     drained: false,
                     over: false,
+                    noted: false,
                 })
             }
         }
@@ -397,6 +422,8 @@ impl Set {
             self.waiters.store(0, Ordering::Relaxed);
         }
         if let Some(mut members) = self.enter() {
+            // Again, for a fork of which nobody knew before.
+            members.leave_board();
             members.shared = true;
             if in_child {
                 self.visit(&mut members);
@@ -425,6 +452,13 @@ impl Set {
             members.settle_here();
         }
     }
+
+    /// Others may soon have to be woken by its members.
+    pub(super) fn leave_board(&self) {
+        if let Some(mut members) = self.enter() {
+            members.leave_board();
+        }
+    }
 }
 
 fn shows(fd: RawFd) -> bool {
@@ -432,12 +466,13 @@ fn shows(fd: RawFd) -> bool {
 }
 
 impl Entered<'_> {
-    /// Arms all, and notes that the caller sleeps. `None` if there is news; else whether he may only nap.
-    pub(super) fn fall_asleep(&mut self) -> Option<bool> {
+    /// Arms all, and notes that the caller sleeps. `None` if there is news.
+    pub(super) fn fall_asleep(&mut self) -> Option<Nap> {
         let alone = !self.set.has_waiters();
-        let nap = self.lie_down(alone)?;
+        let short = self.lie_down(alone)?;
         self.set.waiters.fetch_add(1, Ordering::SeqCst);
-        Some(nap)
+        let leaf = self.leaf();
+        Some(Nap { short, leaf })
     }
 }
 

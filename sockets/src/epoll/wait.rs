@@ -156,7 +156,13 @@ fn mixed(
             continue;
         };
         let left = leftover::within(end.left());
-        let slept = kernel.wait(events, if nap { ready::nap_within(left) } else { left });
+        let left = if nap.short {
+            ready::nap_within(left)
+        } else {
+            left
+        };
+        let slept = kernel.wait(events, left);
+        nap.end();
         set.get_up();
         if set.generation.load(Ordering::Relaxed) != generation {
             // Closed meanwhile by another thread.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
 use sys::hidden::Hidden;
-use sys::rendezvous::{self, Arrival, Caller, Received};
+use sys::rendezvous::{self, Arrival, Caller, FDS_MAX, Received};
 use sys::tcp::{self, Identity};
 use via::Vi;
 
@@ -79,7 +79,7 @@ fn talk(
     hello.extend(VERSION.to_le_bytes());
     hello.extend(tcp::written(tcp)?.to_le_bytes());
     caller.send(&hello, &[witness.as_fd()])?;
-    let (said, [witness, _]) = hear(caller, tcp, deadline)?;
+    let (said, [witness, ..]) = hear(caller, tcp, deadline)?;
     let witness = witness
         .map(Hidden::new)
         .transpose()
@@ -151,7 +151,7 @@ fn hear(
     caller: &Caller,
     tcp: BorrowedFd<'_>,
     deadline: Option<Instant>,
-) -> Result<(Vec<u8>, [Option<OwnedFd>; 2]), Errno> {
+) -> Result<(Vec<u8>, [Option<OwnedFd>; FDS_MAX]), Errno> {
     let mut bytes = vec![0; PACKET_MAX];
     loop {
         match caller.recv(&mut bytes)? {

@@ -1,7 +1,8 @@
 //! Doorbells: bytes on TCP that wake whoever sleeps there.
 
+use sys::board::Place;
 use sys::errno::Errno;
-use sys::stream::{BACK, SLEEPER};
+use sys::stream::{BACK, BOARD, SLEEPER};
 use sys::sync::Ordering;
 use sys::time;
 
@@ -18,18 +19,26 @@ impl Flow {
     /// If TCP's bytes cannot be told apart any more.
     pub fn arm_receive(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         self.drain(kernel)?;
-        self.arm_unheard(kernel)
+        self.arm_unheard(kernel, None)
     }
 
-    /// As [`Flow::arm_receive`], where no doorbell has been heard since the last were taken.
+    /// As [`Flow::arm_receive`], where no doorbell has been heard since the last were taken. On the ring, if there is a `place` of a board, what comes is to
+    /// be noted there instead of rung for.
     ///
     /// # Errors
     /// As [`Flow::arm_receive`].
-    pub(crate) fn arm_unheard(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+    pub(crate) fn arm_unheard(
+        &self,
+        kernel: &impl Kernel,
+        place: Option<Place>,
+    ) -> Result<bool, Stop> {
         let rx = self.stream.rx();
         match rx.phase() {
             ON_RING => {
-                rx.arm();
+                match place {
+                    Some(place) => rx.arm_at(place),
+                    None => rx.arm(),
+                }
                 Ok(rx.settled() && !self.readable() || self.awaits_tcp(kernel))
             }
             BEFORE => {
@@ -153,7 +162,13 @@ impl Flow {
     }
 
     pub(super) fn ring_bell(&self, kernel: &impl Kernel, bits: u32) -> Result<(), Stop> {
-        if bits & SLEEPER != 0 && self.stream.tx().knock() != 0 {
+        if bits & (SLEEPER | BOARD) == 0 {
+            return Ok(());
+        }
+        let tx = self.stream.tx();
+        let asked = tx.knock();
+        let unseen = asked & BOARD != 0 && tx.note(asked);
+        if asked & SLEEPER != 0 || unseen {
             self.read_then
                 .store(self.stream.tx().read(), Ordering::Relaxed);
             self.unlooked.store(LOOK_EACH, Ordering::Relaxed);

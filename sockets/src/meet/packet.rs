@@ -16,6 +16,7 @@ pub(super) struct Packet {
     pub(super) message: Result<Message, MeetError>,
     pub(super) witness: Option<Hidden>,
     pub(super) memory: Option<OwnedFd>,
+    pub(super) board: Option<Hidden>,
 }
 
 impl Packet {
@@ -28,11 +29,18 @@ impl Packet {
             Received::Closed => return Err(Reason::PeerLeft),
             Received::Packet { len, fds, whole } => (len, fds, whole),
         };
-        let [witness, memory]: [Option<OwnedFd>; FDS_MAX] = fds;
+        let [witness, second, third]: [Option<OwnedFd>; FDS_MAX] = fds;
+        let message = Message::decode(bytes.get(..len).unwrap_or_default());
+        // A board goes behind what a message has anyway, and with a hello goes no memory.
+        let (memory, board) = match message {
+            Ok(Message::Hello(_)) => (third, second),
+            _ => (second, third),
+        };
         let packet = Self {
-            message: Message::decode(bytes.get(..len).unwrap_or_default()),
+            message,
             witness: witness.map(Hidden::adopt),
             memory,
+            board: board.map(Hidden::adopt),
         };
         // What a later version adds is not ours to judge.
         let later = matches!(packet.message, Err(MeetError::Version(_)));

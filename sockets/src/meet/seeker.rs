@@ -3,7 +3,9 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use proto::meet::{MESSAGE_MAX, MeetError, Message};
+use sys::board::Id;
 use sys::errno::Errno;
+use sys::hidden::Hidden;
 use sys::rendezvous::{Arrival, Caller, Place, arrive};
 use sys::stream::{OFFERED, READY, Side, Size, Stream};
 use sys::tcp::Identity;
@@ -11,7 +13,7 @@ use via::window::Windows;
 
 use super::name::Name;
 use super::packet::{Packet, declined, say, size_in, terms};
-use super::{ARRIVALS_MAX, STRANGERS_MAX, proof, reason_of};
+use super::{ARRIVALS_MAX, STRANGERS_MAX, board, proof, reason_of};
 use crate::reason::Reason;
 
 /// What stays the same wherever the meeting stands.
@@ -27,6 +29,8 @@ pub(super) struct Seeker {
     blame: Option<Reason>,
     /// Whether the other end is only to be told that it is too early.
     postponed: bool,
+    /// The board that went along with the last hello.
+    lent: Option<Id>,
 }
 
 impl Seeker {
@@ -39,6 +43,7 @@ impl Seeker {
             strangers: 0,
             blame: None,
             postponed: false,
+            lent: None,
         }
     }
 
@@ -62,12 +67,12 @@ impl Seeker {
             })),
             Arrival::Second(caller) => {
                 let witness = proof::witness(tcp)?;
-                match say(
-                    &caller,
-                    &Message::Hello(terms(self.most)),
-                    &[witness.as_fd()],
-                ) {
-                    Ok(()) => Ok(At::Calling(caller)),
+                let hello = Message::Hello(terms(self.most));
+                match board::say_and_lend(&caller, &hello, &[witness.as_fd()]) {
+                    Ok(lent) => {
+                        self.lent = lent;
+                        Ok(At::Calling(caller))
+                    }
                     Err(Errno::PIPE | Errno::AGAIN) => Ok(At::Door),
                     Err(errno) => Err(reason_of(errno)),
                 }
@@ -143,7 +148,7 @@ impl Seeker {
             Ok(terms) => match size_in(&terms) {
                 None => decline(&caller, Reason::Layout),
                 Some(_) if self.postponed => decline(&caller, Reason::GaveUp),
-                Some(most) => match self.offer(&caller, tcp, most.min(self.most)) {
+                Some(most) => match self.offer(&caller, tcp, most.min(self.most), packet.board) {
                     Ok(stream) => Next::At(At::Offering(Offer { caller, stream })),
                     Err(reason) => decline(&caller, reason),
                 },
@@ -156,16 +161,21 @@ impl Seeker {
         caller: &Caller,
         tcp: BorrowedFd<'_>,
         size: Size,
+        board: Option<Hidden>,
     ) -> Result<Stream, Reason> {
         let witness = proof::witness(tcp)?;
         let memory = self
             .windows
             .create(size.memory_len())
             .map_err(|_| Reason::Memory)?;
-        let stream = map(memory, Side::A)?;
+        let mut stream = map(memory, Side::A)?;
+        stream.set_post(board::taken(caller, board));
         let fds = [witness.as_fd(), stream.fd()];
-        match say(caller, &Message::Accept(terms(size)), &fds) {
-            Ok(()) => Ok(stream),
+        match board::say_and_lend(caller, &Message::Accept(terms(size)), &fds) {
+            Ok(lent) => {
+                stream.set_lent(lent);
+                Ok(stream)
+            }
             Err(Errno::PIPE | Errno::AGAIN) => Err(Reason::PeerLeft),
             Err(errno) => Err(reason_of(errno)),
         }
@@ -221,8 +231,15 @@ impl Seeker {
             return decline(&caller, Reason::Layout);
         };
         match self.admit(packet.memory, size) {
-            Ok(stream) if stream.decide(READY) => Next::Met(stream),
-            Ok(_) => Next::Over(Reason::PeerGaveUp),
+            Ok(mut stream) => {
+                stream.set_post(board::taken(&caller, packet.board));
+                stream.set_lent(self.lent);
+                if stream.decide(READY) {
+                    Next::Met(stream)
+                } else {
+                    Next::Over(Reason::PeerGaveUp)
+                }
+            }
             Err(reason) => decline(&caller, reason),
         }
     }
@@ -302,6 +319,10 @@ impl From<Result<At, Reason>> for Next {
     }
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once a meeting, where nothing may allocate"
+)]
 enum Heard {
     /// It has not spoken.
     Nothing(Caller),

@@ -41,6 +41,24 @@ fn the_ends_meet_and_have_one_stream() {
 }
 
 #[test]
+fn ends_of_one_user_have_each_others_board() {
+    let _alone = alone();
+    for first in 0..2 {
+        assert!(sys::board::make());
+        let id = sys::board::lend(|id, _| id).expect("it was made");
+        let mut ends = Ends::new();
+        ends.go(first, shm());
+        ends.finish(shm());
+        let streams = ends.streams().expect("both met");
+        assert!(streams.iter().all(|stream| stream.notes_on(id)));
+        assert_eq!(sys::hidden::count(), 3, "two streams' memory and the board");
+        ends.assert_untouched();
+        sys::board::part_from_parent();
+        assert_eq!(sys::board::lend(|id, _| id), None);
+    }
+}
+
+#[test]
 fn the_rings_are_the_lesser_of_what_both_would_have() {
     let _alone = alone();
     let all = [Size::LEAST, Size::DEFAULT, Size::MOST];

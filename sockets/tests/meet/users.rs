@@ -32,9 +32,19 @@ fn ends_of_two_users_meet() {
     let holder = accepted.try_clone().expect("dup");
     let mut ends = Ends::of(accepted, holder);
     ends.outcomes[1] = Some(Outcome::Over(Reason::HandedOver));
+    assert!(sys::board::make());
+    let board = sys::board::lend(|id, _| id).expect("it was made");
     let (ends, theirs) = finish(ends, peer);
+    sys::board::part_from_parent();
     assert_eq!(theirs, b'm');
     assert_eq!(ends.reason(0), None);
+    let Some(Outcome::Met(stream)) = &ends.outcomes[0] else {
+        panic!("they have met");
+    };
+    assert!(
+        !stream.notes_on(board),
+        "it is for its own user's processes"
+    );
 }
 
 /// A man in the middle has no more than this: a witness of the right socket, but he is not who owns it.

@@ -6,7 +6,7 @@ use sys::{epoll, tcp};
 use super::super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, places, token};
 use super::{Armed, Member, UNTOLD, What, with};
 use crate::handover;
-use crate::ready::{self, ALWAYS, Bells, IN, OUT, RDHUP, READ};
+use crate::ready::{self, ALWAYS, Bells, IN, OUT, RDHUP, READ, Spot};
 
 impl Member {
     /// The kernel has reported its token. Whether to look at it from now on.
@@ -107,8 +107,16 @@ impl Member {
         self.events & (EDGE | !FLAGS) | IN | RDHUP
     }
 
-    /// Before somebody sleeps: takes doorbells away, arms, has the kernel report what it must, looks once more.
-    pub(in crate::epoll) fn arm(&mut self, index: u32, instance: Instance, shared: bool) -> Armed {
+    /// Before somebody sleeps: takes doorbells away, arms, has the kernel report what it must, looks once more. What comes is noted at `spot` of the
+    /// set's board, if that can be.
+    pub(in crate::epoll) fn arm(
+        &mut self,
+        index: u32,
+        instance: Instance,
+        shared: bool,
+        spot: Option<Spot>,
+    ) -> Armed {
+        self.noted = false;
         if self.fired {
             return Armed::Quiet { nap: false };
         }
@@ -117,6 +125,7 @@ impl Member {
         };
         let edge = self.is_edge();
         let interest = self.interest();
+        let spot = spot.filter(|_| self.is_of_one_set());
         // What the kernel has not reported, it will: then somebody is awake, and looks.
         let Some(bed) = with(self.via, |fd| {
             let bells = if self.heard {
@@ -124,11 +133,12 @@ impl Member {
             } else {
                 Bells::Leave
             };
-            Some(ready::lie_down(conn, fd, interest, edge, bells))
+            Some(ready::lie_down(conn, fd, interest, edge, bells, spot))
         }) else {
             return Armed::Gone;
         };
         self.heard &= !bed.drained;
+        self.noted = bed.noted;
         // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
         self.rang |= bed.rang;
         let once = edge || ((bed.over || !bed.carried) && !shared);
@@ -147,11 +157,18 @@ impl Member {
     pub(in crate::epoll) fn rouse(&self) {
         if let What::Connection { conn, generation } = self.what
             && conn.generation() == generation
-            && places::memberships(self.via) == 1
-            && conn.has_one_descriptor()
+            && self.is_of_one_set()
         {
             tcp::with_borrowed(self.via, |fd| ready::awake(conn, fd));
         }
+    }
+
+    /// Whether nobody but this set waits for it under whatever descriptor, as far as sets go.
+    fn is_of_one_set(&self) -> bool {
+        self.via == self.fd
+            && self.events & EXCLUSIVE == 0
+            && places::memberships(self.via) == 1
+            && !self.has_duplicates()
     }
 
     /// After a change: sees to it that the kernel reports what only it knows.

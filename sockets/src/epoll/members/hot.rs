@@ -26,6 +26,10 @@ pub(super) struct Hot {
     pub(super) told: bool,
     /// It stays among them while somebody sleeps.
     pub(super) stays: bool,
+    /// As [`Member::noted`].
+    noted: bool,
+    /// It has come back because it was noted on the board, and has not been told of.
+    fresh: bool,
     watch: Option<Watch>,
     /// What the peer showed when there was nothing to report, if only that can change it.
     quiet: Option<Shown>,
@@ -69,6 +73,7 @@ impl Members {
                 }
             }
             None => {
+                let noted = member.noted;
                 member.hot = Some(self.hot.len() as u32);
                 self.hot.push(Hot {
                     index,
@@ -77,10 +82,22 @@ impl Members {
                     on_trial: false,
                     told: false,
                     stays: false,
+                    noted,
+                    fresh: false,
                     watch: None,
                     quiet: None,
                 });
             }
+        }
+    }
+
+    /// As [`Members::heat`], for one that is noted on the board.
+    #[inline]
+    pub(super) fn heat_noted(&mut self, index: u32) {
+        let count = self.hot.len();
+        self.heat(index);
+        if let Some(hot) = self.hot.get_mut(count) {
+            hot.fresh = true;
         }
     }
 
@@ -101,6 +118,7 @@ impl Members {
         compiler_fence(Ordering::SeqCst);
         if let Some(member) = self.list.get_mut(cooled.index as usize) {
             member.hot = None;
+            member.cooled = self.glances;
         }
         if let Some(moved) = self.hot.get(at)
             && let Some(member) = self.list.get_mut(moved.index as usize)
@@ -117,10 +135,12 @@ impl Members {
         told: usize,
         glance: Glance,
     ) -> usize {
+        self.look_at_board();
         self.glances = self.glances.wrapping_add(1);
         let closely = glance == Glance::Close || self.glances.is_multiple_of(CLOSE_EACH);
-        let most = self.patience.most();
+        let (most, near) = (self.patience.most(), self.board.patience.most());
         let (before, count) = (told, self.hot.len());
+        let mut met = 0;
         let mut told = told;
         let mut left = count;
         let mut at = self.next;
@@ -148,19 +168,29 @@ impl Members {
                 at += 1;
                 continue;
             }
+            let patience = if hot.noted { near } else { most };
             if !closely && hot.is_quiet() {
                 hot.fruitless = hot
                     .fruitless
                     .saturating_add(u32::from(glance != Glance::Idle));
-                if hot.fruitless <= most {
+                if hot.fruitless <= patience {
                     at += 1;
                     continue;
                 }
             }
+            let index = hot.index;
+            if std::mem::take(&mut hot.told) && patience == 0 && glance == Glance::Eager {
+                // The program has had its turn with it. What is there all the same arming finds.
+                if self.cools(index) {
+                    self.cool(at);
+                    continue;
+                }
+            }
+            let Some(hot) = self.hot.get_mut(at) else {
+                break;
+            };
             // First: what comes meanwhile must not be what it showed.
             let shown = hot.watch.as_ref().map(Watch::shown);
-            let index = hot.index;
-            hot.told = false;
             let Some(member) = self.list.get_mut(index as usize) else {
                 break;
             };
@@ -169,6 +199,9 @@ impl Members {
                 hot.fruitless = 0;
                 hot.quiet = None;
                 hot.told = true;
+                // Would it have been found by somewhat longer looks?
+                let gone = self.glances.wrapping_sub(member.cooled);
+                met += usize::from(!std::mem::take(&mut hot.fresh) || gone <= near * 2 + 1);
                 self.muster.told += u32::from(std::mem::take(&mut hot.on_trial));
                 member.told_in = Some(self.muster.sleeps);
                 if let Some(event) = events.get_mut(told) {
@@ -192,7 +225,7 @@ impl Members {
             hot.watch = member.watch(hot.watch.take());
             // One that has just been made may show more than what was looked at.
             hot.quiet = shown.filter(|_| had && hot.watch.is_some());
-            if hot.fruitless > most {
+            if hot.fruitless > patience {
                 hot.fruitless = 0;
                 if self.cools(index) {
                     self.cool(at);
@@ -204,6 +237,7 @@ impl Members {
         self.next = at;
         if glance != Glance::Idle || count > MANY {
             self.patience.note(count - left, told - before);
+            self.board.patience.note(count - left, met);
         }
         told
     }

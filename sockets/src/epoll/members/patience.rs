@@ -7,6 +7,9 @@
 /// How patient the looks at a set's hot members are.
 #[derive(Debug)]
 pub(super) struct Patience {
+    /// What arming costs in the end.
+    price_ns: u32,
+    least: u32,
     /// Looks in vain, in a row.
     most: u32,
     /// Since it last changed: what the looks have cost, and how many found something.
@@ -16,15 +19,26 @@ pub(super) struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
+        Self::new(BELL_NS, LEAST)
+    }
+}
+
+impl Patience {
+    /// With members that are armed so that what comes is noted on a board.
+    pub(super) fn with_notes() -> Self {
+        Self::new(NOTE_NS, 0)
+    }
+
+    fn new(price_ns: u32, least: u32) -> Self {
         Self {
+            price_ns,
+            least,
             most: MOST,
             cost_ns: 0,
             found: 0,
         }
     }
-}
 
-impl Patience {
     /// After so many looks in vain a member is armed.
     #[inline]
     pub(super) fn most(&self) -> u32 {
@@ -50,8 +64,13 @@ impl Patience {
 
     #[cold]
     fn judge(&mut self) {
-        let paid = self.found.saturating_mul(BELL_NS) >= self.cost_ns;
-        self.most = if paid { self.most * 2 } else { self.most / 2 }.clamp(LEAST, MOST);
+        let paid = self.found.saturating_mul(self.price_ns) >= self.cost_ns;
+        let most = if paid {
+            (self.most * 2).max(1)
+        } else {
+            self.most / 2
+        };
+        self.most = most.clamp(self.least, MOST);
         self.cost_ns = 0;
         self.found = 0;
     }
@@ -63,6 +82,8 @@ const MOST: u32 = 2048;
 const LEAST: u32 = 16;
 /// What the doorbell costs that a look saves: of both ends' time, for either may be what the other waits for.
 const BELL_NS: u32 = 10_000;
+/// What a note costs that a look saves: noting, taking the note, and arming anew.
+const NOTE_NS: u32 = 400;
 /// A look at one of few, and of thousands; measured with 100, 1,000 and 9,000.
 const NEAR_NS: usize = 2;
 const FAR_NS: usize = 20;
@@ -76,7 +97,10 @@ mod tests {
 
     /// How patient it is where `busy` members are used in turn, sixteen at a time, and all that are roused or rung for are hot.
     fn after(busy: usize) -> u32 {
-        let mut patience = Patience::default();
+        settled(Patience::default(), busy)
+    }
+
+    fn settled(mut patience: Patience, busy: usize) -> u32 {
         for _ in 0..200_000 {
             // Between two messages of a member all the others have theirs.
             let looks = busy / 16;
@@ -98,6 +122,13 @@ mod tests {
     #[test]
     fn of_thousands_each_had_better_ring() {
         assert!([9000, 50_000].map(after).iter().all(|most| *most <= 32));
+    }
+
+    #[test]
+    fn a_note_is_cheaper_than_looks_at_a_thousand() {
+        let settled = |busy| settled(Patience::with_notes(), busy);
+        assert_eq!([1, 16, 100, 300].map(settled), [MOST; 4]);
+        assert_eq!([1000, 2000, 9000, 50_000].map(settled), [0; 4]);
     }
 
     #[test]

@@ -77,6 +77,7 @@ impl Members {
                 }
                 let lately = self.list.get(index).is_some_and(|member| {
                     member.hot.is_none()
+                        && !member.noted
                         && matches!(member.what, What::Connection { .. })
                         && self.muster.is_within(LATELY, member.told_in)
                 });

@@ -7,17 +7,17 @@ use super::super::places;
 use super::Members;
 
 impl Members {
-    /// Whether a member needs no look until its doorbell rings.
-    #[cold]
+    /// Whether a member needs no look until its doorbell rings, or it is noted on the board.
     pub(super) fn cools(&mut self, index: u32) -> bool {
-        let (instance, shared) = (self.instance, self.shared);
+        self.seek_leaf();
+        let (instance, shared, spot) = (self.instance, self.shared, self.spot(index));
         let Some(member) = self.list.get_mut(index as usize) else {
             return true;
         };
         if matches!(member.what, What::Set(_)) {
             return false;
         }
-        let armed = member.arm(index, instance, shared);
+        let armed = member.arm(index, instance, shared, spot);
         note_rang(member, &mut self.rang);
         match armed {
             Armed::Awake | Armed::Quiet { nap: true } => false,
@@ -28,11 +28,16 @@ impl Members {
     /// Arms all hot members and lets them cool. `None` if one has news; else whether one may only nap. Who is `alone` in waiting for the set
     /// takes back what he has armed if he does not sleep after all: it would ring for nobody.
     pub(in crate::epoll) fn lie_down(&mut self, alone: bool) -> Option<bool> {
+        self.seek_leaf();
         let (instance, shared) = (self.instance, self.shared);
         let mut nap = false;
         let mut at = 0;
         self.warm.clear();
-        while let Some(hot) = self.hot.get_mut(at) {
+        while let Some(index) = self.hot.get(at).map(|hot| hot.index) {
+            let spot = self.spot(index);
+            let Some(hot) = self.hot.get_mut(at) else {
+                break;
+            };
             let Some(member) = self.list.get_mut(hot.index as usize) else {
                 break;
             };
@@ -41,7 +46,7 @@ impl Members {
                 at += 1;
                 continue;
             }
-            let armed = member.arm(hot.index, instance, shared);
+            let armed = member.arm(hot.index, instance, shared, spot);
             note_rang(member, &mut self.rang);
             match armed {
                 Armed::Awake => {
@@ -61,7 +66,11 @@ impl Members {
                 }
             }
         }
-        let rest = self.lie_down_in_sets();
+        let mut rest = self.lie_down_in_sets();
+        if rest.is_some() && !self.sleep_on_board() {
+            self.get_up();
+            rest = None;
+        }
         if rest.is_none() && alone {
             self.stay_up(self.hot.len());
         } else {
@@ -94,6 +103,7 @@ impl Members {
             let told_in = self
                 .list
                 .get(index as usize)
+                .filter(|member| !member.noted)
                 .and_then(|member| member.told_in);
             if fruitless <= WARM
                 && self.muster.is_within(WARM, told_in)
@@ -152,7 +162,7 @@ impl Members {
             let Some(member) = self.list.get_mut(hot.index as usize) else {
                 continue;
             };
-            let armed = member.arm(hot.index, instance, shared);
+            let armed = member.arm(hot.index, instance, shared, None);
             note_rang(member, &mut self.rang);
             // News that came after the look, or that the program's buffer had no room for: nobody rings for it.
             if armed == Armed::Awake && !hot.told {
@@ -167,7 +177,7 @@ impl Members {
         if let Some(member) = self.list.get_mut(index as usize)
             && member.captured.is_some()
         {
-            let armed = member.arm(index, instance, shared);
+            let armed = member.arm(index, instance, shared, None);
             note_rang(member, &mut self.rang);
             if armed == Armed::Awake {
                 member.wake_sleeper(index, instance);
