@@ -1,6 +1,6 @@
 //! Sets that the program before this one, or that started it, has left.
 //!
-//! The kernel says what is in them. What our tokens there stand for, and what the program was told of, is [written](super::record) beside them.
+//! The kernel says what is in them. What our tokens there stand for, and what the program was told of, is written beside them.
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
