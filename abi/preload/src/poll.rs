@@ -6,6 +6,7 @@ use std::ptr;
 use std::time::Duration;
 
 use libc::{fd_set, nfds_t, pollfd, sigset_t, size_t, timespec, timeval};
+use sockets::packet;
 use sockets::poll::select::{self, Sets};
 use sockets::poll::{self, PollFd, Poller};
 use sockets::table;
@@ -174,8 +175,26 @@ unsafe fn wait(
     cancel::point();
     // SAFETY: the program's array, of the same layout.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.cast::<PollFd>(), len) };
-    let result: Outcome<usize> = poll::poll(fds, timeout, &kernel).into();
+    let result = poll::poll(fds, timeout, &kernel);
+    let result: Outcome<usize> = result.map(|count| count - without_band(fds)).into();
     result.or(|| 0) as c_int
+}
+
+/// Takes out what a stand-in shows and TCP does not: room for priority data. How many of `fds` show nothing then.
+#[inline]
+fn without_band(fds: &mut [PollFd]) -> usize {
+    if !packet::table::any() {
+        return 0;
+    }
+    let band = fds.iter_mut().filter(|one| {
+        let is_via = packet::table::is(one.fd) || packet::table::is_relayed(one.fd);
+        is_via && one.revents & libc::POLLWRBAND != 0
+    });
+    band.map(|one| {
+        one.revents &= !libc::POLLWRBAND;
+        usize::from(one.revents == 0)
+    })
+    .sum()
 }
 
 fn choose(

@@ -102,10 +102,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["raw/closed_past"],
     },
     Group {
-        reason: "what the stand-in shows beside what was asked: it is a Unix socket",
-        programs: &["wait/poll_events"],
-    },
-    Group {
         reason: "a socket takes three descriptors, so that one is not enough to accept one",
         programs: &["limits/low_limit"],
     },
