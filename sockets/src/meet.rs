@@ -35,6 +35,7 @@ use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
 use sys::stream::{Size, Stream};
+use sys::sync::{Ordering, mapped::AtomicU32};
 use sys::tcp;
 use via::window::Windows;
 
@@ -54,6 +55,7 @@ pub struct Meeting {
     seeker: Seeker,
     place: At,
     steps: u32,
+    _seat: Seat,
 }
 
 /// What became of a step.
@@ -95,6 +97,7 @@ impl Meeting {
             seeker,
             place,
             steps: 0,
+            _seat: Seat::take(),
         })
     }
 
@@ -157,6 +160,31 @@ impl Meeting {
     }
 }
 
+/// Whether so many meetings are under way that one more might find no descriptor: it had better begin later. A server's thousands of connections get to their
+/// meetings all at once. With none under way the answer is no, and a meeting tells what is missing.
+pub fn is_crowded() -> bool {
+    let meetings = SEATS.load(Ordering::Relaxed) as usize;
+    meetings > 0 && DESCRIPTORS_MAX * (meetings + 1) > sys::hidden::left()
+}
+
+/// Of one meeting that is under way in this process.
+struct Seat(());
+
+impl Seat {
+    fn take() -> Self {
+        SEATS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        SEATS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+static SEATS: AtomicU32 = AtomicU32::new(0);
+
 impl Drop for Meeting {
     fn drop(&mut self) {
         if let At::Offering(offer) = std::mem::replace(&mut self.place, At::Nowhere(Reason::GaveUp))
@@ -186,6 +214,8 @@ fn reason_of(errno: Errno) -> Reason {
     }
 }
 
+/// Most descriptors of ours that a meeting has at a time.
+const DESCRIPTORS_MAX: usize = 4;
 /// Most steps of a meeting.
 pub const STEPS_MAX: u32 = 96;
 /// Most attempts to get to the name.

@@ -180,9 +180,14 @@ pub fn list() -> impl Iterator<Item = u32> {
 
 /// How many there are.
 pub fn count() -> usize {
-    BITS.iter()
-        .map(|bits| bits.load(Ordering::Relaxed).count_ones() as usize)
-        .sum()
+    COUNT.load(Ordering::Relaxed) as usize
+}
+
+/// How many more there may be, about: as many numbers are free at the top, unless the program has some of them.
+pub fn left() -> usize {
+    // The upper half has as many numbers as the lower.
+    let room = base().unsigned_abs() as usize;
+    room.saturating_sub(count())
 }
 
 /// The least number at which they live: the upper half of what the soft limit allowed at first use, up to a million.
@@ -211,9 +216,11 @@ fn mark(fd: RawFd, hidden: bool) {
         return;
     };
     if hidden {
-        bits.fetch_or(bit, Ordering::Relaxed);
+        let before = bits.fetch_or(bit, Ordering::Relaxed);
+        COUNT.fetch_add(u32::from(before & bit == 0), Ordering::Relaxed);
     } else {
-        bits.fetch_and(!bit, Ordering::Relaxed);
+        let before = bits.fetch_and(!bit, Ordering::Relaxed);
+        COUNT.fetch_sub(u32::from(before & bit != 0), Ordering::Relaxed);
     }
 }
 
@@ -240,6 +247,9 @@ static THOSE_OF_NICS: AtomicU32 = AtomicU32::new(0);
 
 /// 0 before the first use.
 static BASE: AtomicU32 = AtomicU32::new(0);
+
+/// How many bits are set.
+static COUNT: AtomicU32 = AtomicU32::new(0);
 
 static BITS: [AtomicU64; (LIMIT_MAX / 64) as usize] =
     [const { AtomicU64::new(0) }; (LIMIT_MAX / 64) as usize];

@@ -11,7 +11,7 @@ use sys::{tcp, time};
 use super::{Conn, MEETING, Way, YOUNG};
 use crate::flow::Flow;
 use crate::host::host;
-use crate::meet::{Meeting, Step};
+use crate::meet::{self, Meeting, Step};
 use crate::reason::Reason;
 use crate::rules::text::Settings;
 use crate::states::connection::Event;
@@ -112,6 +112,10 @@ impl Conn {
             ..
         } = rules::settings();
         if turns < enough << patience && bytes < many << patience {
+            return;
+        }
+        if meet::is_crowded() {
+            // After one of the next calls.
             return;
         }
         let _quiet = Quiet::begin();

@@ -56,6 +56,7 @@ fn with_few_descriptors() {
         return;
     }
     let _alone = alone();
+    nobody_in_a_crowd_goes_without();
     let (mut met, mut cases) = (0, 0);
     for low in 0..8 {
         for high in 0..10 {
@@ -65,6 +66,26 @@ fn with_few_descriptors() {
     }
     println!("met in {met} of {cases}");
     assert!(met > 0 && met < cases);
+}
+
+/// More connections than can meet at a time wait for their turn.
+fn nobody_in_a_crowd_goes_without() {
+    let mut crowd: Vec<_> = (0..6).map(|_| Ends::new()).collect();
+    assert!(!sockets::meet::is_crowded());
+    let mut begun = 0;
+    for ends in &mut crowd {
+        if sockets::meet::is_crowded() {
+            break;
+        }
+        ends.go(0, shm());
+        ends.go(1, shm());
+        begun += 1;
+    }
+    assert!((1..6).contains(&begun), "{begun}");
+    for ends in &mut crowd {
+        ends.finish(shm());
+        assert!(ends.streams().is_some());
+    }
 }
 
 /// Whether the ends met with so many descriptors left below and above our base.

@@ -10,7 +10,7 @@ long() { [ "${LONG:-no}" = yes ]; }
 
 # Memory files of connections that a process has.
 memory_files() {
-    find "/proc/$1/fd" -lname '/memfd:sovia*' ! -lname '*sovia-process*' 2>/dev/null | wc -l
+    find "/proc/$1/fd" -lname '/memfd:sovia*' ! -lname '*sovia-process*' ! -lname '*sovia-board*' 2>/dev/null | wc -l
 }
 
 sockets() {
