@@ -50,13 +50,11 @@ fn end_left(target: usize) {
         let Some((fd, conn, side)) = found else {
             return epoll::end_left(left);
         };
+        sys::socket::with_borrowed(fd, |fd| conn.end_turn_of_call(fd, side));
+        if side == RECEIVE
+            && let Some(place) = receivers.next()
         {
-            sys::socket::with_borrowed(fd, |fd| conn.end_turn_of_call(fd, side));
-            if side == RECEIVE
-                && let Some(place) = receivers.next()
-            {
-                *place = Some((fd, conn));
-            }
+            *place = Some((fd, conn));
         }
     });
     // Outside turns, for it takes others.

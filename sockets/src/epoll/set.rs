@@ -1,13 +1,15 @@
 //! One instance of `epoll`, mirrored.
 
-use std::ops::{Deref, DerefMut};
+mod entered;
+mod life;
+
 use std::os::fd::RawFd;
 
-use sys::board::Leaf;
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
-use sys::turn::{self, Busy, Left, Sole, thread_id};
+use sys::turn::{Busy, Left, Sole, thread_id};
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
+pub(super) use self::entered::Entered;
 use super::members::Members;
 use super::{ONCE, places};
 use crate::conn::Conn;
@@ -43,28 +45,6 @@ pub struct Set {
     members: Sole<Members>,
     pub(super) memory: Spinner,
     pub(super) socket: Spinner,
-}
-
-/// How the caller sleeps.
-pub(super) struct Nap {
-    /// Not for long.
-    pub(super) short: bool,
-    leaf: Option<Leaf>,
-}
-
-impl Nap {
-    /// He sleeps no more.
-    pub(super) fn end(self) {
-        if let Some(leaf) = self.leaf {
-            leaf.wake();
-        }
-    }
-}
-
-/// The members, as long as it lives.
-pub(super) struct Entered<'a> {
-    set: &'a Set,
-    members: turn::Guard<'a, Members>,
 }
 
 impl Set {
@@ -338,119 +318,9 @@ impl Set {
         }
     }
 
-    /// A descriptor is about to be closed, which is the last of its connection or not.
-    pub(super) fn before_close(&self, fd: RawFd, last: bool) {
-        let Some(mut members) = self.enter() else {
-            return;
-        };
-        members.orphans_lose(fd, last);
-        let Some(index) = members.index_of(fd) else {
-            return;
-        };
-        let instance = members.instance;
-        let Some(member) = members.get_mut(index) else {
-            return;
-        };
-        if !last && !member.dormant && member.outlive(fd) {
-            // As in the kernel, what is a member is not the descriptor.
-            return members.orphan(index);
-        }
-        let is_captured = member.captured.is_some() || member.is_late();
-        if is_captured && !members.visiting {
-            // Another process may have the connection too, and the kernel would go on reporting it.
-            let _ = sys::epoll::delete(instance, fd);
-        }
-        members.remove(index);
-    }
-
-    /// The kernel's instance is to have a member no more.
-    pub(super) fn expel(&self, fd: RawFd) {
-        if let Some(members) = self.enter()
-            && members.index_of(fd).is_some()
-            && !members.visiting
-        {
-            // A member that the program has deleted is gone there already.
-            let _ = sys::epoll::delete(members.instance, fd);
-        }
-    }
-
     /// Whether it has several descriptors.
     pub(super) fn has_duplicates(&self) -> bool {
         self.refs.load(Ordering::Relaxed) > 1
-    }
-
-    /// See [`lend`](super::departure::lend).
-    pub(super) fn lend(&self) {
-        self.lent.store(1, Ordering::Relaxed);
-    }
-
-    /// Whether that was said.
-    pub(super) fn is_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed) != 0
-    }
-
-    /// Begins as the mirror of the instance behind `fd`.
-    pub(super) fn open(&self, fd: RawFd) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
-        self.waiters.store(0, Ordering::Relaxed);
-        self.waits.store(NOBODY, Ordering::Relaxed);
-        self.lent.store(0, Ordering::Relaxed);
-        self.for_kernel.store(0, Ordering::Relaxed);
-        self.visiting.store(0, Ordering::Relaxed);
-        // What is met beside a hog concerns this one too, as it does a new connection.
-        self.memory.heed();
-        self.socket.heed();
-        if let Some(mut members) = self.enter() {
-            members.clear();
-            members.instance = fd;
-        }
-    }
-
-    /// One of its descriptors goes; another is `other`.
-    pub(super) fn moved(&self, from: RawFd, to: Option<RawFd>) {
-        if let Some(mut members) = self.enter()
-            && members.instance == from
-            && let Some(to) = to
-        {
-            members.instance = to;
-        }
-    }
-
-    /// Two processes have the instance now.
-    pub(super) fn forked(&self, in_child: bool) {
-        if in_child {
-            self.waiters.store(0, Ordering::Relaxed);
-        }
-        if let Some(mut members) = self.enter() {
-            // Again, for a fork of which nobody knew before.
-            members.leave_board();
-            members.shared = true;
-            if in_child {
-                self.visit(&mut members);
-            }
-        }
-    }
-
-    /// What the kernel has of it is another process's business, until this one uses it.
-    pub(super) fn visit(&self, members: &mut Members) {
-        members.visiting = true;
-        self.visiting.store(1, Ordering::Relaxed);
-    }
-
-    /// The program uses the set. It is its own from now on, if it was its parent's.
-    #[inline]
-    pub(super) fn begin_use(&self) {
-        if self.visiting.load(Ordering::Relaxed) != 0 {
-            self.settle_here();
-        }
-    }
-
-    #[cold]
-    fn settle_here(&self) {
-        if let Some(mut members) = self.enter() {
-            self.visiting.store(0, Ordering::Relaxed);
-            members.settle_here();
-        }
     }
 
     /// Others may soon have to be woken by its members.
@@ -463,61 +333,6 @@ impl Set {
 
 fn shows(fd: RawFd) -> bool {
     sys::epoll::shows(fd, IN as u16) != 0
-}
-
-impl Entered<'_> {
-    /// Arms all, and notes that the caller sleeps. `None` if there is news.
-    pub(super) fn fall_asleep(&mut self) -> Option<Nap> {
-        let alone = !self.set.has_waiters();
-        let short = self.lie_down(alone)?;
-        self.set.waiters.fetch_add(1, Ordering::SeqCst);
-        let leaf = self.leaf();
-        Some(Nap { short, leaf })
-    }
-}
-
-impl Deref for Entered<'_> {
-    type Target = Members;
-
-    #[inline]
-    fn deref(&self) -> &Members {
-        &self.members
-    }
-}
-
-impl DerefMut for Entered<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Members {
-        &mut self.members
-    }
-}
-
-impl Drop for Entered<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.set.publish(&self.members);
-    }
-}
-
-impl Set {
-    #[inline]
-    fn publish(&self, members: &Members) {
-        for (copy, now) in [
-            (&self.captured, members.captured),
-            (&self.connections, members.connections),
-            (
-                &self.only,
-                members.only.map_or(0, |fd| fd.cast_unsigned() + 1),
-            ),
-            (&self.has_sets, members.sets_count()),
-            (&self.has_rang, u32::from(!members.rang.is_empty())),
-            (&self.late, members.late() as u32),
-        ] {
-            if copy.load(Ordering::Relaxed) != now {
-                copy.store(now, Ordering::Release);
-            }
-        }
-    }
 }
 
 /// No thread has waited.
