@@ -44,7 +44,7 @@ impl Set {
         }
     }
 
-    /// See [`lend`](super::departure::lend).
+    /// See [`lend`](crate::epoll::departure::lend).
     pub(in crate::epoll) fn lend(&self) {
         self.lent.store(1, Ordering::Relaxed);
     }
