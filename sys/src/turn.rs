@@ -10,6 +10,7 @@ use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 #[cfg(not(loom))]
 mod held;
 mod sole;
+mod thread_id;
 #[cfg(loom)]
 mod unheld;
 
@@ -18,6 +19,7 @@ use unheld as held;
 
 pub use held::{Left, end_left, is_in_sole, is_in_turn};
 pub use sole::{Busy, Guard, Sole};
+pub use thread_id::thread_id;
 
 /// A value with two sides, at each of which one thread acts at a time; it appears and disappears while nobody acts at either.
 ///
@@ -254,47 +256,6 @@ fn pass_time(_: usize) {
     loom::thread::yield_now();
 }
 
-/// A number that no other thread of this process has while this one lives, never 0; it costs one instruction.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
-#[inline]
-pub fn thread_id() -> usize {
-    let id: usize;
-    // SAFETY: the psABI has the thread control block begin with its own address, which `fs:0` reads.
-    unsafe {
-        core::arch::asm!("mov {}, fs:0", out(reg) id, options(nostack, readonly, preserves_flags))
-    };
-    id
-}
-
-/// A number that no other thread of this process has while this one lives, never 0; it costs one instruction.
-#[cfg(all(target_arch = "aarch64", not(loom)))]
-#[inline]
-pub fn thread_id() -> usize {
-    let id: usize;
-    // SAFETY: reads the thread pointer.
-    unsafe {
-        core::arch::asm!("mrs {}, tpidr_el0", out(reg) id, options(nostack, nomem, preserves_flags))
-    };
-    id
-}
-
-/// A number that no other thread of this process has while this one lives, never 0.
-#[cfg(not(any(loom, target_arch = "x86_64", target_arch = "aarch64")))]
-pub fn thread_id() -> usize {
-    std::thread_local!(static HERE: usize = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
-}
-
-/// A number that no other thread of this model has, never 0.
-#[cfg(loom)]
-pub fn thread_id() -> usize {
-    loom::lazy_static! {
-        static ref NEXT: AtomicUsize = AtomicUsize::new(2);
-    }
-    loom::thread_local!(static ID: usize = NEXT.fetch_add(2, Ordering::Relaxed));
-    ID.with(|id| *id)
-}
-
 /// With the number of a thread, which is even: it changes the value.
 const CHANGING: usize = 1;
 #[cfg(not(loom))]
@@ -305,149 +266,7 @@ const PATIENCE: usize = if cfg!(loom) { 1 } else { 256 };
 #[cfg(not(loom))]
 const NAP: Duration = Duration::from_micros(50);
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_thread_gets_its_own_turn_again_and_nobody_else_does() {
-        let turns = Turns::new();
-        assert!(turns.take(0).is_none());
-        turns.replace(Some(7)).expect("nobody has a turn");
-        let outer = turns.take(0).expect("a value");
-        assert_eq!(*turns.take(0).expect("nested"), 7);
-        assert_eq!(*turns.take(1).expect("the other side"), 7);
-        assert_eq!(turns.replace(None), Err(None));
-        thread::scope(|scope| {
-            let other = scope.spawn(|| turns.take(0).map(|turn| *turn));
-            drop(outer);
-            assert_eq!(other.join().expect("no panic"), Some(7));
-        });
-        assert_eq!(turns.replace(None), Ok(Some(7)));
-    }
-
-    #[test]
-    fn who_has_one_side_may_want_the_other_beside_one_who_wants_both() {
-        let turns = Turns::new();
-        turns.replace(Some(())).expect("nobody has a turn");
-        thread::scope(|scope| {
-            for side in [0, 1] {
-                let turns = &turns;
-                scope.spawn(move || {
-                    for _ in 0..20_000 {
-                        let one = turns.take(side).expect("a value");
-                        // Two who cross in both directions would wait for each other; one direction at a time is what handlers do.
-                        let other = (side == 1).then(|| turns.take(0).expect("a value"));
-                        drop((other, one));
-                    }
-                });
-            }
-            for _ in 0..2_000 {
-                turns.replace(Some(())).expect("no turn of this thread");
-            }
-        });
-    }
-
-    #[test]
-    fn a_value_goes_only_between_turns() {
-        let turns = Turns::new();
-        turns
-            .replace(Some(Box::new(0u64)))
-            .expect("nobody has a turn");
-        thread::scope(|scope| {
-            for side in 0..2 {
-                let turns = &turns;
-                scope.spawn(move || while turns.take(side).is_some_and(|turn| **turn < 1000) {});
-            }
-            for n in 1..=1000 {
-                turns
-                    .replace(Some(Box::new(n)))
-                    .expect("no turn of this thread");
-            }
-        });
-    }
-}
-
 #[cfg(all(test, loom))]
-mod tests {
-    use loom::{sync::Arc, thread};
-
-    use super::*;
-
-    #[test]
-    fn loom_a_side_is_one_threads_at_a_time() {
-        loom::model(|| {
-            let turns = Arc::new(Turns::new());
-            turns
-                .replace(Some(Alone::default()))
-                .expect("nobody has a turn");
-            let others = {
-                let turns = turns.clone();
-                thread::spawn(move || turns.take(0).expect("a value").act(0))
-            };
-            turns.take(0).expect("a value").act(0);
-            turns.take(1).expect("a value").act(1);
-            others.join().expect("no panic");
-        });
-    }
-
-    #[test]
-    fn loom_a_value_goes_between_turns() {
-        loom::model(|| {
-            let turns = Arc::new(Turns::new());
-            turns
-                .replace(Some(Alone::default()))
-                .expect("nobody has a turn");
-            let user = {
-                let turns = turns.clone();
-                thread::spawn(move || {
-                    for side in [0, 1] {
-                        if let Some(turn) = turns.take(side) {
-                            turn.act(side);
-                        }
-                    }
-                })
-            };
-            let before = turns.replace(None).expect("no turn of this thread");
-            // Nobody refers to it any more: loom sees to that as it is dropped.
-            drop(before.expect("a value"));
-            user.join().expect("no panic");
-        });
-    }
-
-    #[test]
-    fn loom_two_who_want_both_get_them_beside_one_who_crosses() {
-        loom::model(|| {
-            let turns = Arc::new(Turns::new());
-            turns
-                .replace(Some(Alone::default()))
-                .expect("nobody has a turn");
-            let crosser = {
-                let turns = turns.clone();
-                thread::spawn(move || {
-                    let one = turns.take(0);
-                    let other = turns.take(1);
-                    drop((other, one));
-                })
-            };
-            drop(turns.both().expect("no turn of this thread"));
-            crosser.join().expect("no panic");
-        });
-    }
-
-    /// What only one thread may touch, at each side.
-    #[derive(Debug, Default)]
-    struct Alone([UnsafeCell<u32>; 2]);
-
-    // SAFETY: `act` is called in a turn, and loom panics if that is not enough.
-    unsafe impl Sync for Alone {}
-    // SAFETY: as above.
-    unsafe impl Send for Alone {}
-
-    impl Alone {
-        fn act(&self, side: usize) {
-            // SAFETY: loom checks that nobody else does the same.
-            self.0[side].with_mut(|value| unsafe { *value += 1 });
-        }
-    }
-}
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{BLOCKS, Line, ROUNDS, join, on_cpu, sorted, two_cpus};
+use super::line::{BLOCKS, Line, ROUNDS, join, on_cpu, sorted, two_cpus};
 use crate::mem::prefetch_to_write;
 use crate::sync::{AtomicU64, Ordering};
 

@@ -7,6 +7,7 @@ use rustix::{
 };
 
 use super::*;
+use crate::sync::Ordering;
 
 #[test]
 fn fresh_memory_is_zero_and_keeps_what_is_written() {
