@@ -17,6 +17,7 @@ mod brief;
 mod connect;
 mod core;
 mod cq;
+mod device;
 mod direct;
 mod dispatch;
 mod ground;
@@ -34,9 +35,7 @@ mod transmit;
 mod vi;
 
 pub use self::agent::{Agent, CqBell, Duties, Member};
+pub use self::device::{Ask, Attention, CqWaiter, Device, Established, Incoming, Pending, Service};
 pub use self::ground::{Ground, Run};
-pub use self::link::{
-    Ask, Attention, BRIEF_MAX, Brief, CqWaiter, Device, Established, Garbage, Goodbye, Incoming,
-    Link, Pending, Service, Sleeper, Waiter,
-};
+pub use self::link::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 pub use self::nic::SoftNic;

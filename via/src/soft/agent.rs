@@ -11,7 +11,7 @@ use sys::quiet;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use self::place::Place;
-use super::link::{Attention, Service};
+use super::device::{Attention, Service};
 use crate::Error;
 use crate::provider::ViId;
 

@@ -5,7 +5,8 @@ use proto::frame::Refusal;
 use proto::rdmap::{Code, Failure, Terminate};
 
 use super::core::{Core, sent_op};
-use super::link::{Device, Goodbye, Link};
+use super::device::Device;
+use super::link::{Goodbye, Link};
 use super::queue::{Outcome, Request};
 use super::receive::receive_fault;
 use super::vi::SoftVi;

@@ -3,7 +3,8 @@
 //! What is checked is the same. Where anything is out of the ordinary the answer is "no", nothing has changed, and the general way finds and tells it.
 
 use super::core::Core;
-use super::link::{BRIEF_MAX, Brief, Device, Link};
+use super::device::Device;
+use super::link::{BRIEF_MAX, Brief, Link};
 use super::memory::Reach;
 use super::queue::{Outcome, Plain};
 use super::vi::SoftVi;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use sys::sync::Ordering;
 
 use super::core::{Attempt, Core};
-use super::link::{Ask, Device, Established, Incoming, Link, Pending};
+use super::device::{Ask, Device, Established, Incoming, Pending};
+use super::link::Link;
 use super::nic::Shared;
 use super::vi::SoftVi;
 use crate::provider::{ConnOps, Export, Timeout, ViOps};

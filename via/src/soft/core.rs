@@ -7,7 +7,8 @@ use std::time::Instant;
 use proto::ddp::Stag;
 use proto::frame::Refusal;
 
-use super::link::{Device, Goodbye, Link, Waiter};
+use super::device::Device;
+use super::link::{Goodbye, Link, Waiter};
 use super::memory::RegionCache;
 use super::queue::{Cursor, Outcome, Posted, Ticket, WorkQueue};
 use super::vi::SoftVi;

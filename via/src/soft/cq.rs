@@ -7,7 +7,7 @@ use std::time::Duration;
 use sys::sync::{AtomicU32, Ordering};
 use sys::wait::Spinner;
 
-use super::link::{CqWaiter, Device};
+use super::device::{CqWaiter, Device};
 use super::nic::Shared;
 use super::vi::SoftVi;
 use crate::Error;

@@ -4,7 +4,8 @@ use proto::frame::{Head, Kind};
 
 use super::brief;
 use super::core::Core;
-use super::link::{Device, Goodbye, Link};
+use super::device::Device;
+use super::link::{Goodbye, Link};
 use super::transmit::commit_whole;
 use super::vi::SoftVi;
 use crate::provider::Received;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use super::link::{CqWaiter, Device};
+use super::device::{CqWaiter, Device};
 
 /// Where threads sleep on a VI that has no link: on a completion queue's bell without VIs, made
 /// when it is first needed.

@@ -4,7 +4,7 @@ use sys::mem::Memory;
 use sys::sync::Ordering;
 
 use super::core::Core;
-use super::link::Device;
+use super::device::Device;
 use super::memory::{RegionCache, Registry};
 use super::queue::{Outcome, Request, Ticket};
 use super::vi::SoftVi;

@@ -7,8 +7,9 @@ use proto::rdmap::{Action, Operation, Receive, Received, Remote, Work, WorkId};
 
 use super::blame::{NO_BUFFER, RECEIVE_REFUSED, WRITE_REFUSED};
 use super::core::{Core, sent_op};
+use super::device::Device;
 use super::ground::{Ground, Lot};
-use super::link::{Device, Goodbye, Link};
+use super::link::{Goodbye, Link};
 use super::queue::{Outcome, Request};
 use super::receive::receive_fault;
 use super::vi::SoftVi;

@@ -11,8 +11,9 @@ use sys::wait::Limits;
 
 use super::core::Attempt;
 use super::cq::SoftCq;
+use super::device::{Attention, Device, Pending, Service};
 use super::dispatch::Dispatcher;
-use super::link::{Attention, Device, Goodbye, Link, Pending, Service};
+use super::link::{Goodbye, Link};
 use super::memory::Registry;
 use super::vi::SoftVi;
 use crate::WaitOn;

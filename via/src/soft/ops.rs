@@ -6,7 +6,8 @@ use std::time::Duration;
 use sys::futex::interruptions;
 
 use super::core::Attempt;
-use super::link::{Device, Goodbye, Link, Pending};
+use super::device::{Device, Pending};
+use super::link::{Goodbye, Link};
 use super::queue::{Plain, Request, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::core::{Core, sent_op};
-use super::link::{Device, Link, Sleeper, Waiter};
+use super::device::Device;
+use super::link::{Link, Sleeper, Waiter};
 use super::queue::{Outcome, Request};
 use super::vi::{SoftVi, disarm};
 use crate::descriptor::Segments;

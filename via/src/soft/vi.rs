@@ -8,8 +8,9 @@ use sys::wait::Spinner;
 
 use super::core::Core;
 use super::cq::SoftCq;
+use super::device::{Attention, Device};
 use super::idle::IdleBell;
-use super::link::{Attention, Device, Link, Sleeper};
+use super::link::{Link, Sleeper};
 use super::nic::Shared;
 use crate::provider::ViId;
 use crate::{Error, Queue, ViAttributes};

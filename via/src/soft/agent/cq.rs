@@ -9,7 +9,7 @@ use sys::sync::{AtomicU32, Ordering};
 
 use super::{Agent, Duties, Member};
 use crate::provider::ViId;
-use crate::soft::link::CqWaiter;
+use crate::soft::device::CqWaiter;
 
 /// The sockets of a completion queue's VIs.
 ///

@@ -8,7 +8,7 @@ use sys::poll::Poller;
 
 use super::Agent;
 use crate::provider::ViId;
-use crate::soft::link::Service;
+use crate::soft::device::Service;
 
 /// What the agent of one kind of NIC does beside looking after VIs, and how it does that.
 pub trait Duties: Default + Send + Sync + 'static {
