@@ -19,9 +19,11 @@ use rouse::Muster;
 mod board;
 mod hand;
 mod hot;
+mod kernel;
 mod late;
 mod mend;
 mod nested;
+mod orphans;
 mod patience;
 mod rouse;
 mod sleep;
@@ -145,13 +147,6 @@ impl Members {
         self.expect_of_kernel();
     }
 
-    /// The kernel may have something of a new one.
-    fn expect_of_kernel(&mut self) {
-        self.kernel_vain = 0;
-        self.kernel_gap = 1;
-        self.kernel_in = 1;
-    }
-
     /// The member at an index from a token or a list.
     #[inline]
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Member> {
@@ -244,50 +239,6 @@ impl Members {
         self.free.push(index);
     }
 
-    /// The descriptor of a member is closed, while the member lives on as a duplicate.
-    pub(super) fn orphan(&mut self, index: u32) {
-        if let Some(member) = self.list.get(index as usize) {
-            let (fd, via) = (member.fd, member.via);
-            self.orphans += 1;
-            places::note_member(via);
-            self.disown(fd, index);
-        }
-    }
-
-    /// The orphan that the kernel knows by this number, if the number is one of its connection again.
-    pub(super) fn orphan_at(&self, fd: RawFd) -> Option<u32> {
-        if self.orphans == 0 {
-            return None;
-        }
-        let conn = crate::table::known(fd)?;
-        let at = self
-            .list
-            .iter()
-            .position(|member| member.fd == fd && member.via != fd && member.is(conn));
-        u32::try_from(at?).ok()
-    }
-
-    /// A descriptor by which orphans live on is about to be closed.
-    pub(super) fn orphans_lose(&mut self, fd: RawFd, last: bool) {
-        if self.orphans == 0 {
-            return;
-        }
-        for index in 0..self.list.len() {
-            let Some(member) = self.list.get_mut(index) else {
-                break;
-            };
-            if member.via != fd || member.fd == fd {
-                continue;
-            }
-            places::forget_member(fd);
-            if !last && member.outlive(fd) {
-                places::note_member(member.via);
-            } else {
-                self.remove(index as u32);
-            }
-        }
-    }
-
     fn disown(&mut self, fd: RawFd, index: u32) {
         if let Ok(at) = usize::try_from(fd)
             && let Some(entry) = self.by_fd.get_mut(at)
@@ -363,81 +314,6 @@ impl Members {
             .flatten();
     }
 
-    /// Whether this wait is to look at the kernel. Each does while the kernel has news, then fewer and fewer; one that is not
-    /// `patient` does whenever there may be something.
-    #[inline]
-    pub(super) fn kernel_is_due(&mut self, patient: bool) -> bool {
-        if std::mem::take(&mut self.kernel_filled) {
-            return false;
-        }
-        self.kernel_in = self.kernel_in.saturating_sub(1);
-        self.kernel_in == 0 || (!patient && self.has_others())
-    }
-
-    /// The kernel has been looked at.
-    ///
-    /// One that filled the program's buffer has had its turn: the next is the rings'.
-    pub(super) fn kernel_had(&mut self, news: bool, filled: bool) {
-        if news {
-            self.kernel_vain = 0;
-            self.kernel_gap = 1;
-        } else {
-            self.kernel_vain = self.kernel_vain.saturating_add(1);
-            if self.kernel_vain > VAIN {
-                self.kernel_gap = (self.kernel_gap * 2).clamp(1, KERNEL_EACH);
-            }
-        }
-        self.kernel_in = self.kernel_gap;
-        self.kernel_filled = filled;
-    }
-
-    /// Whether there are members that only the kernel knows.
-    fn has_others(&self) -> bool {
-        (self.captured as usize) + self.free.len() < self.list.len()
-    }
-
-    /// Whether all that the kernel can report are tokens, and to nobody else.
-    pub(super) fn has_only_tokens(&self) -> bool {
-        !self.shared && !self.has_others()
-    }
-
-    /// Hears what the kernel has to report, of one that [has only tokens](Members::has_only_tokens).
-    pub(super) fn take_tokens(&mut self) {
-        sys::epoll::take(self.instance, |events, data| {
-            self.hear(&mut [Event { events, data }], 1);
-        });
-    }
-
-    /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.
-    pub(super) fn hear(&mut self, events: &mut [Event], count: usize) -> usize {
-        let mut kept = 0;
-        let instance = self.instance;
-        for at in 0..count.min(events.len()) {
-            let Some(event) = events.get(at).copied() else {
-                break;
-            };
-            let Some(index) = token::member(event.data) else {
-                if let Some(place) = events.get_mut(kept) {
-                    *place = event;
-                    kept += 1;
-                }
-                continue;
-            };
-            let Some(member) = self.list.get_mut(index as usize) else {
-                continue;
-            };
-            if let Some(event) = member.pass_on(event.events)
-                && let Some(place) = events.get_mut(kept)
-            {
-                *place = event;
-                kept += 1;
-            } else if member.hear(event.events, index, instance) {
-                self.heat(index);
-            }
-        }
-        kept
-    }
-
     /// How many are other sets.
     #[inline]
     pub(super) fn sets_count(&self) -> u32 {
@@ -458,34 +334,9 @@ impl Members {
         }
         any
     }
-
-    /// Makes those hot for which the kernel has something, without taking the program's own events from it.
-    pub(super) fn ask_kernel(&mut self) {
-        for at in 0..self.list.len() {
-            let Some(member) = self.list.get_mut(at) else {
-                break;
-            };
-            if let (Some(wake), What::Connection { .. }) = (member.captured, member.what) {
-                let said = sys::epoll::shows(member.via, (wake & 0xffff) as u16);
-                if said != 0 && member.dormant {
-                    self.forget(at as u32);
-                    continue;
-                }
-                if said != 0 && member.hear(u32::from(said), at as u32, self.instance) {
-                    self.heat(at as u32);
-                }
-            }
-        }
-    }
 }
 
 const NO_EVENT: Event = Event { events: 0, data: 0 };
-
-/// While rings are busy the kernel is looked at so seldom.
-const KERNEL_EACH: u32 = 16;
-
-/// After so many looks at the kernel in vain rings are taken to be busy.
-const VAIN: u32 = 8;
 
 /// After a sleep so many are looked at, beside those whose doorbell rang.
 const WARM_MAX: usize = 256;

@@ -1,0 +1,114 @@
+//! What the kernel knows of the members, and how often it is asked.
+
+use super::super::member::What;
+use super::super::{Event, token};
+use super::Members;
+
+impl Members {
+    /// The kernel may have something of a new one.
+    pub(super) fn expect_of_kernel(&mut self) {
+        self.kernel_vain = 0;
+        self.kernel_gap = 1;
+        self.kernel_in = 1;
+    }
+
+    /// Whether this wait is to look at the kernel. Each does while the kernel has news, then fewer and fewer; one that is not
+    /// `patient` does whenever there may be something.
+    #[inline]
+    pub(in crate::epoll) fn kernel_is_due(&mut self, patient: bool) -> bool {
+        if std::mem::take(&mut self.kernel_filled) {
+            return false;
+        }
+        self.kernel_in = self.kernel_in.saturating_sub(1);
+        self.kernel_in == 0 || (!patient && self.has_others())
+    }
+
+    /// The kernel has been looked at.
+    ///
+    /// One that filled the program's buffer has had its turn: the next is the rings'.
+    pub(in crate::epoll) fn kernel_had(&mut self, news: bool, filled: bool) {
+        if news {
+            self.kernel_vain = 0;
+            self.kernel_gap = 1;
+        } else {
+            self.kernel_vain = self.kernel_vain.saturating_add(1);
+            if self.kernel_vain > VAIN {
+                self.kernel_gap = (self.kernel_gap * 2).clamp(1, KERNEL_EACH);
+            }
+        }
+        self.kernel_in = self.kernel_gap;
+        self.kernel_filled = filled;
+    }
+
+    /// Whether there are members that only the kernel knows.
+    pub(super) fn has_others(&self) -> bool {
+        (self.captured as usize) + self.free.len() < self.list.len()
+    }
+
+    /// Whether all that the kernel can report are tokens, and to nobody else.
+    pub(in crate::epoll) fn has_only_tokens(&self) -> bool {
+        !self.shared && !self.has_others()
+    }
+
+    /// Hears what the kernel has to report, of one that [has only tokens](Members::has_only_tokens).
+    pub(in crate::epoll) fn take_tokens(&mut self) {
+        sys::epoll::take(self.instance, |events, data| {
+            self.hear(&mut [Event { events, data }], 1);
+        });
+    }
+
+    /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.
+    pub(in crate::epoll) fn hear(&mut self, events: &mut [Event], count: usize) -> usize {
+        let mut kept = 0;
+        let instance = self.instance;
+        for at in 0..count.min(events.len()) {
+            let Some(event) = events.get(at).copied() else {
+                break;
+            };
+            let Some(index) = token::member(event.data) else {
+                if let Some(place) = events.get_mut(kept) {
+                    *place = event;
+                    kept += 1;
+                }
+                continue;
+            };
+            let Some(member) = self.list.get_mut(index as usize) else {
+                continue;
+            };
+            if let Some(event) = member.pass_on(event.events)
+                && let Some(place) = events.get_mut(kept)
+            {
+                *place = event;
+                kept += 1;
+            } else if member.hear(event.events, index, instance) {
+                self.heat(index);
+            }
+        }
+        kept
+    }
+
+    /// Makes those hot for which the kernel has something, without taking the program's own events from it.
+    pub(in crate::epoll) fn ask_kernel(&mut self) {
+        for at in 0..self.list.len() {
+            let Some(member) = self.list.get_mut(at) else {
+                break;
+            };
+            if let (Some(wake), What::Connection { .. }) = (member.captured, member.what) {
+                let said = sys::epoll::shows(member.via, (wake & 0xffff) as u16);
+                if said != 0 && member.dormant {
+                    self.forget(at as u32);
+                    continue;
+                }
+                if said != 0 && member.hear(u32::from(said), at as u32, self.instance) {
+                    self.heat(at as u32);
+                }
+            }
+        }
+    }
+}
+
+/// While rings are busy the kernel is looked at so seldom.
+const KERNEL_EACH: u32 = 16;
+
+/// After so many looks at the kernel in vain rings are taken to be busy.
+const VAIN: u32 = 8;
