@@ -1,0 +1,180 @@
+//! What a connection shows.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use sys::sync::Ordering;
+
+use super::Look;
+use super::bits::{ALWAYS, ERR, HUP, IN, PRI, RDHUP, READ, WRITE};
+use crate::conn::Conn;
+use crate::flow::{Flow, RECEIVE};
+
+/// What an edge-triggered observer compares with what he was last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Changes with each byte that arrives, and with the end.
+    pub(crate) input: u64,
+    /// Bytes sent to the ring in all.
+    pub(crate) sent: u64,
+    /// When so many have been sent, the ring may have been full.
+    pub(crate) full_at: u64,
+}
+
+impl Marks {
+    #[inline]
+    pub(super) fn of(flow: &Flow, arrived: u64, look: Look) -> Self {
+        let tx = flow.stream().tx();
+        // As `look` has it: what it does not tell is to be told.
+        let ended = if flow.receives_on_ring() {
+            look.ready & RDHUP != 0
+        } else {
+            flow.kernel_end().is_some()
+        };
+        let ended = u64::from(ended);
+        let sent = tx.tail();
+        let room = tx.room(1).unwrap_or(0) as u64;
+        Self {
+            input: arrived ^ ended << 63 ^ u64::from(flow.read_is_shut()) << 62,
+            sent,
+            full_at: sent.wrapping_add(room),
+        }
+    }
+}
+
+/// Bytes that have come by the ring. While what came over TCP before them has not all been taken they have not come: who has got less than it asked for
+/// at the end of that waits for an edge.
+#[inline]
+pub(super) fn arrived(flow: &Flow) -> u64 {
+    let rx = flow.stream().rx();
+    if !flow.receives_on_ring() {
+        return rx.head();
+    }
+    rx.head().wrapping_add(rx.available().unwrap_or(0) as u64)
+}
+
+#[inline]
+pub(super) fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look {
+    let mut look = Look {
+        ready: 0,
+        ask: PRI,
+        hush: 0,
+        settled: false,
+    };
+    let mut awaits_tcp = false;
+    if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {
+        awaits_tcp = follow(conn, flow, fd);
+    }
+    if flow.stream().peer_deaf() && flow.kernel_end().is_none() {
+        // It is closing or closed. How, TCP tells: with bytes unread it is reset.
+        last_words(conn, flow, fd);
+    }
+    if awaits_tcp {
+        look.ask |= READ | RDHUP;
+    } else if flow.receives_on_ring() {
+        if flow.readable() && enough(conn, flow) {
+            look.ready |= READ;
+        }
+        if flow.peer_finished() || flow.read_is_shut() {
+            look.ready |= READ | RDHUP;
+            look.ready |= if flow.finished() { HUP } else { 0 };
+        }
+    } else if flow.finished() && has_ended(fd) {
+        // The kernel does not know that we have, too.
+        look.ready |= READ | RDHUP | HUP;
+    } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
+        look.ask |= READ | RDHUP;
+    } else {
+        look.ask |= RDHUP;
+        look.ready |= if enough_in_all(conn, flow, fd) {
+            READ
+        } else {
+            0
+        };
+    }
+    let deaf = flow.stream().peer_deaf();
+    look.settled = flow.receives_on_ring() && !awaits_tcp && !deaf;
+    if interest & WRITE == 0 {
+        // The lines of the other direction are as far away as those of this one.
+    } else if flow.sends_on_ring() && !deaf {
+        look.ready |= if flow.writable() { WRITE } else { 0 };
+    } else {
+        look.ask |= WRITE;
+    }
+    if let Some(end) = flow.kernel_end() {
+        look.ready |= if end.is_some() { ERR } else { 0 };
+        look.ready |= if end.is_some() || flow.error_is_told() {
+            HUP
+        } else {
+            0
+        };
+        look.ask |= ALWAYS;
+        look.settled = false;
+    }
+    if flow.is_reset_by_bell(&conn.tcp(fd)) {
+        look.hush = if flow.finished() { ERR } else { ALWAYS };
+    }
+    look
+}
+
+/// Follows a sender that has moved to the ring, or back; whether what comes before the way back has still to come over TCP.
+#[cold]
+fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+    let tcp = conn.tcp(fd);
+    // The same turn again, and against other processes.
+    let Some(_turn) = conn.turn(fd, RECEIVE) else {
+        return false;
+    };
+    // What is wrong with the connection is for the call that moves bytes to find.
+    if flow.receives_on_ring() {
+        if flow.available() == Ok(0) {
+            let _ = flow.came_back(&tcp);
+        }
+        flow.receives_on_ring() && flow.awaits_tcp(&tcp)
+    } else {
+        let _ = flow.follow(&tcp);
+        false
+    }
+}
+
+/// Reads TCP's end, if it has come.
+#[cold]
+fn last_words(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) {
+    // As in `follow`, for both.
+    if let Some(_turn) = conn.turn(fd, RECEIVE) {
+        let _ = flow.drain_to_end(&conn.tcp(fd));
+    }
+}
+
+/// Whether nothing waits on TCP, and no end.
+#[cold]
+pub(crate) fn is_silent(fd: BorrowedFd<'_>) -> bool {
+    sys::epoll::shows(fd.as_raw_fd(), (IN | RDHUP) as u16) == 0
+}
+
+/// Whether the peer has ended, as TCP has it.
+#[cold]
+pub(crate) fn has_ended(fd: BorrowedFd<'_>) -> bool {
+    sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
+}
+
+/// `SO_RCVLOWAT`: less than that is nothing yet.
+#[inline]
+fn enough(conn: &Conn, flow: &Flow) -> bool {
+    let least = conn.low_water.load(Ordering::Relaxed) as usize;
+    least <= 1
+        || flow
+            .available()
+            .map_or(true, |n| n >= least.min(low_water_max(flow)) || n == 0)
+}
+
+/// As [`enough`], where bytes are on TCP, and perhaps on the ring after them; the kernel knows nothing of `SO_RCVLOWAT` then.
+#[cold]
+fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+    let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(low_water_max(flow));
+    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least) || has_ended(fd)
+}
+
+/// More than this never lies in a ring that a sender waits to fill.
+fn low_water_max(flow: &Flow) -> usize {
+    flow.stream().size().bytes() / 4
+}

@@ -1,0 +1,152 @@
+//! What to do before one sleeps until a connection is ready.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use sys::sync::Ordering;
+
+use super::bits::{ALWAYS, IN, RDHUP, READ, WRITE};
+use super::look::{is_silent, look_at};
+use super::{Spot, look};
+use crate::conn::{Conn, Way};
+use crate::epoll;
+use crate::flow::{RECEIVE, SEND};
+use crate::{io, leftover};
+
+/// Whether one may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Something is ready: look again.
+    Awake,
+    /// Yes, in this way.
+    Asleep(Bed),
+}
+
+/// What to do with the doorbells on the connection before one sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bells {
+    /// Take them away: a system call.
+    Take,
+    /// Leave them: there are none, or the kernel has yet to tell of them.
+    Leave,
+}
+
+/// How to sleep until something comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bed {
+    /// On these events of the kernel.
+    pub(crate) wake: u32,
+    /// Not longer than [`NAP`], for nobody rings.
+    pub(crate) nap: bool,
+    /// There is no room, and nobody rings if another thread ends that direction.
+    pub(crate) full: bool,
+    /// Whether the kernel's events are the program's, and not doorbells only.
+    pub(crate) carried: bool,
+    /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
+    pub(crate) rang: bool,
+    /// Whether what the kernel had of doorbells was taken away.
+    pub(crate) drained: bool,
+    /// TCP has ended, so that the kernel would wake at once whoever slept on it, for nothing.
+    pub(crate) over: bool,
+    /// What comes is noted on a board.
+    pub(crate) noted: bool,
+}
+
+/// Gets ready to sleep until one of the events of `interest`, and looks once more.
+pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
+    let bed = lie_down(conn, fd, interest, false, Bells::Take, None);
+    if bed.rang {
+        epoll::rang(fd.as_raw_fd(), conn);
+    }
+    match look(conn, fd, interest) {
+        Some(look) if look.ready & (interest | ALWAYS) != 0 => Rest::Awake,
+        _ => Rest::Asleep(bed),
+    }
+}
+
+/// Gets ready to sleep: takes doorbells away, arms. Look once more afterwards. An `edge` observer sleeps while there is room, too, and is
+/// told when there was none in between. One who looks at a board has what comes noted at his `spot` there, if the sender can.
+pub(crate) fn lie_down(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    interest: u32,
+    edge: bool,
+    bells: Bells,
+    spot: Option<Spot>,
+) -> Bed {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return Bed {
+            wake: interest,
+            nap: false,
+            full: false,
+            carried: true,
+            rang: false,
+            drained: false,
+            over: false,
+            noted: false,
+        };
+    };
+    let tcp = conn.tcp(fd);
+    if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
+        // So that the peer can ring: its doorbells need the ring's direction.
+        turn.consent(&tcp);
+    }
+    let drained = bells == Bells::Take && turn.receives_on_ring();
+    let place = spot.and_then(|spot| spot.of(conn, &turn));
+    let emptied = match bells {
+        Bells::Take => turn.drain(&tcp),
+        Bells::Leave => Ok(()),
+    };
+    let armed = emptied.and_then(|()| turn.arm_unheard(&tcp, place));
+    let mut quiet = armed.is_ok();
+    if turn.stream().tx().back_wanted()
+        && let Some(send) = conn.turn(fd, SEND)
+    {
+        // The peer waits for bytes that we sent, and the program may be waiting for room.
+        let _ = send.serve_back(&tcp);
+        conn.heed_call_back(&send);
+    }
+    let wants_room = interest & WRITE != 0 && turn.sends_on_ring();
+    let full = wants_room && !turn.writable();
+    if full || (wants_room && edge) {
+        let armed = conn.turn(fd, SEND).map(|send| send.arm_send());
+        quiet &= !full || armed == Some(Ok(true));
+    }
+    let look = look_at(conn, &turn, fd, interest);
+    let over = turn.kernel_end().is_some() || turn.read_is_shut();
+    let on_ring = turn.receives_on_ring() && !over;
+    let mut wake = look.ask & interest;
+    let carried = wake != 0;
+    if on_ring {
+        wake |= IN | RDHUP;
+    }
+    let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
+    // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it; where there is nothing now, any look.
+    let rung = turn.can_be_rung();
+    let alone = || full && !on_ring && is_silent(fd);
+    let heard = rung && !over && (edge || alone());
+    if wants_room && heard {
+        wake |= IN;
+    }
+    if !on_ring && turn.finished() {
+        // Then both ends have finished.
+        wake |= RDHUP;
+    }
+    let mourns = full && !on_ring;
+    leftover::note(conn, &turn);
+    let bed = Bed {
+        wake,
+        nap: !quiet || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
+        full,
+        carried,
+        rang: turn.took_bell(),
+        drained,
+        over: turn.kernel_end().is_some(),
+        noted: place.is_some(),
+    };
+    drop(turn);
+    if mourns {
+        // TCP, which is over, says no more: a peer that was killed is found out by sending to it.
+        io::look_at_peer(conn, fd);
+    }
+    bed
+}
