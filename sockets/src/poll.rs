@@ -7,21 +7,19 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use sys::errno::Errno;
-use sys::quiet::once;
-use sys::wait::{Spin, Spinner};
+use sys::wait::Spin;
 
-use crate::conn::Conn;
-use crate::epoll::{self, Set};
-use crate::host::host;
 use crate::leftover;
-use crate::ready::{
-    self, ALWAYS, Bed, Deadline, ERR, HUP, IN, LOOK, NVAL, Naps, RDHUP, READ, Rest,
-};
-use crate::table;
+use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, LOOK, NVAL, Naps, RDHUP, READ};
 
+mod night;
 pub mod select;
+mod survey;
 #[cfg(test)]
 mod tests;
+
+use night::{Night, get_up, lie_down};
+use survey::{Survey, What, survey};
 
 /// An entry of `poll`, as C has it.
 #[repr(C)]
@@ -173,96 +171,6 @@ fn mixed(
     }
 }
 
-/// What a list of descriptors consists of.
-struct Survey {
-    /// How many are looked at in memory.
-    in_memory: usize,
-    /// Whether there are any that only the kernel knows.
-    others: bool,
-    /// How many are connections that only the kernel knows.
-    connections: usize,
-    /// One that is a connection; with rings if there is such a one.
-    connection: Option<&'static Conn>,
-}
-
-impl Survey {
-    fn spinner(&self) -> &Spinner {
-        static SETS: std::sync::OnceLock<Spinner> = std::sync::OnceLock::new();
-        match self.connection {
-            Some(conn) => &conn.memory,
-            None => once(&SETS, || {
-                Spinner::new(crate::rules::limited(sys::wait::Limits::MEMORY))
-            }),
-        }
-    }
-}
-
-#[inline]
-fn survey(fds: &[PollFd]) -> Survey {
-    let mut found = Survey {
-        in_memory: 0,
-        others: false,
-        connections: 0,
-        connection: None,
-    };
-    for entry in fds {
-        match What::is(entry.fd) {
-            What::Nothing => {}
-            What::Ring(conn) => {
-                found.in_memory += 1;
-                found.connection = Some(conn);
-            }
-            What::Set(_) => found.in_memory += 1,
-            What::Other => {
-                found.others = true;
-                if found.in_memory == 0
-                    && let Some(conn) = table::known(entry.fd)
-                {
-                    found.connection = Some(conn);
-                    found.connections += 1;
-                }
-            }
-        }
-    }
-    found
-}
-
-/// What a descriptor is to a poller.
-enum What {
-    /// A negative number.
-    Nothing,
-    /// A connection with rings.
-    Ring(&'static Conn),
-    /// A set with such connections in it.
-    Set(&'static Set),
-    /// The kernel's.
-    Other,
-}
-
-impl What {
-    #[inline]
-    fn is(fd: RawFd) -> Self {
-        if fd < 0 {
-            return Self::Nothing;
-        }
-        match table::known(fd) {
-            Some(conn) if conn.is_mapped() => Self::Ring(conn),
-            Some(_) => Self::Other,
-            None => epoll::known(fd).map_or(Self::Other, Self::of_set),
-        }
-    }
-
-    #[inline]
-    fn of_set(set: &'static Set) -> Self {
-        set.catch_up();
-        if set.is_in_memory() {
-            Self::Set(set)
-        } else {
-            Self::Other
-        }
-    }
-}
-
 struct Shown {
     ready: usize,
     /// Whether the kernel must be asked about one that memory knows.
@@ -342,69 +250,6 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
         ready += usize::from(entry.revents != 0);
     }
     ready
-}
-
-/// For how long to sleep, the shortest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Night {
-    /// As long as the program would.
-    Sleep,
-    /// For [`LOOK`] at most.
-    Look,
-    /// For a nap.
-    Nap,
-}
-
-/// Arms all, and sets `scratch` to what the kernel is to sleep on; for how long. `None` if something is ready.
-fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> {
-    let mut night = Night::Sleep;
-    for (index, (entry, bed)) in fds.iter().zip(scratch).enumerate() {
-        *bed = PollFd {
-            revents: 0,
-            ..*entry
-        };
-        let rest = match What::is(entry.fd) {
-            What::Ring(conn) => with(entry.fd, |fd| {
-                Some(ready::rest(conn, fd, bits(entry.events)))
-            }),
-            What::Set(set) => Some(set.lie_down(entry.fd)),
-            What::Nothing | What::Other => None,
-        };
-        match rest {
-            None => {}
-            Some(Rest::Asleep(how)) => {
-                bed.events = revents(how.wake);
-                if how.over && how.wake == 0 {
-                    bed.fd = -1;
-                }
-                night = night.max(match how {
-                    Bed { nap: true, .. } => Night::Nap,
-                    Bed { full: true, .. } if has_threads() => Night::Look,
-                    _ => Night::Sleep,
-                });
-            }
-            Some(Rest::Awake) => {
-                // Sets before this one have been told that somebody sleeps.
-                get_up(fds.get(..index).unwrap_or(fds));
-                return None;
-            }
-        }
-    }
-    Some(night)
-}
-
-/// Whether another thread may change what is slept on.
-fn has_threads() -> bool {
-    host().is_some_and(|host| host.has_threads())
-}
-
-/// Tells sets that nobody sleeps any more.
-fn get_up(fds: &[PollFd]) {
-    for entry in fds {
-        if let What::Set(set) = What::is(entry.fd) {
-            set.get_up();
-        }
-    }
 }
 
 #[inline]

@@ -6,6 +6,7 @@ use super::select::{self, Sets};
 use super::*;
 use crate::conn::Origin;
 use crate::ready::{IN, OUT};
+use crate::table;
 
 /// The kernel.
 struct Plain;

@@ -1,0 +1,100 @@
+//! What descriptors are to a poller.
+
+use std::os::fd::RawFd;
+use std::sync::OnceLock;
+
+use sys::quiet::once;
+use sys::wait::{Limits, Spinner};
+
+use super::PollFd;
+use crate::conn::Conn;
+use crate::epoll::{self, Set};
+use crate::{rules, table};
+
+/// What a list of descriptors consists of.
+pub(super) struct Survey {
+    /// How many are looked at in memory.
+    pub(super) in_memory: usize,
+    /// Whether there are any that only the kernel knows.
+    pub(super) others: bool,
+    /// How many are connections that only the kernel knows.
+    pub(super) connections: usize,
+    /// One that is a connection; with rings if there is such a one.
+    pub(super) connection: Option<&'static Conn>,
+}
+
+impl Survey {
+    pub(super) fn spinner(&self) -> &Spinner {
+        static SETS: OnceLock<Spinner> = OnceLock::new();
+        match self.connection {
+            Some(conn) => &conn.memory,
+            None => once(&SETS, || Spinner::new(rules::limited(Limits::MEMORY))),
+        }
+    }
+}
+
+#[inline]
+pub(super) fn survey(fds: &[PollFd]) -> Survey {
+    let mut found = Survey {
+        in_memory: 0,
+        others: false,
+        connections: 0,
+        connection: None,
+    };
+    for entry in fds {
+        match What::is(entry.fd) {
+            What::Nothing => {}
+            What::Ring(conn) => {
+                found.in_memory += 1;
+                found.connection = Some(conn);
+            }
+            What::Set(_) => found.in_memory += 1,
+            What::Other => {
+                found.others = true;
+                if found.in_memory == 0
+                    && let Some(conn) = table::known(entry.fd)
+                {
+                    found.connection = Some(conn);
+                    found.connections += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a descriptor is to a poller.
+pub(super) enum What {
+    /// A negative number.
+    Nothing,
+    /// A connection with rings.
+    Ring(&'static Conn),
+    /// A set with such connections in it.
+    Set(&'static Set),
+    /// The kernel's.
+    Other,
+}
+
+impl What {
+    #[inline]
+    pub(super) fn is(fd: RawFd) -> Self {
+        if fd < 0 {
+            return Self::Nothing;
+        }
+        match table::known(fd) {
+            Some(conn) if conn.is_mapped() => Self::Ring(conn),
+            Some(_) => Self::Other,
+            None => epoll::known(fd).map_or(Self::Other, Self::of_set),
+        }
+    }
+
+    #[inline]
+    fn of_set(set: &'static Set) -> Self {
+        set.catch_up();
+        if set.is_in_memory() {
+            Self::Set(set)
+        } else {
+            Self::Other
+        }
+    }
+}
