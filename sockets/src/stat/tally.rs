@@ -6,7 +6,8 @@ use sys::ledger::{Record, Spare};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 
-use super::{EXTENDED, NO_NUMBER, Nic, PACKET, begin, change, end};
+use super::Nic;
+use super::record::{EXTENDED, NO_NUMBER, PACKET, begin, change, end};
 use crate::conn::Origin;
 
 /// Its line, until it is dropped. Counts with plain stores: whoever calls has the lock of the connection's state.
