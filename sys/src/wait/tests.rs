@@ -1,5 +1,7 @@
 use std::cell::Cell;
+use std::time::Instant;
 
+use super::spin::POLLS_PER_CLOCK;
 use super::*;
 
 /// A clock that moves only when the policy passes time.
@@ -195,7 +197,7 @@ fn a_lost_slice_bars_spinning_for_a_time() {
 #[test]
 fn a_hog_that_stays_is_met_less_and_less() {
     let script = script();
-    let lost_ns = 4 * LOST_NS;
+    let lost_ns = 4_000_000;
     script.yield_ns.set(lost_ns);
     let of = || Spinner::with_clock(Limits::SOCKET, 2, &script);
     let mut met_ms = Vec::new();
@@ -418,4 +420,82 @@ fn what_never_yields_does_not_begin_to() {
     };
     assert_eq!(limits.at_most(20_000), limits);
     assert_eq!(limits.at_most(0), Limits::NONE);
+}
+
+/// The next time that all waits in a crowd pause, or long after it.
+fn until_a_look(script: &Script, on: bool) {
+    let past_ns = script.now_ns.get() % LOOK_EVERY_NS;
+    let more_ns = LOOK_EVERY_NS + if on { 0 } else { 2 * LOOK_NS };
+    script.pass(more_ns - past_ns);
+}
+
+/// A wait that yields once to somebody.
+fn meet_a_crowd(spinner: &Spinner<&Script>, script: &Script) {
+    script.yield_ns.set(2 * USED_NS);
+    let mut spin = spinner.begin();
+    let yields = script.yields.get();
+    while script.yields.get() == yields {
+        assert!(spin.again());
+    }
+    spin.hit();
+}
+
+/// A wait whose answer is there after `polls`; how often it yielded.
+fn answered_after(spinner: &Spinner<&Script>, script: &Script, polls: u32) -> u32 {
+    let yields = script.yields.get();
+    let mut spin = spinner.begin();
+    for _ in 0..polls {
+        assert!(spin.again());
+    }
+    spin.hit();
+    script.yields.get() - yields
+}
+
+#[test]
+fn in_a_crowd_a_wait_pauses_only_to_find_out_whether_it_is_in_step() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    until_a_look(&script, false);
+    assert_eq!(answered_after(&spinner, &script, 2), 2);
+
+    until_a_look(&script, true);
+    assert_eq!(answered_after(&spinner, &script, 2), 0);
+    script.pass(LOOK_NS);
+    assert_eq!(answered_after(&spinner, &script, 2), 0, "it is in step");
+
+    let pauses = STEP_NS / super::PAUSE_NS + POLLS_PER_CLOCK;
+    assert!(answered_after(&spinner, &script, pauses + 1) > 0);
+    assert_eq!(answered_after(&spinner, &script, 1), 1, "it is no more");
+}
+
+#[test]
+fn who_is_in_step_lets_others_have_the_cpu() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    until_a_look(&script, true);
+    assert_eq!(answered_after(&spinner, &script, 2), 0);
+    let start_ns = script.now_ns.get();
+    while answered_after(&spinner, &script, 2) == 0 {
+        assert!(script.now_ns.get() < start_ns + 2 * STEP_MAX_NS);
+    }
+    assert!(script.now_ns.get() >= start_ns + STEP_MAX_NS - 2 * PAUSE_NS);
+    assert_eq!(answered_after(&spinner, &script, 2), 0, "and stays so");
+
+    // One of the others is a hog.
+    script.pass(STEP_MAX_NS);
+    script.yield_ns.set(LOST_NS);
+    assert!(!spinner.begin().again());
+}
+
+#[test]
+fn where_nobody_else_wants_the_cpu_there_is_no_crowd() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    until_a_look(&script, false);
+    script.yield_ns.set(YIELD_NS);
+    assert_eq!(answered_after(&spinner, &script, 1), 1);
+    assert_eq!(answered_after(&spinner, &script, 2), 0);
 }
