@@ -12,7 +12,7 @@ use via::provider::Received;
 use via::{Done, Queue};
 
 use super::Stream;
-use super::flow::Inner;
+use super::inner::Inner;
 use super::relay::BY_KERNEL;
 use crate::packet::keeper;
 use crate::packet::variant::Waiting;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto::packet::{Kind, PLACE_LEN, State};
 
 use super::Stream;
-use super::flow::Inner;
+use super::inner::Inner;
 use crate::packet::relay;
 
 impl Stream {

@@ -5,7 +5,7 @@ use sys::lock::Guard;
 use sys::sync::Ordering;
 
 use super::Stream;
-use super::flow::{Inner, Taken};
+use super::inner::{Inner, Taken};
 use crate::packet::wait::Wait;
 
 impl Stream {

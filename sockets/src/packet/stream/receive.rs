@@ -3,7 +3,7 @@
 use sys::errno::Errno;
 
 use super::Stream;
-use super::flow::{Inner, STASHED, Taken, URGENT};
+use super::inner::{Inner, STASHED, Taken, URGENT};
 use super::relay::BY_KERNEL;
 use crate::packet::wait::Wait;
 

@@ -1,19 +1,16 @@
 //! From the program to packets.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use proto::packet::Verdict;
 use sys::errno::Errno;
 use sys::lock::Guard;
-use via::{Descriptor, Done, Queue, Segment};
+use via::{Descriptor, Segment};
 
 use super::Stream;
-use super::flow::{Inner, NO_SLOT, Taken};
+use super::inner::Inner;
+use super::post::NO_SLOT;
 use super::relay::BY_KERNEL;
-use crate::packet::keeper;
-use crate::packet::variant::Waiting;
-use crate::packet::wait::{Wait, left};
+use crate::packet::wait::Wait;
 
 impl Stream {
     /// Sends bytes, all of them if `patient` says that it may wait. Returns how many.
@@ -95,112 +92,6 @@ impl Stream {
             }
         }
         self.send_packets(inner, bytes, begun, patient)
-    }
-
-    /// The timer of the combined messages; when it is to ask again.
-    pub(in crate::packet) fn expire(&self) -> Option<Instant> {
-        let mut inner = self.lock();
-        if inner.lost || inner.is_refused {
-            // The window stays closed, whoever asks.
-            inner.is_timed = false;
-            return None;
-        }
-        match inner.combiner.due() {
-            Some(due) if due <= self.now() || inner.is_ending => {
-                if inner.talk.window() == 0 {
-                    while self.take_in(&mut inner) {}
-                }
-                self.flush_now(&mut inner);
-                // A closed window is looked at again.
-                let again = inner.combiner.due().map(|_| Instant::now() + RETRY);
-                inner.is_timed = again.is_some();
-                again
-            }
-            Some(due) => Some(self.begun + due),
-            None => {
-                inner.is_timed = false;
-                None
-            }
-        }
-    }
-
-    fn may_send(inner: &Inner) -> Result<(), Errno> {
-        if let Some(error) = inner.error {
-            return Err(error);
-        }
-        if inner.lost || inner.is_refused || !inner.sends() {
-            return Err(Errno::PIPE);
-        }
-        Ok(())
-    }
-
-    /// After a wait, which is never the relay's.
-    fn still_ours(&self, inner: &Inner) -> Result<(), Errno> {
-        if inner.is_relayed {
-            // It may have met what this thread had of the NIC's.
-            self.show(inner, false);
-            return Err(BY_KERNEL);
-        }
-        Ok(())
-    }
-
-    /// Appends a small message, which fits, to what is held.
-    fn hold(
-        self: &Arc<Self>,
-        mut inner: Guard<'_, Inner>,
-        slot: u32,
-        bytes: &[u8],
-        begun: bool,
-    ) -> Result<usize, Errno> {
-        let start = slot as usize * self.stride as usize + inner.combiner.held() as usize;
-        let written = self.outgoing.memory().write(start, bytes);
-        written.map_err(|_| Errno::NOBUFS)?;
-        // The first of those that wait together says until when; the clock is read for no other.
-        let now = match inner.combiner.held() {
-            0 => self.now(),
-            _ => Duration::ZERO,
-        };
-        let verdict = inner.combiner.offer(bytes.len() as u32, now);
-        debug_assert_eq!(verdict, Verdict::Append, "it fits");
-        inner.tally.held(!begun);
-        if !std::mem::replace(&mut inner.is_timed, true)
-            && let Some(due) = inner.combiner.due()
-        {
-            drop(inner);
-            keeper::flush_at(self.begun + due, self);
-        }
-        Ok(bytes.len())
-    }
-
-    /// Sends what is held, waiting for the window if it may.
-    pub(super) fn flush<'a>(
-        &'a self,
-        mut inner: Guard<'a, Inner>,
-        patient: &impl Fn() -> Wait,
-    ) -> Result<Guard<'a, Inner>, Errno> {
-        while inner.combiner.held() > 0 {
-            inner = self.window(inner, patient)?;
-            self.flush_now(&mut inner);
-        }
-        Ok(inner)
-    }
-
-    /// Sends what is held, which is one packet, if the window is open, and the FIN that follows, if one does.
-    pub(super) fn flush_now(&self, inner: &mut Inner) {
-        let held = inner.combiner.held();
-        if let Some(slot) = inner.held_in.filter(|_| held > 0)
-            && let Some(packet) = inner.talk.take_window()
-        {
-            let start = slot * self.stride;
-            let descriptor = Descriptor::send().segment(&self.outgoing, start..start + held);
-            self.post(inner, packet, descriptor, slot);
-            inner.tally.released(held as usize);
-            inner.held_in = None;
-            inner.combiner.flushed();
-        }
-        if inner.is_ending && inner.combiner.held() == 0 && inner.talk.sends() {
-            self.say_fin(inner);
-        }
     }
 
     fn send_packets<'a>(
@@ -315,129 +206,7 @@ impl Stream {
         }
         Some(())
     }
-
-    /// A buffer to send from.
-    fn buffer<'a>(
-        &'a self,
-        mut inner: Guard<'a, Inner>,
-        patient: &impl Fn() -> Wait,
-    ) -> Result<(Guard<'a, Inner>, u32), Errno> {
-        loop {
-            self.reap(&mut inner);
-            if let Some(slot) = inner.free.pop() {
-                return Ok((inner, slot));
-            }
-            Self::may_send(&inner)?;
-            let limit = match patient().limit() {
-                Ok(limit) => limit,
-                Err(errno) => {
-                    self.watch_room(&mut inner);
-                    return Err(errno);
-                }
-            };
-            // The peer may wait for the same.
-            self.settle(&mut inner);
-            if inner.is_full() {
-                self.stash(&mut inner);
-            }
-            let (drained, interrupted) = self.drain(inner, limit);
-            inner = drained;
-            if interrupted {
-                return Err(Errno::INTR);
-            }
-            self.still_ours(&inner)?;
-            self.take_in(&mut inner);
-        }
-    }
-
-    /// Waits until the NIC lets go of a buffer, which is when the peer makes room there, a signal, which it tells, or the limit. One waits in the
-    /// NIC, and the others for it.
-    fn drain<'a>(
-        &'a self,
-        mut inner: Guard<'a, Inner>,
-        limit: Option<Instant>,
-    ) -> (Guard<'a, Inner>, bool) {
-        if self.adapter.variant.waiting == Waiting::Polling {
-            drop(inner);
-            std::thread::yield_now();
-            return (self.lock(), false);
-        }
-        if inner.is_draining {
-            return self.wait_for_others(inner, limit);
-        }
-        inner.is_draining = true;
-        drop(inner);
-        let sent = self.vi.send_wait_or_signal(left(limit));
-        let mut inner = self.lock();
-        inner.is_draining = false;
-        // Others may have seen all of them done meanwhile.
-        if let Ok(Done::Completed(completion)) = sent {
-            Self::note_sent(&mut inner, completion);
-        }
-        let interrupted = sent == Ok(Done::NotDone) && !self.was_rung(Queue::Send);
-        if inner.waiters > 0 {
-            self.moved.notify_all();
-        }
-        (inner, interrupted)
-    }
-
-    /// Waits for the peer's first packet, which says what it has room for.
-    #[inline]
-    pub(super) fn acquainted<'a>(
-        &'a self,
-        mut inner: Guard<'a, Inner>,
-        patient: &impl Fn() -> Wait,
-    ) -> Result<Guard<'a, Inner>, Errno> {
-        loop {
-            Self::may_send(&inner)?;
-            if inner.peer.is_some() {
-                return Ok(inner);
-            }
-            if self.take_in(&mut inner) {
-                continue;
-            }
-            let limit = patient().limit()?;
-            let (waited, taken) = self.wait(inner, &mut [], limit);
-            inner = waited;
-            if taken == Taken::Interrupted {
-                return Err(Errno::INTR);
-            }
-            self.still_ours(&inner)?;
-        }
-    }
-
-    /// Waits until a packet may be sent.
-    #[inline]
-    pub(super) fn window<'a>(
-        &'a self,
-        mut inner: Guard<'a, Inner>,
-        patient: &impl Fn() -> Wait,
-    ) -> Result<Guard<'a, Inner>, Errno> {
-        loop {
-            Self::may_send(&inner)?;
-            if inner.talk.window() > 0 {
-                return Ok(inner);
-            }
-            // The peer may wait for the same.
-            self.settle(&mut inner);
-            if inner.is_full() {
-                self.stash(&mut inner);
-            }
-            if self.take_in(&mut inner) {
-                continue;
-            }
-            let limit = patient().limit()?;
-            let (waited, taken) = self.wait(inner, &mut [], limit);
-            inner = waited;
-            if taken == Taken::Interrupted {
-                return Err(Errno::INTR);
-            }
-            self.still_ours(&inner)?;
-        }
-    }
 }
 
-/// How often a closed window is looked at for what a timer should send.
-const RETRY: Duration = Duration::from_millis(10);
 /// Looks for room in the NIC before a packet is staged: as long as the peer takes for one of the largest.
 const LOOKS_FOR_ROOM: u32 = 128;

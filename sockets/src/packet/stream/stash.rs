@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::Stream;
-use super::flow::{Inner, STASHED, URGENT};
+use super::inner::{Inner, STASHED, URGENT};
 
 impl Stream {
     /// Gives buffers back whose bytes nobody reads, if the peer waits for that.

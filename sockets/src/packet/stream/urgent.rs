@@ -9,7 +9,8 @@ use sys::errno::Errno;
 use via::Descriptor;
 
 use super::Stream;
-use super::flow::{Inner, NO_SLOT, Piece, URGENT};
+use super::inner::{Inner, Piece, URGENT};
+use super::post::NO_SLOT;
 use super::relay::BY_KERNEL;
 use crate::packet::relay;
 use crate::packet::wait::Wait;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sys::sync::Ordering;
 
 use super::Stream;
-use super::flow::Inner;
+use super::inner::Inner;
 use crate::packet::show::Show;
 
 impl Stream {
