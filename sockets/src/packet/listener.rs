@@ -6,18 +6,20 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use proto::packet::State;
 use sys::errno::Errno;
 use sys::quiet;
-use via::{Incoming, NetAddress, ViConfig};
+use via::{Incoming, NetAddress};
 
 use super::adapter::{Adapter, Claim};
 use super::show::Show;
+use super::stream::Stream;
 use super::stream::relay::BY_KERNEL;
-use super::stream::{Identity, Stream};
 use super::wait::{Changed, Wait};
+
+mod knock;
+mod threads;
 
 /// A place where requests come.
 #[derive(Debug)]
@@ -109,35 +111,6 @@ impl Listener {
             });
         }
         Ok(listener)
-    }
-
-    /// Whether somebody listens there who has no claim to it, or whose NIC knows no claims. A listener may be away for a moment.
-    fn is_taken(&self) -> bool {
-        (0..KNOCKS).any(|_| {
-            std::thread::yield_now();
-            matches!(self.knock(), Some(via::Error::Reject | via::Error::Timeout))
-        })
-    }
-
-    /// Whether a thread of ours waits: it refuses a request that comes from this address.
-    fn is_reached(&self) -> bool {
-        let deadline = Instant::now() + START_TIME;
-        while Instant::now() < deadline && !self.lock().failed {
-            match self.knock() {
-                Some(via::Error::NoMatch) => std::thread::yield_now(),
-                Some(via::Error::Reject) => return true,
-                _ => return false,
-            }
-        }
-        false
-    }
-
-    /// Asks ourselves; what the answer was.
-    fn knock(&self) -> Option<via::Error> {
-        let config = ViConfig::new(&self.adapter.tag);
-        let asker = self.adapter.nic.create_vi(&config).ok()?;
-        let from = self.adapter.nic.address(OURSELVES).ok()?;
-        asker.connect(&from, &self.at, Some(CLOSE_TIME)).err()
     }
 
     /// What keeps its port.
@@ -256,134 +229,6 @@ impl Listener {
         drop(claim);
     }
 
-    /// Takes requests in. A NIC knows of a place only while somebody waits there: so two threads do this, and nothing else.
-    fn receive(&self) {
-        loop {
-            let inner = self.lock();
-            if inner.closed {
-                return;
-            }
-            if inner.requests.len() >= REQUESTS_MAX {
-                self.nap(inner, None);
-                continue;
-            }
-            drop(inner);
-            match self.adapter.nic.connect_wait(&self.at, None) {
-                Ok(request) => self.keep(request),
-                Err(_) if self.adapter.is_closed() => return,
-                // Descriptors may have run out, and come back.
-                Err(_) => {
-                    let mut inner = self.lock();
-                    inner.failed = true;
-                    self.nap(inner, Some(LOOK_TIME));
-                }
-            }
-        }
-    }
-
-    fn keep(&self, request: Incoming) {
-        let mut inner = self.lock();
-        let is_ours = request.remote_address().discriminator.as_bytes() == OURSELVES;
-        if is_ours || inner.closed {
-            drop(inner);
-            // Told already that nobody listens, or about to be.
-            let _ = request.reject();
-            return;
-        }
-        inner.requests.push_back(request);
-        drop(inner);
-        self.changed.notify_all();
-    }
-
-    /// Makes connections of requests.
-    fn make_all(&self) {
-        let identity = Identity {
-            descriptor: 0,
-            address: self.local.ip().octets(),
-            port: self.local.port(),
-        };
-        while let Some(request) = self.next() {
-            let Ok(stream) = Stream::accept(&self.adapter, request, identity) else {
-                continue;
-            };
-            stream.meet(MEETING_TIME);
-            let mut inner = self.lock();
-            if inner.closed {
-                drop(inner);
-                stream.abort();
-                return;
-            }
-            inner.silent += usize::from(!stream.is_met());
-            inner.queue.push_back(Place {
-                stream,
-                since: Instant::now(),
-            });
-            inner.show(true);
-            drop(inner);
-            self.changed.notify_all();
-        }
-    }
-
-    /// The next request, when there is room for its connection; `None` when there are no more to be.
-    fn next(&self) -> Option<Incoming> {
-        loop {
-            let mut inner = self.look_at_silent(self.lock());
-            if inner.closed || self.adapter.is_closed() {
-                return None;
-            }
-            if inner.queue.len() < inner.backlog
-                && let Some(request) = inner.requests.pop_front()
-            {
-                let was_full = inner.requests.len() + 1 == REQUESTS_MAX;
-                drop(inner);
-                if was_full {
-                    self.changed.notify_all();
-                }
-                return Some(request);
-            }
-            let limit = (inner.silent > 0).then_some(LOOK_TIME);
-            self.nap(inner, limit);
-        }
-    }
-
-    /// Until something has changed, or so long.
-    fn nap(&self, inner: MutexGuard<'_, Inner>, time: Option<Duration>) {
-        let ticket = self.changed.ticket();
-        drop(inner);
-        self.changed
-            .wait(ticket, time.map(|time| Instant::now() + time));
-    }
-
-    /// Looks at connections whose peer had not said who it is: it may have by now. Some have been silent for long, or are gone.
-    fn look_at_silent<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
-        if inner.silent == 0 {
-            return inner;
-        }
-        let mut silent_now = 0;
-        let mut given_up = Vec::new();
-        inner.queue.retain(|place| {
-            let stream = &place.stream;
-            if stream.is_met() {
-                return true;
-            }
-            let over = place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed;
-            if over {
-                given_up.push(Arc::clone(stream));
-            } else {
-                silent_now += 1;
-            }
-            !over
-        });
-        if std::mem::replace(&mut inner.silent, silent_now) == silent_now {
-            return inner;
-        }
-        inner.show(true);
-        drop(inner);
-        given_up.iter().for_each(|stream| stream.abort());
-        self.changed.notify_all();
-        self.lock()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -412,17 +257,5 @@ impl Inner {
     }
 }
 
-/// From where we ask ourselves.
-const OURSELVES: &[u8] = b"SOVI?";
-const START_TIME: Duration = Duration::from_secs(10);
 const WAITERS: usize = 2;
-/// How often one asks whether a place is taken.
-const KNOCKS: usize = 3;
 const BACKLOG_MAX: usize = 4096;
-/// Askers beyond the backlog that wait for an answer. Each has a descriptor of ours.
-const REQUESTS_MAX: usize = 128;
-const CLOSE_TIME: Duration = Duration::from_secs(1);
-/// A peer's first packet follows its request at once. Who takes longer is looked at now and then, and others come first meanwhile.
-const MEETING_TIME: Duration = Duration::from_millis(2);
-const LOOK_TIME: Duration = Duration::from_millis(10);
-const SILENCE_TIME: Duration = Duration::from_secs(10);

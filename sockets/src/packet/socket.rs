@@ -1,18 +1,17 @@
 //! A socket of type `SOCK_VIA`: what the program does with it, in the order in which it may.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use proto::packet::Wakeup;
 use sys::errno::Errno;
 use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 
-use super::adapter::{Adapter, Claim, is_local};
+use super::adapter::{Adapter, Claim};
 use super::listener::Listener;
 use super::option::Kept;
 use super::show::Show;
@@ -20,7 +19,9 @@ use super::stream::Stream;
 use super::wait::Wait;
 use crate::conn::Origin;
 
+mod address;
 mod connect;
+mod listen;
 mod share;
 mod tcp;
 
@@ -134,107 +135,6 @@ impl Socket {
         }
     }
 
-    /// Gives it an address; port 0 takes a free one.
-    ///
-    /// # Errors
-    /// `EINVAL` when it has one, `EADDRNOTAVAIL` for an address of another host, `EADDRINUSE` for another socket's port.
-    pub fn bind(&self, address: SocketAddrV4) -> Result<(), Errno> {
-        let mut life = self.lock();
-        let Life::Fresh(None) = *life else {
-            return Err(Errno::INVAL);
-        };
-        if !is_local(*address.ip()) {
-            return Err(Errno::ADDRNOTAVAIL);
-        }
-        *life = Life::Fresh(Some(self.claim(address)?));
-        Ok(())
-    }
-
-    /// Takes a port: that one, or a free one.
-    fn claim(&self, address: SocketAddrV4) -> Result<Bound, Errno> {
-        let mut tries = PORTS_TRIED;
-        loop {
-            let at = numbered(address);
-            match self.adapter.claim(at.port()) {
-                Err(Errno::ADDRINUSE) if address.port() == 0 && tries > 0 => tries -= 1,
-                claim => return claim.map(|claim| Bound { at, claim }),
-            }
-        }
-    }
-
-    /// Begins to accept connections: from now on a peer's `connect` succeeds, up to `backlog` before our `accept`.
-    ///
-    /// # Errors
-    /// `EADDRINUSE`; `EINVAL` when it is connected.
-    pub fn listen(&self, backlog: usize) -> Result<(), Errno> {
-        let life = self.lock();
-        match &*life {
-            Life::Fresh(bound) => {
-                let start =
-                    |bound: Bound| Listener::start(&self.adapter, bound.at, bound.claim, backlog);
-                let anywhere = || start(self.claim(ANYWHERE)?);
-                let listener = match bound {
-                    Some(bound) => start(bound.clone())?,
-                    // A NIC may know of others than the claims do.
-                    None => (0..PORTS_TRIED)
-                        .map(|_| anywhere())
-                        .find(|started| !matches!(started, Err(Errno::ADDRINUSE)))
-                        .unwrap_or(Err(Errno::ADDRINUSE))?,
-                };
-                self.become_now(life, Life::Listening(listener));
-                Ok(())
-            }
-            Life::Listening(listener) => {
-                listener.set_backlog(backlog);
-                Ok(())
-            }
-            Life::Connecting(_) | Life::Connected(..) => Err(Errno::INVAL),
-        }
-    }
-
-    /// The oldest connection.
-    ///
-    /// # Errors
-    /// `EINVAL` unless it listens; `EAGAIN` when there is none and `patient` says that it may not wait; `EINTR`.
-    pub fn accept<W: Into<Wait>>(&self, patient: impl Fn() -> W) -> Result<Self, Errno> {
-        let Life::Listening(listener) = self.lock().clone() else {
-            return Err(Errno::INVAL);
-        };
-        let stream = listener.accept(|| patient().into())?;
-        let accepted_at = Bound {
-            at: listener.local_of(&stream),
-            claim: None,
-        };
-        let accepted = Self {
-            adapter: Arc::clone(&self.adapter),
-            life: Mutex::new(Life::Connected(accepted_at, None)),
-            stream: std::sync::OnceLock::new(),
-            nodelay: AtomicU32::new(0),
-            show: None,
-            watched: AtomicBool::new(false),
-            resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
-            is_timed: AtomicBool::new(false),
-            kept: Mutex::new(*self.kept()),
-            failure: Mutex::default(),
-            is_spent: AtomicBool::new(false),
-            names: std::sync::OnceLock::new(),
-        };
-        accepted.adopt(stream);
-        accepted.tell(Origin::Accepted);
-        Ok(accepted)
-    }
-
-    /// There is no descriptor for what was accepted: it is the next again.
-    pub(super) fn put_back(&self, accepted: &Self) {
-        let Ok(stream) = accepted.stream() else {
-            return;
-        };
-        match &*self.lock() {
-            Life::Listening(listener) => listener.put_back(stream),
-            _ => stream.abort(),
-        }
-    }
-
     /// Shuts directions down. A listener's receiving direction is its listening.
     ///
     /// # Errors
@@ -280,44 +180,6 @@ impl Socket {
     #[inline]
     pub fn stream(&self) -> Result<&Arc<Stream>, Errno> {
         self.stream.get().ok_or(Errno::NOTCONN)
-    }
-
-    /// Its own address; 0.0.0.0:0 before it has one.
-    pub fn local(&self) -> SocketAddrV4 {
-        if let Some((local, _)) = self.names.get() {
-            return *local;
-        }
-        match &*self.lock() {
-            Life::Fresh(bound) | Life::Connecting(bound) => {
-                bound.as_ref().map_or(ANYWHERE, |bound| bound.at)
-            }
-            Life::Listening(listener) => listener.local(),
-            Life::Connected(bound, _) => bound.at,
-        }
-    }
-
-    /// The peer's address: the one that was asked for, or the one that the asker says it has.
-    ///
-    /// # Errors
-    /// `ENOTCONN`.
-    pub fn peer(&self) -> Result<SocketAddrV4, Errno> {
-        if let Some((_, peer)) = self.names.get() {
-            return peer.ok_or(Errno::NOTCONN);
-        }
-        let said = self.stream()?.peer();
-        match (&*self.lock(), said) {
-            (Life::Connected(_, Some(asked)), _) if asked.ip().is_unspecified() => {
-                Ok(SocketAddrV4::new(Ipv4Addr::LOCALHOST, asked.port()))
-            }
-            (Life::Connected(_, Some(asked)), _) => Ok(*asked),
-            (_, Some(Wakeup { address, port, .. })) => Ok(SocketAddrV4::new(address.into(), port)),
-            _ => Err(Errno::NOTCONN),
-        }
-    }
-
-    /// Whether it listens.
-    pub fn is_listening(&self) -> bool {
-        matches!(&*self.lock(), Life::Listening(_))
     }
 
     /// TCP_NODELAY.
@@ -438,21 +300,3 @@ impl Socket {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// With a port: one of the dynamic ones, in turn, if it has none.
-fn numbered(address: SocketAddrV4) -> SocketAddrV4 {
-    if address.port() != 0 {
-        return address;
-    }
-    let turn = TURN.fetch_add(1, Ordering::Relaxed);
-    let start = std::process::id().wrapping_mul(611);
-    let port = DYNAMIC + (start.wrapping_add(turn) % u32::from(u16::MAX - DYNAMIC as u16));
-    SocketAddrV4::new(*address.ip(), port as u16)
-}
-
-const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-/// The first of the dynamic ports (RFC 6335).
-const DYNAMIC: u32 = 49152;
-/// Others may have some of them.
-const PORTS_TRIED: usize = 16;
-static TURN: AtomicU32 = AtomicU32::new(0);

@@ -10,7 +10,8 @@ use sys::sync::Ordering;
 
 use super::super::stream::{Identity, Patience, Stream};
 use super::super::table::Held;
-use super::{Bound, Life, Socket, numbered};
+use super::address::numbered;
+use super::{Bound, Life, Socket};
 use crate::conn::Origin;
 
 impl Socket {

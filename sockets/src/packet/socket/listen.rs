@@ -1,0 +1,84 @@
+//! How a socket listens and accepts.
+
+use std::sync::Mutex;
+
+use sys::errno::Errno;
+use sys::sync::{AtomicBool, Ordering};
+
+use super::address::{ANYWHERE, PORTS_TRIED};
+use super::{Bound, Life, Socket};
+use crate::conn::Origin;
+use crate::packet::listener::Listener;
+use crate::packet::wait::Wait;
+
+impl Socket {
+    /// Begins to accept connections: from now on a peer's `connect` succeeds, up to `backlog` before our `accept`.
+    ///
+    /// # Errors
+    /// `EADDRINUSE`; `EINVAL` when it is connected.
+    pub fn listen(&self, backlog: usize) -> Result<(), Errno> {
+        let life = self.lock();
+        match &*life {
+            Life::Fresh(bound) => {
+                let start =
+                    |bound: Bound| Listener::start(&self.adapter, bound.at, bound.claim, backlog);
+                let anywhere = || start(self.claim(ANYWHERE)?);
+                let listener = match bound {
+                    Some(bound) => start(bound.clone())?,
+                    // A NIC may know of others than the claims do.
+                    None => (0..PORTS_TRIED)
+                        .map(|_| anywhere())
+                        .find(|started| !matches!(started, Err(Errno::ADDRINUSE)))
+                        .unwrap_or(Err(Errno::ADDRINUSE))?,
+                };
+                self.become_now(life, Life::Listening(listener));
+                Ok(())
+            }
+            Life::Listening(listener) => {
+                listener.set_backlog(backlog);
+                Ok(())
+            }
+            Life::Connecting(_) | Life::Connected(..) => Err(Errno::INVAL),
+        }
+    }
+
+    /// The oldest connection.
+    ///
+    /// # Errors
+    /// `EINVAL` unless it listens; `EAGAIN` when there is none and `patient` says that it may not wait; `EINTR`.
+    pub fn accept<W: Into<Wait>>(&self, patient: impl Fn() -> W) -> Result<Self, Errno> {
+        let Life::Listening(listener) = self.lock().clone() else {
+            return Err(Errno::INVAL);
+        };
+        let stream = listener.accept(|| patient().into())?;
+        let accepted_at = Bound {
+            at: listener.local_of(&stream),
+            claim: None,
+        };
+        let accepted = Self {
+            life: Mutex::new(Life::Connected(accepted_at, None)),
+            resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
+            kept: Mutex::new(*self.kept()),
+            ..Self::new(&self.adapter)
+        };
+        accepted.adopt(stream);
+        accepted.tell(Origin::Accepted);
+        Ok(accepted)
+    }
+
+    /// There is no descriptor for what was accepted: it is the next again.
+    pub(in crate::packet) fn put_back(&self, accepted: &Self) {
+        let Ok(stream) = accepted.stream() else {
+            return;
+        };
+        match &*self.lock() {
+            Life::Listening(listener) => listener.put_back(stream),
+            _ => stream.abort(),
+        }
+    }
+
+    /// Whether it listens.
+    pub fn is_listening(&self) -> bool {
+        matches!(&*self.lock(), Life::Listening(_))
+    }
+}
