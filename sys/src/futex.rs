@@ -9,6 +9,7 @@ use rustix::{
     time::Timespec,
 };
 
+use crate::section;
 use crate::sync::{AtomicU32, mapped::AtomicU32 as MappedU32};
 
 /// Why a [`wait`] came back.
@@ -28,7 +29,7 @@ thread_local! {
     static INTERRUPTIONS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many sleeps of this thread signals have ended. A signal whose handler asks for it (`SA_RESTART`) ends none that is without limit.
+/// How many sleeps of this thread signals have ended, or what else waits for the end of a [`section`]. A signal whose handler asks for it (`SA_RESTART`) ends none that is without limit.
 pub fn interruptions() -> u32 {
     INTERRUPTIONS.get()
 }
@@ -63,14 +64,21 @@ pub fn wake(_word: &AtomicU32, _n: u32) -> usize {
 }
 
 pub(crate) fn wait_mapped(word: &MappedU32, expected: u32, timeout: Option<Duration>) -> Wake {
+    let woken = section::sleep(word, expected, timeout)
+        .unwrap_or_else(|| wait_outside(word, expected, timeout));
+    if woken == Wake::Interrupted {
+        INTERRUPTIONS.set(INTERRUPTIONS.get().wrapping_add(1));
+    }
+    woken
+}
+
+/// As [`wait_mapped`], in no section.
+fn wait_outside(word: &MappedU32, expected: u32, timeout: Option<Duration>) -> Wake {
     // A time that the kernel cannot express is longer than any machine's life.
     let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
     match futex::wait(word, Flags::empty(), expected, timeout.as_ref()) {
         Err(Errno::AGAIN) => Wake::Changed,
-        Err(Errno::INTR) => {
-            INTERRUPTIONS.set(INTERRUPTIONS.get().wrapping_add(1));
-            Wake::Interrupted
-        }
+        Err(Errno::INTR) => Wake::Interrupted,
         Err(Errno::TIMEDOUT) => Wake::TimedOut,
         // No other error can occur on an aligned, mapped word; if one did, "look again" is the safe answer.
         Ok(()) | Err(_) => Wake::Woken,

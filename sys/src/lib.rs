@@ -30,6 +30,7 @@ pub mod quiet;
 pub mod relay;
 pub mod rendezvous;
 pub mod ring;
+pub mod section;
 pub mod segment;
 pub mod socket;
 pub mod stack;

@@ -1,0 +1,170 @@
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::Mutex;
+use std::thread;
+
+use super::*;
+use crate::futex::{Wake, wait};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::turn::thread_id;
+
+/// Handlers are the process's.
+static ALONE: Mutex<()> = Mutex::new(());
+static RUNS: AtomicU32 = AtomicU32::new(0);
+static RUNS_IN_SECTION: AtomicU32 = AtomicU32::new(0);
+
+unsafe extern "C" fn handle(signal: c_int, info: *mut c_void, context: *mut c_void) {
+    // SAFETY: the kernel's arguments.
+    if unsafe { put_off(signal, info, context, || true) } {
+        return;
+    }
+    RUNS.fetch_add(1, Ordering::SeqCst);
+    RUNS_IN_SECTION.fetch_add(is_in().into(), Ordering::SeqCst);
+}
+
+/// Without handlers that block others, so that several may come at once.
+fn install() {
+    for signal in SIGNALS {
+        // SAFETY: plain data, for which zeros are valid.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = handle as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: a handler that takes the kernel's arguments.
+        let installed = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
+        assert_eq!(installed, 0);
+    }
+    RUNS.store(0, Ordering::SeqCst);
+    RUNS_IN_SECTION.store(0, Ordering::SeqCst);
+}
+
+fn begin() -> Section {
+    Section::begin(cancellations())
+}
+
+fn send(signal: c_int, thread: libc::pthread_t) {
+    // SAFETY: a thread that is there.
+    assert_eq!(unsafe { libc::pthread_kill(thread, signal) }, 0);
+}
+
+fn me() -> libc::pthread_t {
+    // SAFETY: has no conditions.
+    unsafe { libc::pthread_self() }
+}
+
+#[test]
+fn signals_come_at_the_end_of_the_outermost_section() {
+    let _alone = ALONE.lock().expect("no panic");
+    install();
+    let outer = begin();
+    let inner = begin();
+    assert!(is_in() && !is_pending());
+    for signal in SIGNALS {
+        send(signal, me());
+    }
+    assert!(is_pending());
+    drop(inner);
+    assert_eq!(RUNS.load(Ordering::SeqCst), 0);
+    drop(outer);
+    assert_eq!(RUNS.load(Ordering::SeqCst), 2);
+    assert_eq!(RUNS_IN_SECTION.load(Ordering::SeqCst), 0);
+    assert!(!is_in());
+    // And at once again.
+    send(libc::SIGUSR1, me());
+    assert_eq!(RUNS.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn they_come_in_a_pause() {
+    let _alone = ALONE.lock().expect("no panic");
+    install();
+    let section = begin();
+    send(libc::SIGUSR1, me());
+    paused(|| {
+        assert_eq!(RUNS.load(Ordering::SeqCst), 1);
+        send(libc::SIGUSR2, me());
+        assert_eq!(RUNS.load(Ordering::SeqCst), 2);
+    });
+    assert!(is_in());
+    drop(section);
+}
+
+/// Wherever the signal meets the thread: between its look and the kernel's sleep, too.
+#[test]
+fn a_signal_ends_a_sleep_whatever_its_handler_asks() {
+    let _alone = ALONE.lock().expect("no panic");
+    install();
+    let (turn, sleeper) = (AtomicU32::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            sleeper.store(me() as usize, Ordering::SeqCst);
+            for round in 1..=ROUNDS {
+                let section = begin();
+                turn.store(round, Ordering::SeqCst);
+                assert_eq!(wait(&AtomicU32::new(0), 0, None), Wake::Interrupted);
+                assert!(section.goes_on());
+            }
+        });
+        for round in 1..=ROUNDS {
+            while turn.load(Ordering::SeqCst) != round {
+                std::hint::spin_loop();
+            }
+            (0..round % 512).for_each(|_| std::hint::spin_loop());
+            send(
+                libc::SIGUSR1,
+                sleeper.load(Ordering::SeqCst) as libc::pthread_t,
+            );
+        }
+    });
+    assert_eq!(RUNS.load(Ordering::SeqCst), ROUNDS);
+}
+
+#[test]
+fn a_sleep_with_a_limit_is_not_gone_on_with() {
+    let _alone = ALONE.lock().expect("no panic");
+    install();
+    let section = begin();
+    send(libc::SIGUSR1, me());
+    let limit = Some(std::time::Duration::from_secs(600));
+    assert_eq!(wait(&AtomicU32::new(0), 0, limit), Wake::Interrupted);
+    assert!(!section.goes_on());
+}
+
+#[test]
+fn a_cancellation_ends_a_sleep() {
+    let _alone = ALONE.lock().expect("no panic");
+    let (turn, sleeper) = (AtomicU32::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            sleeper.store(thread_id(), Ordering::SeqCst);
+            for round in 1..=ROUNDS {
+                let section = begin();
+                turn.store(round, Ordering::SeqCst);
+                assert_eq!(wait(&AtomicU32::new(0), 0, None), Wake::Interrupted);
+                assert!(section.goes_on());
+            }
+        });
+        for round in 1..=ROUNDS {
+            while turn.load(Ordering::SeqCst) != round {
+                std::hint::spin_loop();
+            }
+            (0..round % 512).for_each(|_| std::hint::spin_loop());
+            wake_cancelled(sleeper.load(Ordering::SeqCst));
+        }
+    });
+}
+
+#[test]
+fn a_jump_out_of_a_handler_of_a_fault_ends_the_section() {
+    #[inline(never)]
+    fn left_behind() {
+        std::mem::forget(begin());
+    }
+    let _alone = ALONE.lock().expect("no panic");
+    left_behind();
+    assert!(is_in());
+    end_left(crate::stack::frame());
+    assert!(!is_in());
+}
+
+const SIGNALS: [c_int; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+const ROUNDS: u32 = 5_000;
