@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 
+use sys::section;
 use sys::sync::{AtomicU32, Ordering};
 
 use crate::real;
@@ -14,7 +15,12 @@ use crate::real;
 pub unsafe extern "C" fn pthread_cancel(thread: libc::pthread_t) -> c_int {
     USED.store(1, Ordering::SeqCst);
     // SAFETY: the program's own call.
-    unsafe { real::pthread_cancel(thread) }
+    let result = unsafe { real::pthread_cancel(thread) };
+    if result == 0 {
+        // One that sleeps in a NIC has the C library tell it nothing.
+        section::wake_cancelled(thread as usize);
+    }
+    result
 }
 
 /// Where a thread ends that is to be cancelled. To be called while nothing is held that a destructor does not give back.

@@ -8,7 +8,7 @@ use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
 use crate::stdio::standard;
-use crate::{extended, real};
+use crate::{extended, real, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -18,6 +18,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(fd);
+    let _section = via_socket::hold(fd);
     let removed = keeping_errno(|| {
         extended::before_close(fd);
         ends::before_close(fd);
@@ -33,6 +34,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    let _section = via_socket::hold_all();
     let mut removed = Vec::new();
     let closes = flags & !CLOSE_RANGE_UNSHARE == 0;
     if closes {
@@ -65,7 +67,10 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
     let new = ends::duplicated(fd, unsafe { real::dup(fd) });
     extended::duplicated(fd, new);
-    keeping_errno(|| packet::table::duplicate(fd, new));
+    keeping_errno(|| {
+        let _section = via_socket::hold(fd);
+        packet::table::duplicate(fd, new);
+    });
     standard::changed(new);
     new
 }
@@ -139,6 +144,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(new);
+    let _section = via_socket::hold_all();
     // A call that will fail changes nothing.
     let is_open = sys::socket::is_open(fd);
     let removed = keeping_errno(|| {

@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use sockets::left;
+use sys::section;
 use sys::turn::{is_in_sole, is_in_turn};
 
 use crate::outcome::keeping_errno;
@@ -17,7 +18,7 @@ use crate::real;
 /// `env` was filled by `setjmp`.
 #[inline]
 unsafe fn before(env: *const c_void) {
-    if is_in_turn() || is_in_sole() {
+    if is_in_turn() || is_in_sole() || section::is_in() {
         // SAFETY: by the contract.
         keeping_errno(|| unsafe { leave(env) });
     }
@@ -28,7 +29,9 @@ unsafe fn leave(env: *const c_void) {
     if let Some(secret) = secret() {
         // SAFETY: by the callers' contract it is as long as glibc's.
         let word = unsafe { env.cast::<usize>().add(STACK).read_unaligned() };
-        left::before_jump(revealed(word) ^ secret);
+        let target = revealed(word) ^ secret;
+        left::before_jump(target);
+        section::end_left(target);
     }
 }
 

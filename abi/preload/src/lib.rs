@@ -47,6 +47,7 @@ mod real;
 mod receive;
 mod rules;
 mod send;
+mod signal;
 mod stdio;
 mod uring;
 mod via_socket;

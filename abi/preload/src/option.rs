@@ -54,7 +54,10 @@ fn control(
         match command {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
                 extended::duplicated(fd, result);
-                keeping_errno(|| packet::table::duplicate(fd, result));
+                keeping_errno(|| {
+                    let _section = via_socket::hold(fd);
+                    packet::table::duplicate(fd, result);
+                });
                 return ends::duplicated(fd, result);
             }
             libc::F_SETFL => {

@@ -128,6 +128,17 @@ next! {
     fn fork() -> libc::pid_t;
 }
 
+// Handlers of signals.
+next! {
+    fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int;
+    fn signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    fn bsd_signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    fn ssignal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    fn sysv_signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    fn __sysv_signal(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+    fn sigset(signal: c_int, handler: libc::sighandler_t) -> libc::sighandler_t;
+}
+
 // Jumps. `env` is the program's `jmp_buf`; none returns.
 next! {
     fn longjmp(env: *mut c_void, value: c_int) -> c_int;

@@ -19,13 +19,17 @@ use sys::mem::Memory;
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, keeping_errno};
-use crate::real;
+use crate::{real, signal};
+
+use self::section::{again, within};
 
 mod options;
 mod relayed;
+mod section;
 mod transfer;
 
 pub(crate) use options::{control, get_option, left, set_option};
+pub(crate) use section::{hold, hold_all};
 pub(crate) use transfer::{put, receive, send};
 
 /// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
@@ -54,7 +58,10 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         return keeping_errno(|| ends::given_out(made));
     }
     let made = match (domain, protocol) {
-        (libc::AF_INET, 0) => keeping_errno(table::create),
+        (libc::AF_INET, 0) => keeping_errno(|| {
+            signal::begin();
+            within(table::create)
+        }),
         (libc::AF_INET, _) => Err(Errno::PROTONOSUPPORT),
         _ => Err(Errno::AFNOSUPPORT),
     };
@@ -90,7 +97,8 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
-    if table::is_relayed(fd) && table::known(fd).is_some_and(|socket| socket.is_offered()) {
+    let is_offered = || table::known(fd).is_some_and(|socket| socket.is_offered());
+    if table::is_relayed(fd) && within(is_offered) {
         return 0;
     }
     of(fd, |socket| {
@@ -135,7 +143,10 @@ pub(crate) unsafe fn accept(
         // SAFETY: by the caller's promise.
         return unsafe { relayed::accept(fd, address, len, flags) };
     }
-    let outcome = of(fd, |socket| {
+    if !table::is(fd) {
+        return Outcome::NotOurs;
+    }
+    let accept = |socket: &Socket| {
         let listening = borrow(fd).ok_or(Errno::BADF)?;
         if is_memory(address) {
             // Before there is a connection that would be lost.
@@ -148,8 +159,8 @@ pub(crate) unsafe fn accept(
             unsafe { argument::put_address(peer, address.cast(), len) }?;
         }
         Ok(new)
-    });
-    match outcome {
+    };
+    match again(|| of(fd, accept)) {
         // Another thread has forked meanwhile.
         // SAFETY: as above.
         Outcome::Failed(BY_KERNEL) => unsafe { relayed::accept(fd, address, len, flags) },
@@ -162,6 +173,14 @@ pub(crate) unsafe fn connect(
     address: *const sockaddr,
     len: socklen_t,
 ) -> Outcome<c_int> {
+    if !table::is(fd) {
+        return Outcome::NotOurs;
+    }
+    // SAFETY: by the caller's promise.
+    within(|| unsafe { connect_now(fd, address, len) })
+}
+
+unsafe fn connect_now(fd: c_int, address: *const sockaddr, len: socklen_t) -> Outcome<c_int> {
     let (socket, borrowed) = match find(fd) {
         Outcome::Done(found) => found,
         Outcome::NotOurs => return Outcome::NotOurs,
@@ -193,7 +212,7 @@ pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
 #[inline]
 pub(crate) fn watch(fd: c_int) {
     if table::any() {
-        keeping_errno(|| table::watch(fd));
+        keeping_errno(|| within(|| table::watch(fd)));
     }
 }
 
@@ -201,7 +220,7 @@ pub(crate) fn watch(fd: c_int) {
 #[inline]
 pub(crate) fn watch_all() {
     if table::any() {
-        keeping_errno(table::watch_all);
+        keeping_errno(|| within(table::watch_all));
     }
 }
 
@@ -224,7 +243,7 @@ fn find<'a>(fd: c_int) -> Outcome<(Arc<Held>, BorrowedFd<'a>)> {
 #[inline]
 pub(crate) fn share(fd: c_int) {
     if table::any() {
-        keeping_errno(|| sharing::one(fd));
+        keeping_errno(|| within(|| sharing::one(fd)));
     }
 }
 
@@ -232,16 +251,19 @@ fn of_known(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Out
     if !table::is_relayed(fd) {
         return of(fd, act);
     }
-    match table::known(fd) {
+    within(|| match table::known(fd) {
         Some(socket) => keeping_errno(|| act(&socket)).into(),
         None => Outcome::NotOurs,
-    }
+    })
 }
 
 fn of(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c_int> {
-    match find(fd) {
+    if !table::is(fd) {
+        return Outcome::NotOurs;
+    }
+    within(|| match find(fd) {
         Outcome::Done((socket, _)) => keeping_errno(|| act(&socket)).into(),
         Outcome::NotOurs => Outcome::NotOurs,
         Outcome::Failed(errno) => Outcome::Failed(errno),
-    }
+    })
 }

@@ -9,6 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use sys::poll::{Interest, Poller};
+use sys::section;
 use sys::sync::{AtomicBool, AtomicU32, Ordering};
 use via::soft::Waiter;
 
@@ -196,7 +197,8 @@ pub(crate) fn wait_for(fds: &mut [PollFd<'_>], deadline: Option<Instant>) {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // One that does not fit is longer than anybody waits.
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match poll(fds, left.as_ref()) {
+        // Handlers of signals run meanwhile, for no lock is held.
+        match section::paused(|| poll(fds, left.as_ref())) {
             Err(Errno::INTR) => {}
             _ => return,
         }

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use sys::section::{self, Section};
+
 use super::table::sharing;
 use super::{keeper, relay, table};
 
@@ -11,16 +13,20 @@ struct Locks {
     _table: Option<table::Locks>,
     _keeper: Option<keeper::Lock>,
     relay: Option<relay::Locks>,
+    /// No handler meets them. The last to go.
+    _section: Section,
 }
 
 /// Before this process forks: the child has its connections, too, and nobody is in the middle of anything that it may do.
 pub fn before() {
     if table::any() {
+        let section = Section::begin(section::cancellations());
         let locks = Locks {
             _sharing: sharing::all(),
             _table: table::try_lock(),
             _keeper: keeper::try_lock(),
             relay: relay::try_lock(),
+            _section: section,
         };
         // A thread that ends has no place for them.
         let _ = LOCKS.try_with(|place| place.set(Some(locks)));

@@ -7,6 +7,7 @@ use sockets::packet::{option, table};
 use sys::argument;
 use sys::errno::Errno;
 
+use super::section::within;
 use super::transfer::becomes_urgent;
 use super::{find, of, of_known, relayed};
 use crate::buffers::is_memory;
@@ -23,9 +24,11 @@ pub(crate) unsafe fn control(
     }
     if request == SIOCATMARK {
         // Then the kernel knows; a stand-in through which nothing passes is at no mark.
-        if let Outcome::Done((socket, _)) = find(fd) {
-            keeping_errno(|| becomes_urgent(fd, &socket));
-        }
+        within(|| {
+            if let Outcome::Done((socket, _)) = find(fd) {
+                keeping_errno(|| becomes_urgent(fd, &socket));
+            }
+        });
         return Outcome::NotOurs;
     }
     of(fd, |socket| {
@@ -104,10 +107,10 @@ pub(crate) unsafe fn get_option(
 
 /// What is left to be read after a message, where the program has asked for that.
 pub(crate) fn left(fd: c_int) -> Option<c_int> {
-    keeping_errno(|| {
-        let socket = table::get(fd)?;
-        option::left(&socket)
-    })
+    if !table::is(fd) {
+        return None;
+    }
+    keeping_errno(|| within(|| option::left(&*table::get(fd)?)))
 }
 
 /// `asm-generic/sockios.h`.

@@ -10,7 +10,9 @@ use sockets::packet::offer::{ENDS_LEN, decode};
 use sockets::packet::{option, table};
 use sys::argument;
 use sys::errno::Errno;
+use sys::section::paused;
 
+use super::section::within;
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, keeping_errno};
 use crate::real;
@@ -18,7 +20,7 @@ use crate::real;
 /// Sends.
 pub(super) fn send(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
     // SAFETY: the bytes are there.
-    checked(unsafe { real::send(fd, bytes.as_ptr().cast(), bytes.len(), 0) })
+    paused(|| checked(unsafe { real::send(fd, bytes.as_ptr().cast(), bytes.len(), 0) }))
 }
 
 /// Sends what is left of a call that has `sent` so much, with the `flags` that mean its last byte. How much it has sent then.
@@ -36,10 +38,11 @@ pub(super) fn send_rest(fd: c_int, pieces: &[IoSlice<'_>], mut sent: usize, flag
         // The call has sent something, so that it is not told of an error.
         let more = keeping_errno(|| {
             // SAFETY: the bytes are there.
-            checked(unsafe {
+            let send = || unsafe {
                 let flags = libc::MSG_NOSIGNAL | flags;
                 real::send(fd, rest.as_ptr().cast(), rest.len(), flags)
-            })
+            };
+            paused(|| checked(send()))
         });
         sent += more.unwrap_or(0);
         if more != Ok(rest.len()) {
@@ -64,9 +67,10 @@ pub(super) fn receive_rest(fd: c_int, rooms: &mut [IoSliceMut<'_>], mut received
         }
         let more = keeping_errno(|| {
             // SAFETY: the room is there.
-            checked(unsafe {
+            let mut receive = || unsafe {
                 real::recv(fd, rest.as_mut_ptr().cast(), rest.len(), libc::MSG_WAITALL)
-            })
+            };
+            paused(|| checked(receive()))
         });
         received += more.unwrap_or(0);
         if more != Ok(rest.len()) {
@@ -86,10 +90,10 @@ pub(super) unsafe fn accept(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Outcome<c_int> {
-    let listener = table::known(fd).filter(|socket| socket.is_offered());
-    let Some(listener) = listener else {
+    let is_listener = || table::known(fd).is_some_and(|socket| socket.is_offered());
+    if !within(is_listener) {
         return Outcome::NotOurs;
-    };
+    }
     let mut ends = [0; ENDS_LEN];
     let taken = match take(fd, &mut ends, flags) {
         Ok(taken) => taken,
@@ -98,7 +102,11 @@ pub(super) unsafe fn accept(
     let ends = decode(&ends);
     keeping_errno(|| {
         ends::given_out(taken);
-        table::taken(&listener, taken, ends);
+        within(|| {
+            if let Some(listener) = table::known(fd) {
+                table::taken(&listener, taken, ends);
+            }
+        });
         super::set_flags(taken, flags);
     });
     if is_memory(address) {
@@ -150,7 +158,8 @@ fn take(fd: c_int, ends: &mut [u8; ENDS_LEN], flags: c_int) -> Result<c_int, Err
 
 /// Whether it is another process's, whose locks are not to be taken here.
 pub(super) fn is_elsewhere(fd: c_int) -> bool {
-    table::is_relayed(fd) && table::known(fd).is_some_and(|socket| !socket.is_home())
+    table::is_relayed(fd)
+        && within(|| table::known(fd).is_some_and(|socket| !socket.is_home()))
 }
 
 /// Such a process cannot set what the stand-in does not keep; as for the process that can, it means nothing.

@@ -9,9 +9,9 @@ use sockets::packet::stream::relay::BY_KERNEL;
 use sockets::packet::table::{self, sharing};
 use sys::errno::Errno;
 
+use super::section::again;
 use super::{find, relayed};
 use crate::buffers::Asked;
-use crate::cancel;
 use crate::outcome::{Outcome, keeping_errno};
 use crate::send::raise_pipe;
 
@@ -23,8 +23,8 @@ pub(crate) fn send(
     asked: Asked,
     flags: c_int,
 ) -> Outcome<usize> {
-    if table::any() {
-        send_on(fd, pieces, asked, flags)
+    if table::is(fd) {
+        again(|| send_on(fd, pieces, asked, flags))
     } else {
         Outcome::NotOurs
     }
@@ -39,7 +39,6 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
     if flags & libc::MSG_FASTOPEN != 0 {
         return Outcome::Failed(Errno::OPNOTSUPP);
     }
-    cancel::point();
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
     let is_urgent = flags & libc::MSG_OOB != 0;
     let mut result = keeping_errno(|| {
@@ -70,7 +69,7 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
 /// Bytes of a file's.
 pub(crate) fn put(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
     let asked = Asked::one(bytes.as_ptr().cast(), bytes.len());
-    match send_on(fd, &[IoSlice::new(bytes)], asked, 0) {
+    match again(|| send_on(fd, &[IoSlice::new(bytes)], asked, 0)) {
         Outcome::Done(sent) => Ok(sent),
         Outcome::NotOurs => relayed::send(fd, bytes),
         Outcome::Failed(errno) => Err(errno),
@@ -85,8 +84,8 @@ pub(crate) fn receive(
     asked: Asked,
     flags: c_int,
 ) -> Outcome<usize> {
-    if table::any() {
-        receive_on(fd, rooms, asked, flags)
+    if table::is(fd) {
+        again(|| receive_on(fd, rooms, asked, flags))
     } else {
         Outcome::NotOurs
     }
@@ -114,7 +113,6 @@ fn receive_on(
             Outcome::Failed(Errno::INVAL)
         };
     }
-    cancel::point();
     let how = How {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
         peek: flags & libc::MSG_PEEK != 0,

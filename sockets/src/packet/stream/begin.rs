@@ -8,6 +8,7 @@ use proto::packet::{Combiner, Conversation, Settings, Wakeup};
 use sys::errno::Errno;
 use sys::lock::Lock;
 use sys::relay::unguessable;
+use sys::section;
 use sys::sync::AtomicBool;
 use sys::sync::mapped::AtomicU32;
 use via::{Access, Memory, NetAddress};
@@ -75,7 +76,9 @@ impl Stream {
         let local = adapter.nic.address(&[]).map_err(|_| Errno::INVAL)?;
         let deadline = Instant::now() + patience.refusal;
         loop {
-            match stream.vi.connect(&local, remote, Some(patience.answer)) {
+            // It takes long, and may be left: nobody else has the stream yet.
+            let connect = || stream.vi.connect(&local, remote, Some(patience.answer));
+            match section::paused(connect) {
                 Ok(_) => break,
                 Err(via::Error::NoMatch) if Instant::now() < deadline => thread::yield_now(),
                 Err(via::Error::NoMatch | via::Error::Reject) => return Err(Errno::CONNREFUSED),
@@ -172,7 +175,8 @@ impl Stream {
     pub(in crate::packet) fn meet(&self, time: Duration) {
         let limit = Instant::now() + time;
         let mut inner = self.lock();
-        while inner.peer.is_none() && !inner.lost && Instant::now() < limit {
+        let waits = || Instant::now() < limit && !section::is_pending();
+        while inner.peer.is_none() && !inner.lost && waits() {
             if !self.take_in(&mut inner) {
                 inner = self.wait(inner, &mut [], Some(limit)).0;
             }

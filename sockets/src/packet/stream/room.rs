@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use sys::errno::Errno;
 use sys::lock::Guard;
+use sys::section;
 use via::{Done, Queue};
 
 use super::Stream;
@@ -77,7 +78,7 @@ impl Stream {
         if self.adapter.variant.waiting == Waiting::Polling {
             drop(inner);
             std::thread::yield_now();
-            return (self.lock(), false);
+            return (self.lock(), section::is_pending());
         }
         if inner.is_draining {
             return self.wait_for_others(inner, limit);

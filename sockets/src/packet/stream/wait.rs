@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Instant;
 
 use sys::lock::Guard;
+use sys::section;
 use sys::sync::Ordering;
 use via::Done;
 use via::provider::Received;
@@ -23,6 +24,9 @@ impl Stream {
         limit: Option<Instant>,
     ) -> (Guard<'a, Inner>, Taken) {
         self.settle(&mut inner);
+        if limit.is_none() && section::is_pending() {
+            return (inner, Taken::Interrupted);
+        }
         // One waits in the NIC, and the others for it.
         if self.adapter.variant.handler || inner.is_awaited || inner.is_noticed {
             let (inner, interrupted) = self.wait_for_others(inner, limit);
@@ -102,7 +106,8 @@ impl Stream {
                 if limit.is_some_and(|limit| Instant::now() >= limit) {
                     return Err(via::Error::Timeout);
                 }
-                if self.rung[via::Queue::Recv as usize].load(Ordering::Relaxed) {
+                let is_rung = self.rung[via::Queue::Recv as usize].load(Ordering::Relaxed);
+                if is_rung || section::is_pending() {
                     return Ok(received);
                 }
                 thread::yield_now();

@@ -79,23 +79,8 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "a call that a signal's handler lets go on does so on its socket, though that has been closed",
-        programs: &["signals/close_in_handler"],
-    },
-    Group {
         reason: "a NIC needs system calls that the program has forbidden itself",
         programs: &["raw/seccomp"],
-    },
-    Group {
-        reason: "a thread that waits in the NIC is not cancelled, and a handler that leaves it by longjmp leaves what it holds",
-        programs: &[
-            "signals/cancel",
-            "signals/cancel_then_close",
-            "signals/longjmp",
-            "signals/longjmp_epoll",
-            "signals/longjmp_busy",
-            "signals/setcontext_busy",
-        ],
     },
     Group {
         reason: "what an instruction of the program's own does to its descriptors is not seen",
@@ -128,14 +113,6 @@ pub const UNSTEADY: &[Group] = &[
     Group {
         reason: "a connection is its process's: a child that shares memory and table with it is not told apart",
         programs: &["fork/shared_memory_or_table"],
-    },
-    Group {
-        reason: "no call is for signal handlers: one that comes while a call holds a lock may wait for it for ever",
-        programs: &[
-            "signals/handler_other_socket",
-            "signals/handler_recv_interrupted",
-            "signals/handler_same_socket",
-        ],
     },
     Group {
         reason: "a child that has a copy of the connection does not keep it open: the parent's close shows at once, or later",
