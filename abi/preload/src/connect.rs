@@ -59,7 +59,11 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
     result
 }
 
-unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool {
+/// Whether it is no address: what there is, is dissolved.
+///
+/// # Safety
+/// `len` bytes are at `address`, if it is memory.
+pub(crate) unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool {
     let family = size_of::<libc::sa_family_t>();
     is_memory(address)
         && (family..=size_of::<libc::sockaddr_storage>()).contains(&(len as usize))

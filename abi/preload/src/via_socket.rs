@@ -18,6 +18,7 @@ use sys::hidden;
 use sys::mem::Memory;
 
 use crate::buffers::is_memory;
+use crate::connect::dissolves;
 use crate::outcome::{Outcome, borrow, keeping_errno};
 use crate::{real, signal};
 
@@ -186,6 +187,10 @@ unsafe fn connect_now(fd: c_int, address: *const sockaddr, len: socklen_t) -> Ou
         Outcome::NotOurs => return Outcome::NotOurs,
         Outcome::Failed(errno) => return Outcome::Failed(errno),
     };
+    // SAFETY: as above.
+    if unsafe { dissolves(address, len) } {
+        return keeping_errno(|| table::dissolve(&socket)).map(|()| 0).into();
+    }
     // SAFETY: the program promises `len` bytes.
     let address = match unsafe { argument::address(address.cast(), len) } {
         Ok(address) => address,

@@ -190,8 +190,9 @@ fn skip(fd: BorrowedFd<'_>, socket: &Socket, len: usize, how: How) -> Result<usi
 /// # Errors
 /// As [`Socket::connect`]; `EINPROGRESS` where that may not wait, and would.
 pub fn connect(fd: BorrowedFd<'_>, socket: &Arc<Held>, address: SocketAddrV4) -> Result<(), Errno> {
-    // Of the one before, of which nobody has asked.
+    // Of the one before, of which nobody has asked; what was dissolved nobody is told of here.
     let failure = socket.take_failure();
+    let failure = failure.filter(|errno| *errno != Errno::CONNRESET);
     let renewed = socket.renew(|| table::sharing::numbers(socket));
     renewed.map_err(|_| Errno::NOBUFS)?;
     if let Some(errno) = failure {

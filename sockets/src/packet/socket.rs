@@ -99,6 +99,42 @@ impl Socket {
         Ok(descriptor)
     }
 
+    /// Whether it has not been anything yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(&*self.lock(), Life::Fresh(_))
+    }
+
+    /// One as this was before it was connected, or listened, with a stand-in of its own at `numbers`. Where it was connected the next call is told of that, as over TCP.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn anew(&self, numbers: &[RawFd]) -> io::Result<Self> {
+        let mut new = Self::new(&self.adapter);
+        let show = Show::new()?;
+        show.renew(numbers)?;
+        new.show = Some(show);
+        let (bound, failure) = match &*self.lock() {
+            Life::Fresh(bound) | Life::Connecting(bound) => (bound.clone(), None),
+            Life::Listening(listener) => {
+                let (at, claim) = (listener.local(), listener.claim());
+                (Some(Bound { at, claim }), None)
+            }
+            Life::Connected(bound, _) => {
+                // The address stays where the program chose it.
+                let bound = bound.claim.is_some().then(|| bound.clone());
+                (bound, Some(Errno::CONNRESET))
+            }
+        };
+        new.life = Mutex::new(Life::Fresh(bound));
+        new.failure = Mutex::new(failure);
+        new.kept = Mutex::new(*self.kept());
+        new.set_nodelay(self.nodelay());
+        new.set_resets(self.resets.load(Ordering::Relaxed));
+        let is_timed = self.is_timed.load(Ordering::Relaxed);
+        new.is_timed.store(is_timed, Ordering::Relaxed);
+        Ok(new)
+    }
+
     /// Somebody polls it: what there is is shown as it changes from now on.
     pub fn watch(&self) {
         if !self.watched.swap(true, Ordering::Relaxed) {

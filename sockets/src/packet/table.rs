@@ -20,7 +20,10 @@ use super::socket::Socket;
 use super::stream::Stream;
 use super::variant::Variant;
 
+mod dissolve;
 pub mod sharing;
+
+pub use dissolve::dissolve;
 
 /// Whether this process has, or had, such a socket: all that others pay for them.
 #[inline]

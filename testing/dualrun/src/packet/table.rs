@@ -91,10 +91,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["limits/low_limit"],
     },
     Group {
-        reason: "a connection cannot be dissolved",
-        programs: &["connect/disconnect"],
-    },
-    Group {
         reason: "a socket has one VI, and a VI is not connected to itself",
         programs: &["connect/itself"],
     },
