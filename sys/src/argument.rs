@@ -9,6 +9,10 @@ use libc::{sockaddr_in, socklen_t};
 
 use crate::errno::Errno;
 
+mod family;
+
+pub use family::{Family, LOOPBACK_OF_V6};
+
 /// Which directions `shutdown` is to end: whether the receiving one, and whether the sending one.
 ///
 /// # Errors

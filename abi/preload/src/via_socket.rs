@@ -12,7 +12,7 @@ use sockets::packet::calls;
 use sockets::packet::stream::relay::BY_KERNEL;
 use sockets::packet::table::{self, Held, sharing};
 use sockets::packet::{SOCK_VIA, Socket, parse_over};
-use sys::argument;
+use sys::argument::{self, Family};
 use sys::errno::Errno;
 use sys::hidden;
 use sys::mem::Memory;
@@ -59,11 +59,12 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
         return keeping_errno(|| ends::given_out(made));
     }
     let made = match (domain, protocol) {
-        (libc::AF_INET, 0) => keeping_errno(|| {
+        (libc::AF_INET | libc::AF_INET6, 0) => keeping_errno(|| {
             signal::begin();
-            within(table::create)
+            let is_v4 = domain == libc::AF_INET;
+            within(|| table::create(if is_v4 { Family::V4 } else { Family::V6 }))
         }),
-        (libc::AF_INET, _) => Err(Errno::PROTONOSUPPORT),
+        (libc::AF_INET | libc::AF_INET6, _) => Err(Errno::PROTONOSUPPORT),
         _ => Err(Errno::AFNOSUPPORT),
     };
     let made = made.inspect(|&fd| keeping_errno(|| set_flags(fd, kind)));
@@ -88,7 +89,11 @@ fn set_flags(fd: c_int, flags: c_int) {
 pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     of(fd, |socket| {
         // SAFETY: the program promises `len` bytes.
-        socket.bind(unsafe { argument::address(address.cast(), len) }?)?;
+        let address = unsafe { socket.family().address(address.cast(), len) };
+        socket.bind(address.map_err(|errno| match errno {
+            Errno::NETUNREACH => Errno::ADDRNOTAVAIL,
+            errno => errno,
+        })?)?;
         Ok(0)
     })
     // SAFETY: as above.
@@ -117,7 +122,11 @@ pub(crate) unsafe fn name(
 ) -> Outcome<c_int> {
     of_known(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { argument::put_address(socket.local(), address.cast(), len) }?;
+        unsafe {
+            socket
+                .family()
+                .put_address(socket.local(), address.cast(), len)
+        }?;
         Ok(0)
     })
 }
@@ -129,7 +138,11 @@ pub(crate) unsafe fn peer_name(
 ) -> Outcome<c_int> {
     of_known(fd, |socket| {
         // SAFETY: the program's room.
-        unsafe { argument::put_address(socket.peer()?, address.cast(), len) }?;
+        unsafe {
+            socket
+                .family()
+                .put_address(socket.peer()?, address.cast(), len)
+        }?;
         Ok(0)
     })
 }
@@ -157,7 +170,7 @@ pub(crate) unsafe fn accept(
         set_flags(new, flags);
         if let Some(peer) = peer {
             // SAFETY: the program's room.
-            unsafe { argument::put_address(peer, address.cast(), len) }?;
+            unsafe { socket.family().put_address(peer, address.cast(), len) }?;
         }
         Ok(new)
     };
@@ -189,10 +202,12 @@ unsafe fn connect_now(fd: c_int, address: *const sockaddr, len: socklen_t) -> Ou
     };
     // SAFETY: as above.
     if unsafe { dissolves(address, len) } {
-        return keeping_errno(|| table::dissolve(&socket)).map(|()| 0).into();
+        return keeping_errno(|| table::dissolve(&socket))
+            .map(|()| 0)
+            .into();
     }
     // SAFETY: the program promises `len` bytes.
-    let address = match unsafe { argument::address(address.cast(), len) } {
+    let address = match unsafe { socket.family().address(address.cast(), len) } {
         Ok(address) => address,
         Err(errno) => return Outcome::Failed(errno),
     };

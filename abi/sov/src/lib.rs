@@ -36,7 +36,7 @@ pub extern "C" fn sov_socket(domain: c_int, kind: c_int, protocol: c_int) -> c_i
         if kind & !flags != SOCK_VIA || protocol != 0 {
             return Err(Errno::PROTONOSUPPORT);
         }
-        let fd = table::create()?;
+        let fd = table::create(argument::Family::V4)?;
         if kind & libc::SOCK_NONBLOCK != 0 {
             // SAFETY: a flag of a descriptor that has just been made.
             unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };

@@ -1,5 +1,6 @@
 //! Options of a socket of type `SOCK_VIA`: `setsockopt` and `getsockopt`, with Linux's numbers.
 
+use sys::argument::Family;
 use sys::errno::Errno;
 
 use super::SOCK_VIA;
@@ -15,6 +16,7 @@ pub(super) struct Kept {
     low_water: Option<i32>,
     peek_offset: Option<usize>,
     says_left: bool,
+    only_v6: bool,
 }
 
 impl Kept {
@@ -85,6 +87,10 @@ pub fn set<'a>(
                 _ => return Err(Errno::INVAL),
             };
         }
+        (IPPROTO_IPV6, IPV6_V6ONLY) if socket.family() == Family::V6 => {
+            socket.kept().only_v6 = number()? != 0;
+        }
+        (IPPROTO_IPV6, _) if socket.family() == Family::V6 => {}
         (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
         _ => return Err(Errno::NOPROTOOPT),
     }
@@ -112,7 +118,13 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
         (IPPROTO_TCP, TCP_INQ) => socket.kept().says_left.into(),
         (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
         (SOL_SOCKET, SO_ERROR) => socket.take_error().map_or(0, Errno::raw_os_error),
-        (SOL_SOCKET, SO_DOMAIN) => AF_INET,
+        (IPPROTO_IPV6, IPV6_V6ONLY) if socket.family() == Family::V6 => {
+            socket.kept().only_v6.into()
+        }
+        (SOL_SOCKET, SO_DOMAIN) => match socket.family() {
+            Family::V4 => AF_INET,
+            Family::V6 => AF_INET6,
+        },
         (SOL_SOCKET, SO_PROTOCOL) => 0,
         (SOL_SOCKET, SO_ACCEPTCONN) => socket.is_listening().into(),
         _ => return Err(Errno::NOPROTOOPT),
@@ -182,6 +194,8 @@ fn doubled(told: Option<i32>) -> i32 {
 
 const IPPROTO_IP: i32 = 0;
 const IPPROTO_TCP: i32 = 6;
+const IPPROTO_IPV6: i32 = 41;
+const IPV6_V6ONLY: i32 = 26;
 const TCP_NODELAY: i32 = 1;
 const TCP_CORK: i32 = 3;
 const TCP_INFO: i32 = 11;
@@ -202,6 +216,7 @@ const SO_PROTOCOL: i32 = 38;
 const SO_DOMAIN: i32 = 39;
 const SO_PEEK_OFF: i32 = 42;
 const AF_INET: i32 = 2;
+const AF_INET6: i32 = 10;
 /// `struct tcp_info` until Linux 3.15; those who ask for more are told how much there is.
 const INFO_LEN: usize = 104;
 const SND_MSS: usize = 16;

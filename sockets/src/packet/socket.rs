@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sys::argument::Family;
 use sys::errno::Errno;
 use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
@@ -28,6 +29,8 @@ mod tcp;
 /// A socket of type `SOCK_VIA`.
 #[derive(Debug)]
 pub struct Socket {
+    /// How the program sees its addresses.
+    family: Family,
     adapter: Arc<Adapter>,
     life: Mutex<Life>,
     /// The stream, without the lock, from when there is one.
@@ -72,7 +75,14 @@ impl Socket {
     /// A socket that is nowhere yet. The VI is made when it connects or is accepted.
     #[must_use]
     pub fn new(adapter: &Arc<Adapter>) -> Self {
+        Self::of(Family::V4, adapter)
+    }
+
+    /// As [`Socket::new`], of that family.
+    #[must_use]
+    pub fn of(family: Family, adapter: &Arc<Adapter>) -> Self {
         Self {
+            family,
             adapter: Arc::clone(adapter),
             life: Mutex::new(Life::Fresh(None)),
             stream: std::sync::OnceLock::new(),
@@ -109,7 +119,7 @@ impl Socket {
     /// # Errors
     /// The kernel's.
     pub(super) fn anew(&self, numbers: &[RawFd]) -> io::Result<Self> {
-        let mut new = Self::new(&self.adapter);
+        let mut new = Self::of(self.family, &self.adapter);
         let show = Show::new()?;
         show.renew(numbers)?;
         new.show = Some(show);
@@ -308,6 +318,12 @@ impl Socket {
         }
     }
 
+    /// How the program sees its addresses.
+    #[inline]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
     fn adopt(&self, stream: Arc<Stream>) {
         if self.nodelay() {
             stream.set_nodelay(true);
@@ -319,7 +335,8 @@ impl Socket {
 
     /// Others may see the connection.
     fn tell(&self, origin: Origin) {
-        let ends = self.peer().map(|peer| [self.local(), peer].map(Into::into));
+        let shown = |address| self.family.shown(address);
+        let ends = self.peer().map(|peer| [self.local(), peer].map(shown));
         if let Ok(stream) = self.stream() {
             stream.tell(origin, ends.ok());
         }

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
+use sys::argument::Family;
 use sys::errno::Errno;
 use sys::sync::Ordering;
 use sys::sync::mapped::{AtomicU32, AtomicU64};
@@ -176,8 +177,8 @@ pub fn install(driver: &'static dyn Driver, variant: Variant, borrow: Option<Bor
 ///
 /// # Errors
 /// As [`Adapter::open`]; `EMFILE`.
-pub fn create() -> Result<RawFd, Errno> {
-    insert(Socket::new(&adapter()?)).map_err(|(errno, _)| errno)
+pub fn create(family: Family) -> Result<RawFd, Errno> {
+    insert(Socket::of(family, &adapter()?)).map_err(|(errno, _)| errno)
 }
 
 /// Gives a socket a descriptor.

@@ -1,4 +1,4 @@
-// Linked into every program by `-Wl,--wrap=socket` for the runs over SOVIA's packets: what the program opens as a TCP socket of IPv4
+// Linked into every program by `-Wl,--wrap=socket` for the runs over SOVIA's packets: what the program opens as a TCP socket
 // is a socket of type SOCK_VIA. The sources say nothing of it, and the library changes nothing by itself.
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -20,7 +20,8 @@ static void trace(void) {
 }
 
 int __wrap_socket(int domain, int type, int protocol) {
-    if (domain != AF_INET || (type & ~SOCK_FLAGS) != SOCK_STREAM) return __real_socket(domain, type, protocol);
+    int is_ip = domain == AF_INET || domain == AF_INET6;
+    if (!is_ip || (type & ~SOCK_FLAGS) != SOCK_STREAM) return __real_socket(domain, type, protocol);
     if (protocol == IPPROTO_TCP) protocol = 0;
     // Before the socket, for its number is to be the one that it would have.
     trace();

@@ -8,7 +8,7 @@ use libc::{sockaddr, socklen_t};
 use sockets::ends;
 use sockets::packet::offer::{ENDS_LEN, decode};
 use sockets::packet::{option, table};
-use sys::argument;
+use sys::argument::Family;
 use sys::errno::Errno;
 use sys::section::paused;
 
@@ -109,10 +109,11 @@ pub(super) unsafe fn accept(
         });
         super::set_flags(taken, flags);
     });
+    let family = || table::known(taken).map_or(Family::V4, |socket| socket.family());
     if is_memory(address) {
         let [_, peer] = ends;
         // SAFETY: by the caller's promise.
-        if let Err(errno) = unsafe { argument::put_address(peer, address.cast(), len) } {
+        if let Err(errno) = unsafe { within(family).put_address(peer, address.cast(), len) } {
             return Outcome::Failed(errno);
         }
     }
@@ -158,8 +159,7 @@ fn take(fd: c_int, ends: &mut [u8; ENDS_LEN], flags: c_int) -> Result<c_int, Err
 
 /// Whether it is another process's, whose locks are not to be taken here.
 pub(super) fn is_elsewhere(fd: c_int) -> bool {
-    table::is_relayed(fd)
-        && within(|| table::known(fd).is_some_and(|socket| !socket.is_home()))
+    table::is_relayed(fd) && within(|| table::known(fd).is_some_and(|socket| !socket.is_home()))
 }
 
 /// Such a process cannot set what the stand-in does not keep; as for the process that can, it means nothing.

@@ -4,6 +4,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sys::argument::{Family, LOOPBACK_OF_V6};
 use sys::errno::Errno;
 use sys::quiet;
 use sys::sync::Ordering;
@@ -102,6 +103,10 @@ impl Socket {
         bound: Option<Bound>,
         patience: Patience,
     ) -> Result<(), Errno> {
+        let mut address = address;
+        if self.family == Family::V6 && address.ip().is_unspecified() {
+            address.set_ip(LOOPBACK_OF_V6);
+        }
         let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
         let local = match &bound {
             Some(bound) if bound.at.ip().is_unspecified() => {

@@ -46,7 +46,7 @@ impl Socket {
 
     /// A connection that was accepted from such a listener: between those ends.
     pub(in crate::packet) fn taken_from(&self, [local, peer]: [SocketAddrV4; 2]) -> Self {
-        let taken = Self::new(&self.adapter);
+        let taken = Self::of(self.family, &self.adapter);
         // Nobody else has it.
         let _ = taken.names.set((local, Some(peer)));
         taken

@@ -33,18 +33,13 @@ fn find(groups: &[Group], program: &str, subject: End) -> Option<&'static str> {
 /// The groups.
 pub const GROUPS: &[Group] = &[
     Group {
-        reason: "no connection of the program's is TCP over IPv4 that it opens by socket()",
+        reason: "no connection of the program's is TCP that it opens by socket()",
         programs: &[
-            "connect/ipv6",
             "connect/udp",
             "connect/unix_listener",
             "connect/unix_pair",
             "raw/accept",
         ],
-    },
-    Group {
-        reason: "a socket of IPv6 does not reach one of type SOCK_VIA",
-        programs: &["connect/mapped", "connect/mapped_client"],
     },
     Group {
         reason: "a program that another becomes has a Unix socket, which has no option of TCP's",
