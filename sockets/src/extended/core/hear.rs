@@ -3,7 +3,8 @@
 use proto::extended::{CREDITS, Frame, Grants, HEAD, SLOT, VERSION, is_data};
 use sys::errno::Errno;
 
-use super::{Core, PEERS_MAX, Unread};
+use super::stream::Unread;
+use super::{Core, PEERS_MAX};
 use crate::extended::region::Remote;
 use crate::extended::work::{Op, PeerReceive};
 
