@@ -41,6 +41,16 @@ pub trait Memory: Source {
         Ok(())
     }
 
+    /// How many octets from `to` on in `stag` nobody sees before immediate data behind them have come: those may be placed
+    /// [before they are verified](crate::rdmap::PlaceAhead::Unseen), if the peer may write there.
+    fn unseen(&self, stag: Stag, to: u64) -> u64 {
+        let _ = (stag, to);
+        0
+    }
+
+    /// Immediate data have come: somebody may look now at what was written before.
+    fn handle_told(&mut self) {}
+
     /// Takes back the right to `stag`, as the peer asked.
     ///
     /// # Errors

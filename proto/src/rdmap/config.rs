@@ -91,8 +91,8 @@ pub enum PlaceAhead {
     Never,
     /// When there is no checksum that could be wrong.
     WithoutCrc,
-    /// Where nobody sees it before its message is complete: what is sent, and what this end reads. What the peer
-    /// writes is placed when it has been verified, for it may overwrite what somebody reads.
+    /// Where nobody sees it before its message is complete: what is sent, what this end reads, and what is written [unseen](crate::ddp::Memory::unseen).
+    /// What else the peer writes is placed when it has been verified, for it may overwrite what somebody reads.
     Unseen,
     /// Always. RFC 5044 section 6 does not allow it; a wrong checksum still ends the connection
     /// before anything is delivered, but what was placed stays.

@@ -38,6 +38,8 @@ pub struct Engine {
     diversion: Option<Diversion>,
     guesses: Vec<Guess>,
     habit: Habit,
+    /// Octets that have come of an RDMA Write.
+    written: u32,
     strays: Strays,
     /// How far the socket is read where nothing is known of what comes.
     glance: usize,
@@ -75,6 +77,7 @@ impl Engine {
             diversion: None,
             guesses: Vec::new(),
             habit: Habit::default(),
+            written: 0,
             strays: Strays::default(),
             glance: GLANCE,
             fin: false,

@@ -246,6 +246,9 @@ impl Inbound {
             Carries::Body(_) => Some(incoming.body::<8>(header)?),
             Carries::Payload | Carries::Terminate => None,
         };
+        if immediate.is_some() {
+            memory.handle_told();
+        }
         let len = immediate.map_or(incoming.payload_len, |_| 0);
         self.receives
             .handle_placed(header, len)

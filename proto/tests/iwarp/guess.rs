@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proto::ddp::Stag;
 use proto::mpa::{Place, Role, Terms};
-use proto::rdmap::{Config, GUESSES_MAX, NoBuffer, PlaceAhead, Remote, SEAM_MAX};
+use proto::rdmap::{Config, GUESSES_MAX, NoBuffer, Operation, PlaceAhead, Remote, SEAM_MAX};
 
 use crate::rig::{Sut, counting, fpdu, terms};
 
@@ -213,6 +213,138 @@ fn a_checksum_that_is_wrong_ends_it_behind_a_guess_too() {
     }
     receiver.expect_terminate("20 02 00 00");
 }
+
+/// Two ends of which one writes messages one behind the other, and tells of each.
+fn writers(crc: bool, lens: &[usize], unseen: bool) -> (Sut, Sut) {
+    let terms = |role| Terms { crc, ..terms(role) };
+    let config = || Config {
+        extensions: true,
+        ..guessing()
+    };
+    let mut sender = Sut::new(terms(Role::Initiator), config());
+    let mut receiver = Sut::new(terms(Role::Responder), config());
+    let target = vec![0xa5; lens.iter().sum::<usize>() + 100];
+    if unseen {
+        receiver.memory.unseen_region(STAG, BASE, target);
+    } else {
+        receiver.memory.region(STAG, BASE, target);
+    }
+    let mut at = BASE;
+    for (id, len) in (1..).zip(lens) {
+        let to = Remote {
+            stag: Stag(STAG),
+            to: at,
+        };
+        sender.write(id, counting(len + id as usize).split_off(id as usize), to);
+        let data = (*len as u64).to_be_bytes();
+        let told = Operation::Immediate {
+            data,
+            solicited: false,
+        };
+        sender.post(100 + id, told);
+        receiver.receive(id, 0);
+        at += *len as u64;
+    }
+    (sender, receiver)
+}
+
+fn expect_written(sut: &mut Sut, lens: &[usize]) {
+    let told: Vec<_> = (1..=lens.len() as u64).map(|id| (id, 0)).collect();
+    assert_eq!(sut.received(), told);
+    let mut rest = sut.memory.octets_of(STAG);
+    for (id, len) in (1..).zip(lens) {
+        let sent = counting(len + id).split_off(id);
+        let (message, behind) = rest.split_at(*len);
+        assert!(message == sent, "message {id}");
+        rest = behind;
+    }
+    assert!(rest.iter().all(|octet| *octet == 0xa5));
+}
+
+#[test]
+fn writes_that_nobody_sees_take_one_read_each() {
+    const LENS: [usize; 6] = [200_000; 6];
+    let (mut sender, mut receiver) = writers(true, &LENS, true);
+    let octets = sender.output();
+    let (known, rest) = octets.split_at(2 * octets.len() / LENS.len());
+    assert_eq!(read_all(&mut receiver, known).1, 0);
+    assert_eq!(
+        read_all(&mut receiver, rest),
+        (1 + 4, 4),
+        "what tells of one, and the header of the next, come along with it"
+    );
+    expect_written(&mut receiver, &LENS);
+    assert!(
+        receiver.memory.placed < 140 << 10,
+        "{}",
+        receiver.memory.placed
+    );
+}
+
+#[test]
+fn writes_of_all_lengths_are_what_was_written() {
+    const LENS: [usize; 9] = [
+        200_000, 200_000, 150_001, 200_000, 40, 200_000, 200_000, 400_000, 20_000,
+    ];
+    for crc in [false, true] {
+        let (mut sender, mut receiver) = writers(crc, &LENS, true);
+        let (_, guessed) = read_all(&mut receiver, &sender.output());
+        assert!(guessed >= 2, "{guessed}");
+        expect_written(&mut receiver, &LENS);
+    }
+}
+
+/// RFC 5044 section 6: what somebody may read is not written over before it is verified.
+#[test]
+fn a_write_that_may_be_seen_is_verified_first() {
+    const LENS: [usize; 4] = [200_000; 4];
+    let (mut sender, mut receiver) = writers(true, &LENS, false);
+    let mut octets = sender.output();
+    let at = octets.len() - 60_000;
+    octets[at] ^= 1;
+    let mut rest = octets.as_slice();
+    while !rest.is_empty() {
+        let (taken, has_guessed) = read(&mut receiver, rest, usize::MAX);
+        assert!(!has_guessed);
+        if taken == 0 {
+            break;
+        }
+        rest = &rest[taken..];
+    }
+    let target = receiver.memory.octets_of(STAG);
+    // The last message is of four segments, of which the third is wrong.
+    let verified = 3 * LENS[0] + 2 * LENS[0] / 4;
+    assert!(target[verified..].iter().all(|octet| *octet == 0xa5));
+    receiver.expect_terminate("20 02 00 00");
+}
+
+#[test]
+fn no_guess_leaves_what_may_be_written_unseen() {
+    let (mut sender, mut receiver) = writers(true, &[200_000, 200_000], true);
+    read_all(&mut receiver, &sender.output());
+    let to = Remote {
+        stag: Stag(STAG + 1),
+        to: BASE,
+    };
+    receiver
+        .memory
+        .unseen_region(STAG + 1, BASE, vec![0xa5; 130_000]);
+    sender.write(3, counting(130_000), to);
+    let octets = sender.output();
+    read(&mut receiver, &octets, 100);
+    receiver
+        .engine
+        .ahead(&mut receiver.memory, receiver.now)
+        .unwrap();
+    let guesses = receiver.engine.guess(&receiver.memory);
+    let end = guesses
+        .iter()
+        .map(|guess| guess.place.offset + u64::from(guess.len));
+    assert_eq!(end.max(), Some(130_000));
+}
+
+const STAG: u32 = 7;
+const BASE: u64 = 0x1000;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]

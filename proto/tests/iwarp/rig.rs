@@ -35,6 +35,8 @@ pub(crate) struct Region {
     pub(crate) read: bool,
     pub(crate) write: bool,
     pub(crate) associated: bool,
+    /// Nobody sees what is written there before a message behind it has come.
+    pub(crate) unseen: bool,
 }
 
 /// A driver's memory.
@@ -59,8 +61,16 @@ impl Plain {
             read: true,
             write: true,
             associated: true,
+            unseen: false,
         };
         self.regions.insert(stag, region);
+    }
+
+    /// The same, where nobody sees what is written before a message behind it has come.
+    pub(crate) fn unseen_region(&mut self, stag: u32, base: u64, octets: Vec<u8>) {
+        self.region(stag, base, octets);
+        let region = self.regions.get_mut(&stag).expect("just made");
+        region.unseen = true;
     }
 
     pub(crate) fn octets_of(&self, stag: u32) -> &[u8] {
@@ -116,6 +126,12 @@ impl Memory for Plain {
         buffer[from..from + octets.len()].copy_from_slice(octets);
         self.placed += octets.len() as u64;
         Ok(())
+    }
+
+    fn unseen(&self, stag: Stag, to: u64) -> u64 {
+        let region = self.regions.get(&stag.0).filter(|region| region.unseen);
+        let end = |region: &Region| region.base + self.buffers[&region.handle].len() as u64;
+        region.map_or(0, |region| end(region).saturating_sub(to))
     }
 
     fn invalidate(&mut self, stag: Stag) -> Result<(), InvalidateFault> {

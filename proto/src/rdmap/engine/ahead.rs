@@ -7,7 +7,7 @@ use super::super::inbound::Way;
 use super::super::incoming::{Incoming, Kind};
 use super::super::state::State;
 use super::Engine;
-use crate::ddp::{HeaderOctets, Memory, UNTAGGED_LEN};
+use crate::ddp::{HeaderOctets, Memory, TAGGED_LEN, UNTAGGED_LEN};
 use crate::mpa::Place;
 
 /// Where the next octets of the socket belong.
@@ -75,7 +75,7 @@ impl Engine {
 
     fn divert(&mut self, memory: &mut impl Memory, now: Duration) {
         let allowed = self.may_place_ahead();
-        let Some(ulpdu) = self.deframer.arriving(UNTAGGED_LEN).filter(|_| allowed) else {
+        let Some(ulpdu) = self.deframer.arriving(TAGGED_LEN).filter(|_| allowed) else {
             return;
         };
         let come: usize = ulpdu.pieces().map(<[u8]>::len).sum();
@@ -83,17 +83,22 @@ impl Engine {
             return;
         }
         let mut head = [0; UNTAGGED_LEN];
-        ulpdu.copy_to(&mut head);
+        let copied = ulpdu.copy_to(&mut head);
         let parsed = Incoming::parse(
-            HeaderOctets::of(&head),
+            HeaderOctets::of(head.get(..copied).unwrap_or(&head)),
             ulpdu.len(),
             self.inbound.extensions(),
         );
-        // What is wrong with it is said when it is whole.
+        // What is wrong with it is said when it is whole, and the longer header may not be there yet.
         let Some(incoming) = parsed.ok().filter(Incoming::has_payload) else {
             return;
         };
-        let is_seen = matches!(incoming.kind, Kind::Write(_));
+        let is_seen = match incoming.kind {
+            Kind::Write(header) => {
+                memory.unseen(header.stag, header.to) < incoming.payload_len.into()
+            }
+            _ => false,
+        };
         if is_seen && self.crc && self.config.place_ahead == PlaceAhead::Unseen {
             return;
         }

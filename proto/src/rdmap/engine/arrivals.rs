@@ -101,7 +101,7 @@ impl Engine {
             .inbound
             .handle_placed(incoming, &mut self.outbound, memory);
         match brought {
-            Ok(Brought::Nothing) => {}
+            Ok(Brought::Nothing) => self.learn_write(incoming),
             Ok(Brought::Message(received)) => {
                 self.habit.learn(received.len);
                 self.actions.push_back(Action::Received(received));

@@ -3,12 +3,12 @@
 //! Only a header says how long a segment is and where it belongs, and it comes behind the payload of the segment before it. A read for each
 //! segment costs a stream of long messages a third of its throughput. So the places are guessed: segments of one message have one length, and
 //! messages are as long as those before them. A guess is written only to memory that is the message's alone (a receive that is not complete, the
-//! sink of a Read), behind all that has come of it; what a wrong one put there is taken out again, and goes the ordinary way.
+//! sink of a Read, what nobody [sees](crate::ddp::Memory::unseen) yet of a Write's), behind all that has come of it; what a wrong one put there is taken out again, and goes the ordinary way.
 
 use std::time::Duration;
 
 use super::super::inbound::Way;
-use super::super::incoming::Kind;
+use super::super::incoming::{Incoming, Kind};
 use super::Engine;
 use crate::ddp::{DdpError, Memory, TAGGED_LEN, UNTAGGED_LEN};
 use crate::mpa::{Place, fpdu_len};
@@ -91,6 +91,12 @@ impl Engine {
                 let left = self.outbound.outstanding().left();
                 (TAGGED_LEN, left.saturating_sub(len), true)
             }
+            Kind::Write(header) if !header.last => {
+                let behind = header.to.saturating_add(len.into());
+                let free = u32::try_from(memory.unseen(header.stag, behind)).unwrap_or(u32::MAX);
+                let (rest, is_end) = self.habit.rest(self.written.saturating_add(len));
+                (TAGGED_LEN, rest.min(free), is_end)
+            }
             _ => return &[],
         };
         if len < LONG_MIN {
@@ -172,6 +178,16 @@ impl Engine {
         }
         self.guesses = guesses;
         self.handle_strays(memory, now);
+    }
+
+    /// A segment of an RDMA Write, perhaps, is in its place.
+    pub(super) fn learn_write(&mut self, incoming: &Incoming) {
+        if let Kind::Write(header) = incoming.kind {
+            self.written = self.written.saturating_add(incoming.payload_len);
+            if header.last {
+                self.habit.learn(std::mem::take(&mut self.written));
+            }
+        }
     }
 
     /// Takes octets out of a place where they do not belong.
