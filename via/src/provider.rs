@@ -18,7 +18,7 @@ use sys::mem::Memory;
 use crate::window::Windows;
 use crate::{
     AsyncError, Capabilities, Completion, Descriptor, DescriptorAt, Done, Error, MemAttributes,
-    NetAddress, NicAttributes, Queue, ViAttributes, ViState,
+    NetAddress, NicAttributes, Queue, Segment, ViAttributes, ViState,
 };
 
 /// A kind of VI NIC that can be opened.
@@ -264,6 +264,15 @@ pub trait ViOps: Send + Sync {
         };
         Ok(Received::Posted(done))
     }
+    /// What the peer writes to `at`, of which it has been told, nobody sees before immediate data behind it have come, as nobody looks into a receive
+    /// that is not complete: a NIC need not check it before it places it. So until immediate data follow a write there, or [`ViOps::dismiss_write`].
+    fn expect_write(&self, at: Segment) {
+        let _ = at;
+    }
+    /// What was [expected](ViOps::expect_write) at `at` is so no more; nothing happens if it was not.
+    fn dismiss_write(&self, at: Segment) {
+        let _ = at;
+    }
     /// Has `handler` called with the next completed descriptor of `queue`, taken off it.
     fn notify(&self, queue: Queue, handler: DoneHandler) -> Result<(), Error>;
 }
@@ -292,6 +301,10 @@ pub trait CqOps: Send + Sync {
     fn wait(&self, timeout: Timeout) -> Result<CqEntry, Error>;
     /// Has `handler` called with the next entry.
     fn notify(&self, handler: CqHandler) -> Result<(), Error>;
+    /// Has `deputy` called, on a thread of the NIC, whenever that has moved something for a VI of this queue whose owner has left it: there are entries then.
+    /// It is not called for what an owner that calls finds itself, so it costs nothing while there is one; up to some milliseconds pass before the
+    /// NIC takes an owner for gone.
+    fn look_after(&self, deputy: Arc<dyn Fn() + Send + Sync>);
     /// Changes the capacity. Errors: [`Error::Resource`] below what is in it, or above the limit.
     fn resize(&self, entries: u32) -> Result<(), Error>;
     /// Errors: [`Error::Resource`] while a VI is bound.

@@ -20,6 +20,7 @@ mod cq;
 mod device;
 mod direct;
 mod dispatch;
+mod expected;
 mod ground;
 mod idle;
 mod layout;

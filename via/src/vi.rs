@@ -8,8 +8,8 @@ use crate::provider::{
     ConnOps, CqEntry, CqId, CqOps, Export, NicOps, Received, Timeout, ViId, ViOps,
 };
 use crate::{
-    Completion, Descriptor, Done, Error, NetAddress, Ptag, Queue, Reliability, ViAttributes,
-    ViState,
+    Completion, Descriptor, Done, Error, NetAddress, Ptag, Queue, Reliability, Segment,
+    ViAttributes, ViState,
 };
 
 /// What a VI shall be like.
@@ -248,6 +248,17 @@ impl Vi {
     #[inline]
     pub fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
         self.ops.receive(into, timeout)
+    }
+
+    /// What the peer writes to `at`, of which it has been told, nobody sees before immediate data behind it have come, as nobody looks into a receive
+    /// that is not complete: a NIC that checks what comes may place it first. So until immediate data follow a write there, or [`Vi::dismiss_write`].
+    pub fn expect_write(&self, at: Segment) {
+        self.ops.expect_write(at);
+    }
+
+    /// What was [expected](Vi::expect_write) at `at` is so no more; nothing happens if it was not.
+    pub fn dismiss_write(&self, at: Segment) {
+        self.ops.dismiss_write(at);
     }
 
     /// As [`Vi::send_wait`], or [`Done::NotDone`] when a signal was handled meanwhile, where the NIC notices.

@@ -150,8 +150,12 @@ impl Link for IwarpLink {
 
     fn post(&mut self, work: Work) -> Result<(), PostError> {
         let octets = work.operation.sent_len();
+        // It tells of the write before it, and is no message of its own.
+        let is_told = matches!(work.operation, Operation::Immediate { .. });
         self.engine.post(work)?;
-        self.pace.handle_posted(octets, Instant::now);
+        if !is_told {
+            self.pace.handle_posted(octets, Instant::now);
+        }
         Ok(())
     }
 

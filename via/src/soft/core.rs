@@ -8,6 +8,7 @@ use proto::ddp::Stag;
 use proto::frame::Refusal;
 
 use super::device::Device;
+use super::expected::Expected;
 use super::link::{Goodbye, Link, Waiter};
 use super::memory::RegionCache;
 use super::queue::{Cursor, Outcome, Posted, Ticket, WorkQueue};
@@ -43,6 +44,8 @@ pub(super) struct Core<D: Device> {
     pub(super) dry: bool,
     /// A peer's write was not allowed; its immediate data may follow.
     pub(super) refused_write: Option<(Stag, u64)>,
+    /// Where the peer is expected to write.
+    pub(super) expected: Expected,
     /// The link rings the agent.
     pub(super) armed: bool,
     /// Threads asleep on this VI.
@@ -146,6 +149,7 @@ impl<D: Device> Core<D> {
             interrupted: [false; 2],
             dry: false,
             refused_write: None,
+            expected: Expected::default(),
             armed: false,
             sleepers: 0,
             regions: RegionCache::default(),
@@ -344,6 +348,7 @@ impl<D: Device> SoftVi<D> {
         core.ack_due = None;
         core.dry = false;
         core.refused_write = None;
+        core.expected = Expected::default();
         core.armed = false;
     }
 

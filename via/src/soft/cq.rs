@@ -34,6 +34,8 @@ struct Entries {
     /// Entries beyond the capacity that the consumer promised to keep to; none is lost.
     overruns: u64,
     handlers: VecDeque<CqHandler>,
+    /// Who goes on for an owner who has left.
+    deputy: Option<Arc<dyn Fn() + Send + Sync>>,
     /// VIs bound to it.
     bound: u32,
     destroyed: bool,
@@ -123,12 +125,26 @@ impl<D: Device> SoftCq<D> {
         !self.entries().handlers.is_empty()
     }
 
+    /// The NIC has looked after a VI whose owner had left.
+    pub(super) fn call_deputy(&self) {
+        let entries = self.entries();
+        if let (Some(entry), Some(deputy)) = (entries.queue.front(), &entries.deputy) {
+            let (entry, deputy) = (*entry, Arc::clone(deputy));
+            drop(entries);
+            let call = Box::new(move |_| deputy());
+            self.nic.dispatcher.entry(self.id, call, entry);
+        }
+    }
+
     pub(super) fn end_life(&self) {
         let mut entries = self.entries();
         entries.destroyed = true;
         entries.handlers.clear();
         entries.queue.clear();
+        // Dropped without the lock: it may own what comes back here when it goes.
+        let deputy = entries.deputy.take();
         drop(entries);
+        drop(deputy);
         self.hot
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -266,6 +282,11 @@ impl<D: Device> CqOps for SoftCq<D> {
             }
         }
         Ok(())
+    }
+
+    fn look_after(&self, deputy: Arc<dyn Fn() + Send + Sync>) {
+        let before = self.entries().deputy.replace(deputy);
+        drop(before);
     }
 
     fn resize(&self, capacity: u32) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use proto::mpa::{Crc, Place, Source, SourceLost};
 use sys::mem::Memory;
 use sys::sync::Ordering;
 
+use super::expected::Expected;
 use super::memory::{Reach, RegionCache, RegionEntry, Registry};
 use super::queue::WorkQueue;
 use crate::{MemHandle, Segment, ViAttributes};
@@ -20,6 +21,7 @@ pub struct Ground<'a> {
     pub(super) send: &'a WorkQueue,
     pub(super) recv: &'a WorkQueue,
     pub(super) regions: RefCell<&'a mut RegionCache>,
+    pub(super) expected: RefCell<&'a mut Expected>,
     pub(super) registry: &'a Registry,
     pub(super) attributes: ViAttributes,
     /// A peer's write was not allowed. What is to follow from that depends on whether immediate data comes behind it.
@@ -243,8 +245,23 @@ impl DdpMemory for Ground<'_> {
                 self.refused.set(Some((stag, to)));
                 Ok(Lot::Nowhere.place())
             }
-            granted => granted,
+            granted => {
+                if access == Access::RemoteWrite {
+                    self.expected
+                        .borrow_mut()
+                        .handle_write(MemHandle(stag.0), to);
+                }
+                granted
+            }
         }
+    }
+
+    fn unseen(&self, stag: Stag, to: u64) -> u64 {
+        self.expected.borrow().free_from(MemHandle(stag.0), to)
+    }
+
+    fn handle_told(&mut self) {
+        self.expected.get_mut().handle_told();
     }
 
     fn place(&mut self, place: Place, octets: &[u8]) -> Result<(), SourceLost> {

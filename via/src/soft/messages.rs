@@ -149,6 +149,7 @@ impl<D: Device> SoftVi<D> {
             send: &core.send,
             recv: &core.recv,
             regions: RefCell::new(&mut core.regions),
+            expected: RefCell::new(&mut core.expected),
             registry: &self.nic.registry,
             attributes: core.attributes,
             refused: Cell::new(core.refused_write),

@@ -363,12 +363,20 @@ impl<D: Device> Service for Shared<D> {
         let attention = vi.serve();
         for cq in vi.bound_cqs() {
             cq.heat(&vi);
+            cq.call_deputy();
         }
         attention
     }
 
     fn tend(&self, id: ViId) -> Attention {
-        self.vi(id).map_or(Attention::Gone, |vi| vi.tend())
+        let Some(vi) = self.vi(id) else {
+            return Attention::Gone;
+        };
+        let attention = vi.tend();
+        if attention != Attention::Attended {
+            vi.bound_cqs().for_each(|cq| cq.call_deputy());
+        }
+        attention
     }
 
     fn ended(&self, id: ViId, connection: u32, why: Goodbye) {

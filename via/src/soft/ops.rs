@@ -14,7 +14,7 @@ use crate::descriptor::Segments;
 use crate::provider::{DoneHandler, Export, Received, Timeout, ViId, ViOps};
 use crate::{
     AsyncError, Descriptor, DescriptorAt, Done, Error, ErrorCode, Fault, NetAddress, Op, Queue,
-    ViAttributes, ViEvent, ViState,
+    Segment, ViAttributes, ViEvent, ViState,
 };
 
 impl<D: Device> ViOps for SoftVi<D> {
@@ -249,6 +249,23 @@ impl<D: Device> ViOps for SoftVi<D> {
             let ends = came || core.take_interruption(Queue::Recv);
             (ends || interruptions() != before).then_some(received)
         })
+    }
+
+    fn expect_write(&self, at: Segment) {
+        // A link of frames checks each before anybody sees it.
+        if D::Link::MESSAGES
+            && let Ok(mut core) = self.enter()
+        {
+            core.expected.add(at);
+        }
+    }
+
+    fn dismiss_write(&self, at: Segment) {
+        if D::Link::MESSAGES
+            && let Ok(mut core) = self.enter()
+        {
+            core.expected.remove(at);
+        }
     }
 
     fn notify(&self, queue: Queue, handler: DoneHandler) -> Result<(), Error> {
