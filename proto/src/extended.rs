@@ -9,7 +9,9 @@
 //!
 //! `stream` and `control` are receives that the sender of the frame has posted again since its last: the other end may send so many frames
 //! more, of [`Frame::Data`] and of all others. A receiver takes the others off at once, so that bytes which nobody reads never hold up a message.
-//! What is large does not travel in frames: it goes by RDMA write to where [`Frame::Posted`] says, and [`Frame::Placed`] follows it.
+//!
+//! What is large does not travel in frames: it goes by RDMA write to where [`Frame::Posted`] says. To one place it goes by one write, whose immediate
+//! data are [`Grants`] and which takes the place of a frame, not of the stream; behind several comes [`Frame::Placed`].
 
 use thiserror::Error;
 
@@ -20,15 +22,17 @@ mod layout;
 mod tests;
 
 /// The version that [`Frame::Hello`] names.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a receive that is posted for a frame.
-pub const SLOT: usize = 16384;
+pub const SLOT: usize = HEAD + PAYLOAD_MAX;
 /// Bytes before the body.
 pub const HEAD: usize = 16;
 /// Most bytes of a stream or of a message in one frame.
-pub const PAYLOAD_MAX: usize = SLOT - HEAD;
+pub const PAYLOAD_MAX: usize = 32 << 10;
 /// Most places of one posted receive.
 pub const PLACES_MAX: usize = 16;
+/// Most receives that one frame tells of.
+pub const POSTED_MAX: usize = 64;
 /// Receives for each of the two kinds of frames that both ends begin with.
 pub const CREDITS: u16 = 16;
 
@@ -41,6 +45,23 @@ pub struct Grants {
     pub control: u16,
 }
 
+impl Grants {
+    /// As immediate data.
+    #[must_use]
+    pub fn word(self) -> u32 {
+        u32::from(self.stream) << 16 | u32::from(self.control)
+    }
+
+    /// Of immediate data.
+    #[must_use]
+    pub fn of_word(word: u32) -> Self {
+        Self {
+            stream: (word >> 16) as u16,
+            control: word as u16,
+        }
+    }
+}
+
 /// A place in memory that the other end may write to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -50,6 +71,15 @@ pub struct Place {
     pub handle: u32,
     /// Bytes.
     pub len: u32,
+}
+
+/// A receive that has been posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// Bytes that it takes.
+    pub len: u32,
+    /// Where they can be written to by RDMA, in this order; none if they are to come in frames.
+    pub places: Vec<Place>,
 }
 
 /// What peers may do with a region by RDMA.
@@ -97,13 +127,8 @@ pub enum Frame<'a> {
         /// The piece.
         piece: &'a [u8],
     },
-    /// A receive has been posted.
-    Posted {
-        /// Bytes that it takes.
-        len: u32,
-        /// Where they can be written to by RDMA, in this order; none if they are to come in frames.
-        places: Vec<Place>,
-    },
+    /// Receives have been posted, at least one, in this order.
+    Posted(Vec<Posted>),
     /// A message has been written to the places of the oldest receive that is posted.
     Placed {
         /// Its bytes.
@@ -118,6 +143,20 @@ pub enum Frame<'a> {
     },
     /// Nothing but grants.
     Credit,
+}
+
+/// What the head of a frame with a payload says, which need not be looked at: it stays where it is, or goes where it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    /// Of [`Frame::Data`].
+    Data,
+    /// Of [`Frame::Message`].
+    Message {
+        /// Bytes of the whole message.
+        total: u32,
+        /// Where this piece begins in it.
+        offset: u32,
+    },
 }
 
 /// Why bytes are no frame.
@@ -135,10 +174,4 @@ pub enum FrameError {
     /// A piece lies outside its message.
     #[error("a piece outside its message")]
     Piece,
-}
-
-/// Whether a frame that begins so is [`Frame::Data`], of which the payload need not be looked at.
-#[must_use]
-pub fn is_data(first: u8) -> bool {
-    first == layout::DATA
 }

@@ -140,8 +140,10 @@ impl Socket {
     /// Somebody polls it.
     pub fn watch(&self) {
         if !self.inner.watched.swap(true, Ordering::SeqCst)
-            && let Ok(core) = self.inner.enter()
+            && let Ok(mut core) = self.inner.locked()
         {
+            core.watched = true;
+            core.progress();
             self.inner.settle(core);
         }
     }

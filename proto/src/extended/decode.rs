@@ -4,9 +4,11 @@ use zerocopy::FromBytes;
 
 use super::layout::{
     ADVERTISE, AdvertBody, CREDIT, DATA, FIN, HELLO, Head, MAY_READ, MAY_WRITE, MESSAGE, PLACED,
-    POSTED, PlaceBody, WITHDRAW,
+    POSTED, PlaceBody, PostedBody, WITHDRAW,
 };
-use super::{Advert, Frame, FrameError, Grants, PLACES_MAX, Place, Rights};
+use super::{
+    Advert, Frame, FrameError, Grants, Lead, PLACES_MAX, POSTED_MAX, Place, Posted, Rights,
+};
 
 impl<'a> Frame<'a> {
     /// Reads a frame.
@@ -15,13 +17,20 @@ impl<'a> Frame<'a> {
     /// Whatever is wrong with it.
     pub fn decode(bytes: &'a [u8]) -> Result<(Grants, Self), FrameError> {
         let (head, body) = Head::read_from_prefix(bytes).map_err(|_| FrameError::Length)?;
-        if head.zero != 0 {
-            return Err(FrameError::Reserved);
+        let grants = head.grants()?;
+        match head.lead(body.len())? {
+            Some(Lead::Data) => return Ok((grants, Self::Data(body))),
+            Some(Lead::Message { total, offset }) => {
+                let piece = body;
+                let message = Self::Message {
+                    total,
+                    offset,
+                    piece,
+                };
+                return Ok((grants, message));
+            }
+            None => {}
         }
-        let grants = Grants {
-            stream: head.stream.get(),
-            control: head.control.get(),
-        };
         let (a, b) = (head.a.get(), head.b.get());
         let bare = |frame| {
             if body.is_empty() {
@@ -32,25 +41,8 @@ impl<'a> Frame<'a> {
         };
         let frame = match head.kind {
             HELLO => bare(Self::Hello { version: a })?,
-            DATA if body.is_empty() => return Err(FrameError::Length),
-            DATA => Self::Data(body),
             FIN => bare(Self::Fin)?,
-            MESSAGE => {
-                let end = (b as usize).checked_add(body.len());
-                // Only a message of no bytes has a piece of none.
-                if end.is_none_or(|end| end > a as usize) || (body.is_empty() && a != 0) {
-                    return Err(FrameError::Piece);
-                }
-                Self::Message {
-                    total: a,
-                    offset: b,
-                    piece: body,
-                }
-            }
-            POSTED => Self::Posted {
-                len: a,
-                places: places(a, head.count, body)?,
-            },
+            POSTED => Self::Posted(receives(head.count, body)?),
             PLACED => bare(Self::Placed { len: a })?,
             ADVERTISE => {
                 let body = AdvertBody::read_from_bytes(body).map_err(|_| FrameError::Length)?;
@@ -76,12 +68,75 @@ impl<'a> Frame<'a> {
     }
 }
 
+impl Lead {
+    /// Reads the head of a frame that `payload` bytes follow; nothing for a frame that is to be [decoded](Frame::decode) whole.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it.
+    pub fn decode(head: &[u8], payload: usize) -> Result<Option<(Grants, Self)>, FrameError> {
+        let head = Head::read_from_bytes(head).map_err(|_| FrameError::Length)?;
+        let lead = head.lead(payload)?;
+        lead.map(|lead| Ok((head.grants()?, lead))).transpose()
+    }
+}
+
+impl Head {
+    fn grants(&self) -> Result<Grants, FrameError> {
+        if self.zero != 0 {
+            return Err(FrameError::Reserved);
+        }
+        Ok(Grants {
+            stream: self.stream.get(),
+            control: self.control.get(),
+        })
+    }
+
+    fn lead(&self, payload: usize) -> Result<Option<Lead>, FrameError> {
+        let (total, offset) = (self.a.get(), self.b.get());
+        match self.kind {
+            DATA if payload == 0 => Err(FrameError::Length),
+            DATA => Ok(Some(Lead::Data)),
+            MESSAGE => {
+                let end = (offset as usize).checked_add(payload);
+                // Only a message of no bytes has a piece of none.
+                if end.is_none_or(|end| end > total as usize) || (payload == 0 && total != 0) {
+                    return Err(FrameError::Piece);
+                }
+                Ok(Some(Lead::Message { total, offset }))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
 /// As many as are said, with as many bytes.
-fn places(len: u32, count: u8, body: &[u8]) -> Result<Vec<Place>, FrameError> {
+fn receives(count: u8, mut body: &[u8]) -> Result<Vec<Posted>, FrameError> {
     let count = usize::from(count);
-    if count > PLACES_MAX || body.len() != count * size_of::<PlaceBody>() {
+    if count == 0 || count > POSTED_MAX {
         return Err(FrameError::Length);
     }
+    let mut receives = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (receive, rest) = receive(body)?;
+        receives.push(receive);
+        body = rest;
+    }
+    if !body.is_empty() {
+        return Err(FrameError::Length);
+    }
+    Ok(receives)
+}
+
+/// The first, and what follows it.
+fn receive(body: &[u8]) -> Result<(Posted, &[u8]), FrameError> {
+    let (head, body) = PostedBody::read_from_prefix(body).map_err(|_| FrameError::Length)?;
+    let (len, count) = (head.len.get(), head.places.get() as usize);
+    if count > PLACES_MAX {
+        return Err(FrameError::Length);
+    }
+    let (places, rest) = body
+        .split_at_checked(count * size_of::<PlaceBody>())
+        .ok_or(FrameError::Length)?;
     let read = |bytes| {
         let body = PlaceBody::read_from_bytes(bytes).map_err(|_| FrameError::Length)?;
         Ok(Place {
@@ -90,11 +145,11 @@ fn places(len: u32, count: u8, body: &[u8]) -> Result<Vec<Place>, FrameError> {
             len: body.len.get(),
         })
     };
-    let chunks = body.chunks(size_of::<PlaceBody>());
-    let places: Vec<Place> = chunks.map(read).collect::<Result<_, _>>()?;
+    let places = places.chunks(size_of::<PlaceBody>());
+    let places: Vec<Place> = places.map(read).collect::<Result<_, _>>()?;
     let room: u64 = places.iter().map(|place| u64::from(place.len)).sum();
     if count > 0 && room != u64::from(len) {
         return Err(FrameError::Length);
     }
-    Ok(places)
+    Ok((Posted { len, places }, rest))
 }

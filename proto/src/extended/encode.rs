@@ -5,9 +5,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 use super::layout::{
     ADVERTISE, AdvertBody, CREDIT, DATA, FIN, HELLO, Head, MAY_READ, MAY_WRITE, MESSAGE, PLACED,
-    POSTED, PlaceBody, WITHDRAW,
+    POSTED, PlaceBody, PostedBody, WITHDRAW,
 };
-use super::{Frame, Grants, PLACES_MAX};
+use super::{Frame, Grants, PLACES_MAX, POSTED_MAX, Posted};
 
 impl Frame<'_> {
     /// Writes it to the end of `into`, but for the payload of [`Frame::Data`] and [`Frame::Message`], which is to follow.
@@ -17,7 +17,7 @@ impl Frame<'_> {
             Self::Data(_) => (DATA, 0, 0),
             Self::Fin => (FIN, 0, 0),
             Self::Message { total, offset, .. } => (MESSAGE, *total, *offset),
-            Self::Posted { len, .. } => (POSTED, *len, 0),
+            Self::Posted(_) => (POSTED, 0, 0),
             Self::Placed { len } => (PLACED, *len, 0),
             Self::Advertise(advert) => {
                 let bit = |on, bit| if on { bit } else { 0 };
@@ -29,7 +29,7 @@ impl Frame<'_> {
             Self::Credit => (CREDIT, 0, 0),
         };
         let count = match self {
-            Self::Posted { places, .. } => places.len().min(PLACES_MAX) as u8,
+            Self::Posted(receives) => receives.len().min(POSTED_MAX) as u8,
             _ => 0,
         };
         let head = Head {
@@ -43,14 +43,9 @@ impl Frame<'_> {
         };
         into.extend(head.as_bytes());
         match self {
-            Self::Posted { places, .. } => {
-                for place in places.iter().take(PLACES_MAX) {
-                    let body = PlaceBody {
-                        addr: U64::new(place.addr),
-                        handle: U32::new(place.handle),
-                        len: U32::new(place.len),
-                    };
-                    into.extend(body.as_bytes());
+            Self::Posted(receives) => {
+                for receive in receives.iter().take(POSTED_MAX) {
+                    receive.encode(into);
                 }
             }
             Self::Advertise(advert) => {
@@ -62,6 +57,25 @@ impl Frame<'_> {
                 into.extend(body.as_bytes());
             }
             _ => {}
+        }
+    }
+}
+
+impl Posted {
+    fn encode(&self, into: &mut Vec<u8>) {
+        let places = self.places.get(..PLACES_MAX).unwrap_or(&self.places);
+        let head = PostedBody {
+            len: U32::new(self.len),
+            places: U32::new(places.len() as u32),
+        };
+        into.extend(head.as_bytes());
+        for place in places {
+            let body = PlaceBody {
+                addr: U64::new(place.addr),
+                handle: U32::new(place.handle),
+                len: U32::new(place.len),
+            };
+            into.extend(body.as_bytes());
         }
     }
 }

@@ -3,7 +3,7 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::HEAD;
+use super::{HEAD, PAYLOAD_MAX, PLACES_MAX, POSTED_MAX};
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -15,6 +15,14 @@ pub(super) struct Head {
     pub(super) zero: U16,
     pub(super) a: U32,
     pub(super) b: U32,
+}
+
+/// Its places follow.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct PostedBody {
+    pub(super) len: U32,
+    pub(super) places: U32,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -46,3 +54,7 @@ pub(super) const MAY_READ: u32 = 0x1;
 pub(super) const MAY_WRITE: u32 = 0x2;
 
 const _: () = assert!(size_of::<Head>() == HEAD);
+const _: () = {
+    let longest = size_of::<PostedBody>() + PLACES_MAX * size_of::<PlaceBody>();
+    assert!(POSTED_MAX * longest <= PAYLOAD_MAX);
+};

@@ -11,14 +11,16 @@ fn frames() -> Vec<Frame<'static>> {
     vec![
         Frame::Hello { version: VERSION },
         Frame::Fin,
-        Frame::Posted {
-            len: 18,
-            places: vec![place, place],
-        },
-        Frame::Posted {
-            len: 5,
-            places: vec![],
-        },
+        Frame::Posted(vec![
+            Posted {
+                len: 18,
+                places: vec![place, place],
+            },
+            Posted {
+                len: 5,
+                places: vec![],
+            },
+        ]),
         Frame::Placed { len: 3 },
         Frame::Advertise(Advert {
             handle: 5,
@@ -85,12 +87,62 @@ fn a_piece_lies_in_its_message_and_places_add_up() {
         handle: 1,
         len: 4,
     };
-    let frame = Frame::Posted {
+    let frame = Frame::Posted(vec![Posted {
         len: 5,
         places: vec![place],
-    };
+    }]);
     frame.encode(Grants::default(), &mut bytes);
     assert_eq!(Frame::decode(&bytes), Err(FrameError::Length));
+}
+
+#[test]
+fn a_frame_tells_of_some_receives_and_not_too_many() {
+    let receive = Posted {
+        len: 0,
+        places: vec![],
+    };
+    for (count, is_frame) in [(0, false), (1, true), (POSTED_MAX, true)] {
+        let frame = Frame::Posted(vec![receive.clone(); count]);
+        let mut bytes = Vec::new();
+        frame.encode(Grants::default(), &mut bytes);
+        assert_eq!(Frame::decode(&bytes).is_ok(), is_frame, "{count}");
+        // One more than are there.
+        bytes[1] += 1;
+        assert_eq!(Frame::decode(&bytes), Err(FrameError::Length));
+    }
+}
+
+#[test]
+fn grants_go_as_immediate_data() {
+    let grants = Grants {
+        stream: 0x0102,
+        control: 0x0304,
+    };
+    assert_eq!(grants.word(), 0x0102_0304);
+    assert_eq!(Grants::of_word(grants.word()), grants);
+}
+
+#[test]
+fn a_head_alone_says_what_follows() {
+    let message = Frame::Message {
+        total: 5,
+        offset: 2,
+        piece: b"abc",
+    };
+    let grants = Grants::default();
+    let lead = |frame: &Frame<'_>, payload| {
+        let mut head = Vec::new();
+        frame.encode(grants, &mut head);
+        Lead::decode(&head, payload)
+    };
+    let (total, offset) = (5, 2);
+    let said = Lead::Message { total, offset };
+    assert_eq!(lead(&message, 3), Ok(Some((grants, said))));
+    assert_eq!(lead(&message, 4), Err(FrameError::Piece));
+    assert_eq!(lead(&Frame::Data(b""), 1), Ok(Some((grants, Lead::Data))));
+    assert_eq!(lead(&Frame::Data(b""), 0), Err(FrameError::Length));
+    assert_eq!(lead(&Frame::Fin, 0), Ok(None));
+    assert_eq!(Lead::decode(&[2; HEAD - 1], 1), Err(FrameError::Length));
 }
 
 proptest! {

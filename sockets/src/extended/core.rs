@@ -10,14 +10,17 @@ mod stream;
 
 use std::collections::VecDeque;
 
-use proto::extended::{CREDITS, Frame, Grants, SLOT, VERSION};
+use proto::extended::{CREDITS, Frame, Grants, Posted, SLOT, VERSION};
 use sys::double::{Double, Sign};
 use sys::errno::Errno;
-use via::{Access, Cq, Descriptor, Done as Head, Memory, Nic, Ptag, Vi, ViConfig, ViState};
+use via::{
+    Access, CompletedOp, Cq, Descriptor, Done as Head, Memory, Nic, Ptag, Queue, Vi, ViConfig,
+    ViState,
+};
 
 use self::stream::Stream;
 use super::region::Remote;
-use super::work::{Done, PeerReceive, Receive, UnderWay, Work};
+use super::work::{Done, Receive, UnderWay, Work};
 use crate::stat::Tally;
 
 /// The state of one socket.
@@ -39,7 +42,9 @@ pub(super) struct Core {
     pub(super) to_say: VecDeque<Frame<'static>>,
     pub(super) pending: VecDeque<Work>,
     pub(super) receives: VecDeque<Receive>,
-    peer_receives: VecDeque<PeerReceive>,
+    /// So many of them the peer has been told of, the first.
+    announced: usize,
+    peer_receives: VecDeque<Posted>,
     pub(super) remotes: VecDeque<Remote>,
     /// Handles and tags of the regions that the peer has been told of.
     pub(super) told: Vec<(u32, u64)>,
@@ -53,6 +58,12 @@ pub(super) struct Core {
     /// For each call that waits for the peer to tell of a region, or for more than the bytes that it peeks at.
     pub(super) news: Vec<(u64, Sign)>,
     shown: (u64, u64),
+    /// Whether somebody polls the descriptors.
+    pub(super) watched: bool,
+    /// Calls that are about to sleep on them, or do.
+    pub(super) sleepers: u32,
+    /// Whether the NIC has been asked to call when something comes.
+    pub(super) armed: bool,
     socket: u64,
     /// Why there is no connection any more.
     pub(super) gone: Option<Errno>,
@@ -92,11 +103,12 @@ impl Core {
             },
             owed: Grants::default(),
             head: Vec::new(),
-            scratch: vec![0; SLOT],
+            scratch: Vec::new(),
             heard_hello: false,
             to_say: VecDeque::from([Frame::Hello { version: VERSION }]),
             pending: VecDeque::new(),
             receives: VecDeque::new(),
+            announced: 0,
             peer_receives: VecDeque::new(),
             remotes: VecDeque::new(),
             told: Vec::new(),
@@ -107,6 +119,9 @@ impl Core {
             bed: None,
             news: Vec::new(),
             shown: (0, 0),
+            watched: false,
+            sleepers: 0,
+            armed: false,
             socket,
             gone: None,
             is_closed: false,
@@ -126,25 +141,13 @@ impl Core {
     /// Moves what can be moved.
     pub(super) fn progress(&mut self) {
         if self.gone.is_none() {
-            // Before the look at the queues: what came before the end is still taken.
-            let broken = self.vi.state() != Ok(ViState::Connected);
-            while let Ok(Some(_)) = self.cq.done() {}
-            self.more = true;
-            for _ in 0..TURN {
-                let Ok(Head::Completed(got)) = self.vi.recv_done() else {
-                    self.more = false;
-                    break;
-                };
-                if got.ok().is_err() {
-                    continue;
-                }
-                if let Err(errno) = self.hear(got.token as u16, got.length as usize) {
-                    self.lose(errno);
-                    break;
-                }
-            }
-            self.finish_sends();
-            if broken && !self.more {
+            let broken = if self.armed || self.is_closed {
+                // Entries may have gone to who was asked for, or have been slept for.
+                self.take_all()
+            } else {
+                self.take_entries()
+            };
+            if broken && !self.more && self.vi.state() != Ok(ViState::Connected) {
                 self.lose(Errno::CONNRESET);
             }
             self.pump();
@@ -152,9 +155,64 @@ impl Core {
         self.show();
     }
 
-    /// Whether somebody must go on where nobody calls.
-    pub(super) fn is_busy(&self) -> bool {
-        self.gone.is_none() && !(self.pending.is_empty() && self.to_say.is_empty())
+    /// Takes what the completion queue tells of: one look at the connection, and none more. Whether it has ended.
+    fn take_entries(&mut self) -> bool {
+        let mut broken = false;
+        self.more = true;
+        for _ in 0..TURN {
+            let Ok(Some(entry)) = self.cq.done() else {
+                self.more = false;
+                break;
+            };
+            match entry.queue {
+                Queue::Recv => broken |= self.take_received() == Some(false),
+                Queue::Send => _ = self.take_sent(),
+            }
+            if self.gone.is_some() {
+                break;
+            }
+        }
+        broken
+    }
+
+    /// Takes whatever has completed. Whether the connection has ended.
+    fn take_all(&mut self) -> bool {
+        while let Ok(Some(_)) = self.cq.done() {}
+        let mut broken = false;
+        self.more = true;
+        for _ in 0..TURN {
+            match self.take_received() {
+                Some(whole) => broken |= !whole,
+                None => {
+                    self.more = false;
+                    break;
+                }
+            }
+        }
+        while self.gone.is_none() && self.take_sent() {}
+        broken
+    }
+
+    /// Takes what has come into one receive: whether it was used, and not given back at the end.
+    fn take_received(&mut self) -> Option<bool> {
+        let Ok(Head::Completed(got)) = self.vi.recv_done() else {
+            return None;
+        };
+        let Ok(got) = got.ok() else {
+            return Some(false);
+        };
+        let slot = got.token as u16;
+        let heard = match got.immediate {
+            Some(word) if got.status.op() == CompletedOp::RemoteRdmaWrite => {
+                self.hear_placed(Grants::of_word(word), got.length)
+            }
+            _ => self.hear(slot, got.length as usize),
+        };
+        let heard = heard.and_then(|stays| self.take_back(slot, stays));
+        if let Err(errno) = heard {
+            self.lose(errno);
+        }
+        Some(true)
     }
 
     /// Whether all that was to go has gone.

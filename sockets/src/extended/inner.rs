@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
-use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::sync::AtomicBool;
 use sys::wait::Spinner;
 use via::provider::{CqOps, Timeout};
 use via::{Nic, Ptag};
@@ -28,10 +28,7 @@ pub(super) struct Inner {
     pub(super) face: OwnedFd,
     /// The TCP connection, where the VI has left it to us.
     pub(super) tcp: Option<OwnedFd>,
-    /// Whether the NIC has been asked to call when something comes.
-    pub(super) armed: AtomicBool,
-    pub(super) sleepers: AtomicU32,
-    /// Whether somebody polls the descriptors.
+    /// Whether the core has been told that somebody polls the descriptors.
     pub(super) watched: AtomicBool,
     pub(super) events: Events,
     pub(super) spinner: Spinner,
@@ -57,29 +54,38 @@ impl Inner {
         Ok(self.core.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// At the end of a call: sees to it that somebody goes on.
-    pub(super) fn settle(self: &Arc<Self>, core: MutexGuard<'_, Core>) {
+    /// At the end of a call: sees to it that somebody is woken by what comes. Who has nobody to wake goes on when the owner has left, as
+    /// the [deputy](Self::stand_in).
+    pub(super) fn settle(self: &Arc<Self>, mut core: MutexGuard<'_, Core>) {
         self.events.look(&core);
-        let needed = core.gone.is_none()
-            && (core.is_busy()
-                || self.watched.load(Ordering::SeqCst)
-                || self.sleepers.load(Ordering::SeqCst) > 0
-                || self.events.are_wanted());
-        drop(core);
-        if needed && !self.armed.swap(true, Ordering::SeqCst) {
-            let weak = Arc::downgrade(self);
-            let asked = self.cq.notify(Box::new(move |_| {
-                if let Some(inner) = weak.upgrade() {
-                    inner.armed.store(false, Ordering::SeqCst);
-                    if let Ok(core) = inner.enter() {
-                        inner.settle(core);
-                    }
-                }
-            }));
-            if asked.is_err() {
-                self.armed.store(false, Ordering::SeqCst);
-            }
+        let needed = core.watched || core.sleepers > 0 || self.events.are_wanted();
+        if core.gone.is_some() || !needed || std::mem::replace(&mut core.armed, true) {
+            return;
         }
+        drop(core);
+        let weak = Arc::downgrade(self);
+        let asked = self.cq.notify(Box::new(move |_| {
+            if let Some(inner) = weak.upgrade() {
+                inner.stand_in(true);
+            }
+        }));
+        if asked.is_err()
+            && let Ok(mut core) = self.locked()
+        {
+            core.armed = false;
+        }
+    }
+
+    /// Goes on in the owner's place; `was_asked` if the NIC calls because it was asked to.
+    pub(super) fn stand_in(self: &Arc<Self>, was_asked: bool) {
+        let Ok(mut core) = self.locked() else {
+            return;
+        };
+        // With what was asked for yet: its entry is not in the queue. Once more for what the NIC gathers until its owner looks again.
+        core.progress();
+        core.progress();
+        core.armed &= !was_asked;
+        self.settle(core);
     }
 
     /// Calls `attempt` until it answers something else than `EAGAIN`, polling and then asleep on `bed`: what is told with the lock held.
@@ -107,9 +113,8 @@ impl Inner {
             if more || spin.again() {
                 continue;
             }
-            self.sleepers.fetch_add(1, Ordering::SeqCst);
             let slept = self.sleep(deadline, to_write, &bed, &mut attempt);
-            self.sleepers.fetch_sub(1, Ordering::SeqCst);
+            self.locked()?.sleepers -= 1;
             match slept {
                 Some(Err(errno)) => return Err(errno),
                 Some(Ok(value)) => return Ok(value),
@@ -118,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// One sleep. `None` after it.
+    /// One sleep of one more sleeper. `None` after it.
     fn sleep<T>(
         self: &Arc<Self>,
         deadline: Option<Instant>,
@@ -128,7 +133,10 @@ impl Inner {
     ) -> Option<Result<T, Errno>> {
         // Asked first, looked at once more afterwards: what comes between wakes the handler.
         match self.locked() {
-            Ok(core) => self.settle(core),
+            Ok(mut core) => {
+                core.sleepers += 1;
+                self.settle(core);
+            }
             Err(errno) => return Some(Err(errno)),
         }
         let mut core = match self.enter() {

@@ -122,7 +122,9 @@ impl Socket {
     /// As [`Socket::post_send`]; `ESHUTDOWN` when the peer has ended its direction.
     pub fn post_recv(&self, slices: &[Slice], id: u64) -> Result<(), Errno> {
         let parts = Parts::new(slices, self.inner.id)?;
-        let mut core = self.inner.enter()?;
+        let direct = parts.are_open() && parts.len() > 0;
+        // Without a look at what has come: who posts many looks at what became of them.
+        let mut core = self.inner.locked()?;
         if core.gone.is_some() {
             return Err(Errno::PIPE);
         }
@@ -130,25 +132,16 @@ impl Socket {
             return Err(Errno::SHUTDOWN);
         }
         core.done.admit()?;
-        let direct = parts.are_open() && parts.len() > 0;
-        let place = |slice: &Slice| Place {
-            addr: slice.addr(),
-            handle: slice.region.handle().0,
-            len: slice.len,
-        };
-        let places = if direct {
-            parts.slices().iter().map(place).collect()
-        } else {
-            Vec::new()
-        };
-        let len = parts.len();
-        core.receives.push_back(Receive {
+        let receive = Receive {
             id,
             parts,
             direct,
             got: 0,
-        });
-        core.to_say.push_back(Frame::Posted { len, places });
+        };
+        if let Some(place) = receive.only_place() {
+            core.vi.expect_write(place);
+        }
+        core.receives.push_back(receive);
         core.pump();
         self.inner.settle(core);
         Ok(())
@@ -195,7 +188,10 @@ impl Socket {
     /// # Errors
     /// `ENOTCONN` in a forked child.
     pub fn completion(&self) -> Result<Option<Completion>, Errno> {
-        let mut core = self.inner.enter()?;
+        let mut core = self.inner.locked()?;
+        if core.done.is_empty() {
+            core.progress();
+        }
         let completion = core.done.pop();
         core.show();
         self.inner.settle(core);
@@ -208,6 +204,13 @@ impl Socket {
     /// `EAGAIN` at `deadline`, `EINTR`. When there will be none any more: `ESHUTDOWN` if the peer ended the connection, `ECONNRESET` if it was lost, `EPROTO`,
     /// `ECANCELED` if it was closed here.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<Completion, Errno> {
+        let mut core = self.inner.locked()?;
+        if let Some(completion) = core.done.pop() {
+            core.show();
+            self.inner.settle(core);
+            return Ok(completion);
+        }
+        drop(core);
         let bed = |core: &Core| sign(core.bed.as_ref());
         self.inner.until(deadline, false, bed, |core| {
             let taken = core.done.pop();
@@ -279,7 +282,8 @@ impl Socket {
 
     fn post(&self, slices: &[Slice], to: To, id: u64) -> Result<(), Errno> {
         let parts = Parts::new(slices, self.inner.id)?;
-        let mut core = self.inner.enter()?;
+        // As of a receive.
+        let mut core = self.inner.locked()?;
         if core.gone.is_some() || core.stream.wants_fin {
             return Err(Errno::PIPE);
         }
@@ -291,7 +295,12 @@ impl Socket {
             begun: 0,
         });
         core.pump();
-        core.show();
+        if core.pending.is_empty() {
+            core.show();
+        } else {
+            // What it waits for may be there.
+            core.progress();
+        }
         self.inner.settle(core);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
 use sys::errno::Errno;
-use sys::sync::{AtomicBool, AtomicU32, Ordering};
+use sys::sync::{AtomicBool, Ordering};
 use sys::wait::{Limits, Spinner};
 use via::{Error, Nic, Ptag};
 
@@ -66,13 +66,17 @@ impl Raw {
                 tag,
                 face: face.map_err(|_| Errno::MFILE)?,
                 tcp,
-                armed: AtomicBool::new(false),
-                sleepers: AtomicU32::new(0),
                 watched: AtomicBool::new(false),
                 events: Events::default(),
                 spinner: Spinner::new(Limits::MEMORY),
             }),
         };
+        let deputy = Arc::downgrade(&socket.inner);
+        socket.inner.cq.look_after(Arc::new(move || {
+            if let Some(inner) = deputy.upgrade() {
+                inner.stand_in(false);
+            }
+        }));
         socket.inner.locked()?.progress();
         Ok(socket)
     }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use proto::extended::Place;
+use proto::extended::{Place, Posted};
 use sys::errno::Errno;
+use via::Segment;
 
-use super::region::Parts;
+use super::region::{Parts, Slice};
 
 /// What an operation was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,11 +83,32 @@ pub(super) struct Receive {
     pub(super) got: u32,
 }
 
-/// A receive of the peer's.
-#[derive(Debug)]
-pub(super) struct PeerReceive {
-    pub(super) len: u32,
-    pub(super) places: Vec<Place>,
+impl Receive {
+    /// Where all of it goes with one write of the peer's.
+    pub(super) fn only_place(&self) -> Option<Segment> {
+        let [slice] = self.parts.slices() else {
+            return None;
+        };
+        self.direct.then(|| Segment {
+            addr: slice.addr(),
+            handle: slice.region.handle(),
+            len: slice.len,
+        })
+    }
+
+    /// As the peer is told of it.
+    pub(super) fn posted(&self) -> Posted {
+        let place = |slice: &Slice| Place {
+            addr: slice.addr(),
+            handle: slice.region.handle().0,
+            len: slice.len,
+        };
+        let places = self.parts.slices().iter().filter(|_| self.direct);
+        Posted {
+            len: self.parts.len(),
+            places: places.map(place).collect(),
+        }
+    }
 }
 
 /// What has ended and not been taken.

@@ -1,9 +1,11 @@
 //! A peer that says what it should not spoils its own connection and nothing else.
 
-use proto::extended::{Advert, CREDITS, Frame, Grants, PAYLOAD_MAX, Place, Rights, SLOT, VERSION};
+use proto::extended::{
+    Advert, CREDITS, Frame, Grants, PAYLOAD_MAX, Place, Posted, Rights, SLOT, VERSION,
+};
 use sockets::extended::Socket;
 use sys::errno::Errno;
-use via::{Access, Descriptor, Memory, Nic, Ptag, Region, Vi, ViConfig};
+use via::{Access, Descriptor, MemHandle, Memory, Nic, Ptag, Region, RemoteSegment, Vi, ViConfig};
 
 use crate::kit::{region, soon, tcp};
 
@@ -54,6 +56,17 @@ impl Enemy {
         let _sent = self.vi.send_wait(Some(std::time::Duration::from_secs(20)));
     }
 
+    /// A write of nothing, and its word.
+    fn tell(&self, grants: Grants) {
+        let nowhere = RemoteSegment {
+            addr: 0,
+            handle: MemHandle(0),
+        };
+        let write = Descriptor::rdma_write(nowhere).immediate(grants.word());
+        let _posted = self.vi.post_send(&write, 0);
+        let _sent = self.vi.send_wait(Some(std::time::Duration::from_secs(20)));
+    }
+
     fn frame(&self, frame: &Frame<'_>, body: &[u8]) {
         self.granting(frame, body, Grants::default());
     }
@@ -70,7 +83,7 @@ impl Enemy {
 fn what_is_against_the_protocol_ends_the_connection() {
     let hello = Frame::Hello { version: VERSION };
     #[expect(clippy::type_complexity, reason = "a table, read by the loop below")]
-    let cases: [(&str, &dyn Fn(&Enemy)); 12] = [
+    let cases: [(&str, &dyn Fn(&Enemy)); 14] = [
         ("no greeting", &|enemy| enemy.frame(&Frame::Credit, b"")),
         ("a strange version", &|enemy| {
             enemy.frame(
@@ -106,6 +119,17 @@ fn what_is_against_the_protocol_ends_the_connection() {
         ("a placement for nobody", &|enemy| {
             enemy.frame(&hello, b"");
             enemy.frame(&Frame::Placed { len: 1 }, b"");
+        }),
+        ("a write that tells of itself to nobody", &|enemy| {
+            enemy.frame(&hello, b"");
+            enemy.tell(Grants::default());
+        }),
+        ("a write that grants more than was owed", &|enemy| {
+            enemy.frame(&hello, b"");
+            enemy.tell(Grants {
+                stream: 0,
+                control: CREDITS,
+            });
         }),
         ("a region beyond the end of memory", &|enemy| {
             enemy.frame(&hello, b"");
@@ -160,13 +184,11 @@ fn a_peer_that_lies_about_its_memory_harms_itself() {
         handle: 0xdead,
         len: 100_000,
     };
-    enemy.frame(
-        &Frame::Posted {
-            len: 100_000,
-            places: vec![place],
-        },
-        b"",
-    );
+    let receive = Posted {
+        len: 100_000,
+        places: vec![place],
+    };
+    enemy.frame(&Frame::Posted(vec![receive]), b"");
     let ours = region(&socket, 100_000, Access::Local);
     socket
         .post_send(&[ours.whole().expect("whole")], 1)

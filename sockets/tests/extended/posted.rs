@@ -63,6 +63,91 @@ fn a_send_waits_for_its_receive_and_goes_on_by_itself() {
     }
 }
 
+/// The peer is told of many receives at once, and no later than it needs them, though their owner has posted them and gone.
+#[test]
+fn all_receives_that_were_posted_can_be_used_though_nobody_calls() {
+    for over in ALL {
+        for (access, len) in [(Access::Local, 8), (Access::Write, 8192)] {
+            for count in [1, 2, 3, 7, 100, 1000] {
+                let (a, b) = over.pair();
+                let (from, to) = (region(&a, len, Access::Local), region(&b, len, access));
+                fill(&from, &pattern(len, count));
+                for id in 0..count as u64 {
+                    b.post_recv(&[to.whole().expect("whole")], id)
+                        .expect("posts");
+                }
+                // From here on the receiver's program does nothing.
+                for id in 0..count as u64 {
+                    a.post_send(&[from.whole().expect("whole")], id)
+                        .expect("posts");
+                }
+                for id in 0..count as u64 {
+                    assert_eq!(wait(&a, id).result, Ok(len as u32), "{over:?} {count}");
+                }
+                for id in 0..count as u64 {
+                    assert_eq!(wait(&b, id).result, Ok(len as u32));
+                }
+                assert!(held(&to, len) == pattern(len, count));
+            }
+        }
+    }
+}
+
+/// Receives, sends, bytes and RDMA of both ends at once, in memory that the peer may write and in memory that it may not.
+#[test]
+fn a_stream_of_messages_each_way_beside_bytes() {
+    const COUNT: usize = 300;
+    const LENS: [usize; 5] = [65_536, 65_536, 4, 5000, 40_000];
+    for over in ALL {
+        let (a, b) = over.pair();
+        let both = |socket: &sockets::extended::Socket, access, seed: usize| {
+            let from = region(socket, 65_536 + COUNT, Access::Local);
+            fill(&from, &pattern(65_536 + COUNT, seed));
+            let slots: Vec<_> = (0..8).map(|_| region(socket, 65_536, access)).collect();
+            for (id, slot) in slots.iter().enumerate() {
+                let whole = slot.whole().expect("whole");
+                socket.post_recv(&[whole], id as u64).expect("posts");
+            }
+            let (mut sent, mut told, mut got) = (0, 0, 0);
+            while told < COUNT || got < COUNT {
+                while sent < COUNT && sent < told + 4 {
+                    let len = LENS[sent % LENS.len()];
+                    let message = from.slice(sent..sent + len).expect("within");
+                    socket.post_send(&[message], u64::MAX).expect("posts");
+                    sent += 1;
+                }
+                let completion = socket.wait(soon()).expect("a completion");
+                let bytes = completion.result.expect("ends well") as usize;
+                if completion.id == u64::MAX {
+                    told += 1;
+                    continue;
+                }
+                let slot = &slots[completion.id as usize];
+                assert_eq!(bytes, LENS[got % LENS.len()], "{over:?} {got}");
+                // The other end's seed is the other one.
+                let all = pattern(65_536 + COUNT, 3 - seed);
+                assert!(held(slot, bytes) == all[got..got + bytes], "{over:?} {got}");
+                got += 1;
+                if got + 8 <= COUNT {
+                    let whole = slot.whole().expect("whole");
+                    socket.post_recv(&[whole], completion.id).expect("posts");
+                }
+            }
+        };
+        let bytes = pattern(500_000, 9);
+        thread::scope(|scope| {
+            scope.spawn(|| both(&a, Access::Write, 1));
+            scope.spawn(|| both(&b, Access::Local, 2));
+            scope.spawn(|| a.write(&bytes).expect("writes"));
+            let (mut read, mut at) = (vec![0; 500_000], 0);
+            while at < read.len() {
+                at += b.read(&mut read[at..]).expect("reads");
+            }
+            assert!(read == bytes, "{over:?}");
+        });
+    }
+}
+
 #[test]
 fn slices_are_gathered_and_scattered() {
     for over in ALL {

@@ -41,6 +41,7 @@ impl Core {
         for receive in std::mem::take(&mut self.receives) {
             self.done.push(receive.id, Op::Recv, Err(rest));
         }
+        self.announced = 0;
         self.peer_receives.clear();
         self.to_say.clear();
         self.tell_news();
@@ -48,22 +49,24 @@ impl Core {
         let _ = self.vi.disconnect();
     }
 
-    pub(super) fn finish_sends(&mut self) {
-        while let Ok(Head::Completed(sent)) = self.vi.send_done() {
-            let Some(way) = self.under_way.pop_front() else {
-                return;
-            };
-            if let Some(fault) = sent.status.fault() {
-                let errno = errno_of(fault);
-                self.under_way.push_front(way);
-                self.lose(errno);
-                return;
-            }
-            self.free.extend(way.slot);
-            if let (Some((id, op)), Some(parts)) = (way.of, way.last) {
-                self.complete(id, op, parts.len());
-            }
+    /// Takes what has left; whether anything has.
+    pub(super) fn take_sent(&mut self) -> bool {
+        let Ok(Head::Completed(sent)) = self.vi.send_done() else {
+            return false;
+        };
+        let Some(way) = self.under_way.pop_front() else {
+            return false;
+        };
+        if let Some(fault) = sent.status.fault() {
+            self.under_way.push_front(way);
+            self.lose(errno_of(fault));
+            return false;
         }
+        self.free.extend(way.slot);
+        if let (Some((id, op)), Some(parts)) = (way.of, way.last) {
+            self.complete(id, op, parts.len());
+        }
+        true
     }
 
     /// An operation has moved so many bytes.

@@ -2,13 +2,13 @@
 
 use std::io::IoSlice;
 
-use proto::extended::{Advert, CREDITS, Frame, PAYLOAD_MAX, Place, SLOT};
+use proto::extended::{Advert, CREDITS, Frame, PAYLOAD_MAX, POSTED_MAX, Place, SLOT};
 use sys::errno::Errno;
 use via::{Descriptor, MemHandle, Memory, RemoteSegment};
 
 use super::{Core, EAGER_MAX, PEERS_MAX, UNDER_WAY_MAX};
 use crate::extended::region::Parts;
-use crate::extended::work::{Op, To, UnderWay, Work};
+use crate::extended::work::{Op, Receive, To, UnderWay, Work};
 
 /// What follows the head of a frame.
 pub(super) enum Payload<'a> {
@@ -31,6 +31,7 @@ impl Core {
                 break;
             }
         }
+        self.tell_receives();
         while self.gone.is_none()
             && let Some(mut work) = self.pending.pop_front()
         {
@@ -52,7 +53,27 @@ impl Core {
         self.grant();
     }
 
-    /// Tells of receives that are there again, when they have become many.
+    /// Tells the peer of receives that have been posted, many at a time: when it has used half of those that it knows of. So it always knows of
+    /// as many as it does not know of.
+    fn tell_receives(&mut self) {
+        while self.gone.is_none() {
+            let untold = self.receives.len() - self.announced;
+            let room = self.may.control > 1 && !self.free.is_empty() && self.has_room_for(1);
+            if untold == 0 || untold < self.announced || !room {
+                return;
+            }
+            let next = self.receives.iter().skip(self.announced);
+            let told: Vec<_> = next.take(POSTED_MAX).map(Receive::posted).collect();
+            let count = told.len();
+            self.announced += count;
+            if !self.say(&Frame::Posted(told), Payload::None, None, None) {
+                self.announced -= count;
+                return;
+            }
+        }
+    }
+
+    /// Tells of slots that are there again, when they have become many.
     pub(super) fn grant(&mut self) {
         if self.gone.is_none() && self.owed.stream.max(self.owed.control) >= CREDITS / 2 {
             self.say(&Frame::Credit, Payload::None, None, None);
@@ -117,7 +138,12 @@ impl Core {
     }
 
     /// Straight to its places.
-    fn send_placed(&mut self, work: &Work, places: &[Place]) -> bool {
+    fn send_placed(&mut self, work: &mut Work, places: &[Place]) -> bool {
+        if let [place] = *places
+            && work.parts.len() <= self.max_transfer
+        {
+            return self.send_placed_whole(work, place);
+        }
         // All or nothing, so that a place is not written twice.
         let descriptors = places.len() + (work.parts.len() / self.max_transfer) as usize;
         if self.may.control < 2 || self.free.is_empty() || !self.has_room_for(descriptors + 1) {
@@ -144,6 +170,25 @@ impl Core {
         };
         let of = Some((work.id, Op::Send));
         self.say(&frame, Payload::None, of, Some(work.parts.clone()))
+    }
+
+    /// Straight to its only place, with one write, which tells of itself.
+    fn send_placed_whole(&mut self, work: &mut Work, place: Place) -> bool {
+        // The last is for grants.
+        if self.may.control < 2 || !self.has_room_for(1) {
+            return false;
+        }
+        let to = RemoteSegment {
+            addr: place.addr,
+            handle: MemHandle(place.handle),
+        };
+        let grants = std::mem::take(&mut self.owed);
+        let write = Descriptor::rdma_write(to).immediate(grants.word());
+        let write = gather(write, &work.parts, 0, work.parts.len());
+        self.may.control -= 1;
+        let of = Some((work.id, Op::Send));
+        self.post(&write, None, of, Some(std::mem::take(&mut work.parts)));
+        true
     }
 
     fn begin_rdma(&mut self, work: &mut Work, place: Place) -> bool {

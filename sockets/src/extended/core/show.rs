@@ -34,11 +34,15 @@ impl Core {
         own.and_then(|(_, sign)| sign.fd().try_clone_to_owned().ok())
     }
 
-    /// Has the descriptors show how things are.
+    /// Has the descriptors show how things are, if somebody looks at them.
     pub(in crate::extended) fn show(&mut self) {
         let stream = &self.stream;
         let shown = (stream.came, self.done.total());
         let over = self.gone.is_some() || (stream.heard_fin && stream.said_fin);
+        if !(over || self.watched || self.sleepers > 0) {
+            // Nobody looks: each of these is a system call.
+            return;
+        }
         self.double
             .show_input(!stream.unread.is_empty(), shown.0 != self.shown.0);
         if stream.heard_fin || stream.deaf {

@@ -4,9 +4,11 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-use proto::extended::{Advert, Frame, Grants, HEAD, PAYLOAD_MAX, Place, Rights, SLOT, VERSION};
+use proto::extended::{
+    Advert, Frame, Grants, HEAD, Lead, PAYLOAD_MAX, Place, Posted, Rights, SLOT, VERSION,
+};
 use sockets::extended::{Region, Socket, Wait};
-use via::{Access, Descriptor, Done, Memory, Nic, Ptag, Vi, ViConfig};
+use via::{Access, Descriptor, Done, MemHandle, Memory, Nic, Ptag, RemoteSegment, Vi, ViConfig};
 
 use super::Input;
 use crate::kit::Must;
@@ -19,6 +21,20 @@ pub fn fuzz_extended(bytes: &[u8]) {
     if let Ok((grants, frame)) = Frame::decode(bytes) {
         let again = encoded(&frame, grants);
         assert_eq!(Frame::decode(&again), Ok((grants, frame)));
+    }
+    // A head says the same by itself.
+    if let Some((head, payload)) = bytes.split_at_checked(HEAD)
+        && let Ok(Some((grants, lead))) = Lead::decode(head, payload.len())
+    {
+        let frame = match lead {
+            Lead::Data => Frame::Data(payload),
+            Lead::Message { total, offset } => Frame::Message {
+                total,
+                offset,
+                piece: payload,
+            },
+        };
+        assert_eq!(Frame::decode(bytes), Ok((grants, frame)));
     }
 }
 
@@ -41,7 +57,7 @@ pub fn fuzz_extended_socket(bytes: &[u8]) {
     );
     let (mut posted, mut told) = (0, 0);
     while !input.0.is_empty() {
-        match input.byte() % 7 {
+        match input.byte() % 8 {
             0 => {
                 let len = input.byte();
                 enemy.say(&socket, input.take(len.into()));
@@ -72,6 +88,18 @@ pub fn fuzz_extended_socket(bytes: &[u8]) {
             }
             5 => {
                 let _room = socket.send(&[IoSlice::new(&[0x77; 300])], Wait::Not);
+            }
+            // A message in place, or what says that it is.
+            6 => {
+                let grants = Grants {
+                    stream: u16::from(input.byte() % 4),
+                    control: u16::from(input.byte() % 4),
+                };
+                let to = RemoteSegment {
+                    addr: open.memory().addr() + u64::from(input.byte()),
+                    handle: MemHandle(open.id().wrapping_add(u32::from(input.byte() % 2))),
+                };
+                enemy.put(&socket, input.byte().into(), to, grants);
             }
             _ => {
                 while let Ok(Some(_)) = socket.completion() {
@@ -134,8 +162,18 @@ impl Enemy {
     fn say(&self, socket: &Socket, bytes: &[u8]) {
         self.memory.memory().write(0, bytes).must();
         let message = Descriptor::send().segment(&self.memory, 0..bytes.len() as u32);
+        self.post(socket, &message);
+    }
+
+    /// Writes so many bytes, and tells of them.
+    fn put(&self, socket: &Socket, len: u32, to: RemoteSegment, grants: Grants) {
+        let write = Descriptor::rdma_write(to).immediate(grants.word());
+        self.post(socket, &write.segment(&self.memory, 0..len));
+    }
+
+    fn post(&self, socket: &Socket, message: &Descriptor<'_>) {
         // A connection that has ended takes no more.
-        if self.vi.post_send(&message, 0).is_err() {
+        if self.vi.post_send(message, 0).is_err() {
             return;
         }
         // One that the socket does not take stays, with whatever is written over it.
@@ -163,10 +201,14 @@ fn frame(input: &mut Input<'_>, open: &Region) -> Frame<'static> {
                 .get(..usize::from(input.byte() % 65))
                 .unwrap_or_default(),
         },
-        6 => Frame::Posted {
-            len: small(input.byte()),
-            places: Vec::new(),
-        },
+        6 => {
+            let count = 1 + input.byte() % 3;
+            let receive = Posted {
+                len: small(input.byte()),
+                places: Vec::new(),
+            };
+            Frame::Posted(vec![receive; count.into()])
+        }
         7 => {
             let len = small(input.byte());
             let place = Place {
@@ -174,10 +216,8 @@ fn frame(input: &mut Input<'_>, open: &Region) -> Frame<'static> {
                 handle: open.id().wrapping_add(small(input.byte() % 2)),
                 len,
             };
-            Frame::Posted {
-                len,
-                places: vec![place],
-            }
+            let places = vec![place];
+            Frame::Posted(vec![Posted { len, places }])
         }
         8 => Frame::Placed {
             len: small(input.byte() % 65),
@@ -229,6 +269,10 @@ pub(super) fn frame_seeds() -> Vec<(String, Vec<u8>)> {
         offset,
         piece: &DATA[..8],
     };
+    let posted = |len, count| {
+        let places = vec![place, place];
+        Frame::Posted(vec![Posted { len, places }; count])
+    };
     let frames = [
         ("hello", Frame::Hello { version: VERSION }),
         ("data", Frame::Data(&DATA[..40])),
@@ -236,20 +280,9 @@ pub(super) fn frame_seeds() -> Vec<(String, Vec<u8>)> {
         ("message", message(16, 8)),
         ("message_beyond_its_end", message(15, 8)),
         ("message_that_wraps", message(u32::MAX, u32::MAX - 4)),
-        (
-            "posted",
-            Frame::Posted {
-                len: 18,
-                places: vec![place, place],
-            },
-        ),
-        (
-            "posted_with_places_that_do_not_add_up",
-            Frame::Posted {
-                len: 17,
-                places: vec![place, place],
-            },
-        ),
+        ("posted", posted(18, 1)),
+        ("posted_several", posted(18, 3)),
+        ("posted_with_places_that_do_not_add_up", posted(17, 1)),
         ("placed", Frame::Placed { len: 3 }),
         ("advertise", Frame::Advertise(advert)),
         ("withdraw", Frame::Withdraw { handle: 5 }),
@@ -266,9 +299,10 @@ pub(super) fn frame_seeds() -> Vec<(String, Vec<u8>)> {
 pub(super) fn socket_seeds() -> Vec<(String, Vec<u8>)> {
     let say = |frame: &[u8]| [&[1, 0, 0][..], frame].concat();
     let hello = say(&[0]);
-    let (read, peek, look) = ([2, 0], [2, 1], [6]);
+    let put = |at, of, len| [6, 0, 0, at, of, len];
+    let (read, peek, look) = ([2, 0], [2, 1], [7]);
     let (receive, receive_in_place, send, write) = ([3, 0], [3, 1], [4], [5]);
-    let seeds: [(&str, Vec<u8>); 16] = [
+    let seeds: [(&str, Vec<u8>); 19] = [
         ("greeting", hello.clone()),
         ("greetings", [&hello[..], &hello, &read].concat()),
         ("no_greeting", [&say(&[2])[..], &read].concat()),
@@ -314,11 +348,23 @@ pub(super) fn socket_seeds() -> Vec<(String, Vec<u8>)> {
         ),
         (
             "posted",
-            [&hello[..], &say(&[6, 64]), &send, &look].concat(),
+            [&hello[..], &say(&[6, 0, 64]), &send, &look].concat(),
         ),
         (
             "posted_at_a_place_that_is_none",
             [&hello[..], &send, &say(&[7, 64, 0, 0]), &look].concat(),
+        ),
+        (
+            "written_and_told",
+            [&hello[..], &receive_in_place, &put(0, 0, 64), &look].concat(),
+        ),
+        (
+            "written_and_told_to_nobody",
+            [&hello[..], &put(0, 0, 64), &look].concat(),
+        ),
+        (
+            "written_where_it_may_not",
+            [&hello[..], &receive_in_place, &put(200, 0, 64), &look].concat(),
         ),
         (
             "regions",
