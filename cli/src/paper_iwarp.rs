@@ -17,6 +17,8 @@ use place::Place;
 use report::{Report, Run};
 use way::Way;
 
+mod bytes;
+mod convert;
 pub(crate) mod end;
 mod page;
 mod place;

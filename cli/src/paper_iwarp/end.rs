@@ -1,9 +1,11 @@
 //! One of the two measuring processes.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 
-use super::posted::PostedPipe;
+use super::bytes::BytesPipe;
+use super::convert::convert;
+use super::posted::{PostedPipe, Slots};
 use super::siw;
 use super::stream::{self, StreamPipe};
 use super::way::Way;
@@ -41,11 +43,23 @@ pub(crate) fn main(end: &End) -> Result<()> {
     let figures = match end.way {
         Way::Tcp | Way::Asked | Way::Spinning | Way::AskedSpinning => {
             let polls = matches!(end.way, Way::Spinning | Way::AskedSpinning);
-            end.run(&mut StreamPipe::new(end.connect()?, polls, BYTES_MAX)?, all)?
+            let tcp = end.meeting()?.next()?;
+            end.run(&mut StreamPipe::new(tcp, polls, BYTES_MAX)?, all)?
         }
-        Way::Extended => {
-            let mut pipe = PostedPipe::convert(end.connect()?, end.host, BYTES_MAX)?;
-            end.run(&mut pipe, all)?
+        Way::Extended | Way::ExtendedPlain => {
+            let meeting = end.meeting()?;
+            let run = |slots, lens| {
+                let socket = convert(meeting.next()?, end.host, end.way.crc())?;
+                end.run(&mut PostedPipe::new(socket, slots)?, lens)
+            };
+            let mut figures = run(SHORT, 0..=MTU)?;
+            // As with a VI.
+            figures.extend(run(LONG, MTU + 1..=BYTES_MAX)?);
+            figures
+        }
+        Way::Stream | Way::StreamPlain => {
+            let socket = convert(end.meeting()?.next()?, end.host, end.way.crc())?;
+            end.run(&mut BytesPipe::new(socket, BYTES_MAX), all)?
         }
         Way::Crc | Way::Plain | Way::CrcMarkers | Way::Markers => {
             let shape = Shape {
@@ -83,13 +97,13 @@ pub(crate) fn main(end: &End) -> Result<()> {
 }
 
 impl End {
-    fn connect(&self) -> Result<std::net::TcpStream> {
+    fn meeting(&self) -> Result<Meeting> {
         if let Some(address) = &self.dial {
-            return stream::dial(address);
+            return Ok(Meeting::At(address.clone()));
         }
         let (listener, address) = stream::listen(self.host)?;
         say(&address)?;
-        stream::accept(&listener)
+        Ok(Meeting::Here(listener))
     }
 
     /// The steps with messages of such lengths; figures at the end that asks.
@@ -97,6 +111,21 @@ impl End {
         machine::pin(self.cpu)?;
         let steps = steps(self.quick).filter(|step| lens.contains(&step.bytes));
         steps::take(steps, pipe, self.dial.is_some())
+    }
+}
+
+/// Where TCP connections come from.
+enum Meeting {
+    Here(TcpListener),
+    At(String),
+}
+
+impl Meeting {
+    fn next(&self) -> Result<TcpStream> {
+        match self {
+            Self::Here(listener) => stream::accept(listener),
+            Self::At(address) => stream::dial(address),
+        }
     }
 }
 
@@ -115,6 +144,15 @@ fn steps(quick: bool) -> impl Iterator<Item = Step> {
 /// Up to here receives are as long, so that there are many of them.
 const MTU: usize = 64 << 10;
 const BYTES_MAX: usize = 1 << 20;
+/// Receives of extended sockets, and those for longer messages: as many bytes as a VI of ours has.
+const SHORT: Slots = Slots {
+    bytes: MTU,
+    count: 64,
+};
+const LONG: Slots = Slots {
+    bytes: BYTES_MAX,
+    count: 7,
+};
 pub(super) const LATENCY_BYTES: [usize; 8] = [4, 16, 64, 256, 1024, 4096, 16384, 65536];
 pub(super) const BANDWIDTH_BYTES: [usize; 8] =
     [64, 256, 1024, 4096, 16384, 65536, 262_144, BYTES_MAX];

@@ -1,16 +1,14 @@
 //! An extended socket as a pipe: posted receives of one size, posted sends of at most that.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use iwarp::{IwarpDriver, Role};
 use sockets::extended::{Region, Socket};
 use sys::errno::Errno;
 use via::{Access, Memory};
 
+use super::convert::{PATIENCE, refused};
 use crate::error::{Context, Error, Result};
-use crate::netpipe::CONGESTION;
 use crate::netpipe::pipe::Pipe;
 
 /// One end, with its memory.
@@ -18,54 +16,55 @@ pub(super) struct PostedPipe {
     socket: Socket,
     outgoing: Region,
     incoming: Region,
+    slots: Slots,
     /// Posted sends that have not completed.
     unsent: usize,
     /// Bytes that have come and that nobody has asked for yet.
     arrived: usize,
 }
 
+/// Where messages arrive.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    /// Bytes of each: longer messages are cut.
+    pub(super) bytes: usize,
+    pub(super) count: usize,
+}
+
+impl Slots {
+    /// From one to the next; an odd number of cache lines, or the first bytes of all would compete for the same few places of the cache.
+    fn stride(self) -> usize {
+        (self.bytes.div_ceil(LINE) | 1) * LINE
+    }
+}
+
 impl PostedPipe {
-    /// Of a connected TCP socket; both ends call this.
-    pub(super) fn convert(tcp: TcpStream, host: Ipv4Addr, bytes_max: usize) -> Result<Self> {
-        let config = iwarp::Config {
-            address: SocketAddrV4::new(host, 0),
-            congestion: Some(CONGESTION),
-            ..iwarp::Config::default()
-        };
-        let driver = IwarpDriver::new(config).context("a port")?;
-        let nic = crate::nic::start(&driver)?;
-        let soon = Some(Instant::now() + PATIENCE);
-        let socket = Socket::in_place(tcp.into(), &nic, |vi, tcp, opener| {
-            let role = if opener {
-                Role::Initiator
-            } else {
-                Role::Responder
-            };
-            iwarp::over(vi, tcp, role, &driver.config(), soon)
-        });
-        let socket = refused(socket, "converting the connection")?;
+    /// Both ends call this.
+    pub(super) fn new(socket: Socket, slots: Slots) -> Result<Self> {
         let region = |bytes: usize, access| {
             let memory = Memory::shared(bytes).context("memfd")?;
             let touched = memory.write(0, &vec![1; bytes]);
             touched.map_err(io::Error::other).context("fresh memory")?;
             refused(socket.register(memory, access), "sovia_register")
         };
-        let outgoing = region(bytes_max.max(SLOT), Access::Local)?;
+        let outgoing = region(slots.bytes, Access::Local)?;
         // Long messages come straight to where the peer may write.
-        let incoming = region(SLOTS * SLOT, Access::Write)?;
+        let incoming = region(slots.count * slots.stride(), Access::Write)?;
         let pipe = Self {
             outgoing,
             incoming,
+            slots,
             socket,
             unsent: 0,
             arrived: 0,
         };
-        (0..SLOTS).try_for_each(|slot| pipe.post_recv(slot))?;
+        (0..slots.count).try_for_each(|slot| pipe.post_recv(slot))?;
         Ok(pipe)
     }
 
     fn post_recv(&self, slot: usize) -> Result<()> {
-        let slice = self.incoming.slice(slot * SLOT..(slot + 1) * SLOT);
+        let start = slot * self.slots.stride();
+        let slice = self.incoming.slice(start..start + self.slots.bytes);
         let slice = refused(slice, "a slot")?;
         let posted = self.socket.post_recv(&[slice], slot as u64);
         refused(posted, "sovia_post_recv")
@@ -106,14 +105,14 @@ impl Pipe for PostedPipe {
     fn post(&mut self, len: usize) -> Result<()> {
         let mut offset = 0;
         while offset < len {
-            let end = len.min(offset + SLOT);
-            let slice = refused(self.outgoing.slice(offset..end), "a fragment")?;
+            let piece = (len - offset).min(self.slots.bytes);
+            let slice = refused(self.outgoing.slice(0..piece), "a fragment")?;
             refused(self.socket.post_send(&[slice], SENT), "sovia_post_send")?;
             self.unsent += 1;
             while self.unsent > UNSENT_MAX {
                 self.take()?;
             }
-            offset = end;
+            offset += piece;
         }
         Ok(())
     }
@@ -139,36 +138,36 @@ fn has_gone(error: &io::Error) -> bool {
         .any(|gone| gone.raw_os_error() == error.raw_os_error())
 }
 
-fn refused<T>(result: std::result::Result<T, Errno>, what: &'static str) -> Result<T> {
-    result.map_err(|errno| Error::System {
-        what,
-        source: errno.into(),
-    })
-}
-
 /// The `id` of every send.
 const SENT: u64 = u64::MAX;
-const SLOT: usize = 64 << 10;
-const SLOTS: usize = 32;
+const LINE: usize = 64;
 const UNSENT_MAX: usize = 8;
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::thread;
 
+    use super::super::convert::convert;
     use super::*;
 
     #[test]
     fn receives_left_over_are_no_failure() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let here = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let here = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let here = here.expect("listens");
         let (there, _) = listener.accept().expect("connected");
-        let convert = |tcp| PostedPipe::convert(tcp, Ipv4Addr::LOCALHOST, 64).expect("converts");
+        let slots = Slots {
+            bytes: 64,
+            count: 4,
+        };
+        let pipe = |tcp| {
+            let socket = convert(tcp, Ipv4Addr::LOCALHOST, true).expect("converts");
+            PostedPipe::new(socket, slots).expect("posts")
+        };
         let (mut here, mut there) = thread::scope(|scope| {
-            let other = scope.spawn(|| convert(there));
-            (convert(here), other.join().expect("no panic"))
+            let other = scope.spawn(|| pipe(there));
+            (pipe(here), other.join().expect("no panic"))
         });
         here.post(64).expect("posts");
         there.recv(64).expect("comes");

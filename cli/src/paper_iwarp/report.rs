@@ -112,7 +112,14 @@ impl Report {
                 row(name, words::PLAIN, here, detail);
             }
         }
-        for way in [Way::Extended, Way::Crc, Way::Plain] {
+        for way in [
+            Way::Extended,
+            Way::ExtendedPlain,
+            Way::Stream,
+            Way::StreamPlain,
+            Way::Crc,
+            Way::Plain,
+        ] {
             if let (Some(ours), Some(tcp)) = (us(way), us(way.beside())) {
                 let name = format!("4 B, {} − {}", way.title(), way.beside().title());
                 let detail = format!("{} against {} µs", significant(ours), significant(tcp));
@@ -138,7 +145,15 @@ impl Report {
             ns.map(|ns| size as f64 / ns * 1e3)
         };
         for size in [65536, 1 << 20] {
-            for way in [Way::Extended, Way::Crc, Way::Plain, Way::CrcMarkers] {
+            for way in [
+                Way::Extended,
+                Way::ExtendedPlain,
+                Way::Stream,
+                Way::StreamPlain,
+                Way::Crc,
+                Way::Plain,
+                Way::CrcMarkers,
+            ] {
                 if let (Some(ours), Some(tcp)) = (speed(way, size), speed(way.beside(), size)) {
                     let name = format!("{} stream, {} / TCP", bytes(size), way.title());
                     let detail = format!("{} against {} MB/s", significant(ours), significant(tcp));

@@ -14,8 +14,14 @@ pub(crate) enum Way {
     Spinning,
     /// the same program under libsovia.so
     AskedSpinning,
-    /// extended sockets over iWARP: posted sends and receives
+    /// extended sockets over iWARP: posted sends and receives, with checksums
     Extended,
+    /// without
+    ExtendedPlain,
+    /// the same sockets' plain calls, send and recv, with checksums
+    Stream,
+    /// without
+    StreamPlain,
     /// a VI over iWARP, polling, with checksums
     Crc,
     /// without
@@ -30,12 +36,15 @@ pub(crate) enum Way {
 
 impl Way {
     /// What can be measured everywhere.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Tcp,
         Self::Asked,
         Self::Spinning,
         Self::AskedSpinning,
         Self::Extended,
+        Self::ExtendedPlain,
+        Self::Stream,
+        Self::StreamPlain,
         Self::Crc,
         Self::Plain,
         Self::CrcMarkers,
@@ -48,7 +57,10 @@ impl Way {
             Self::Asked => "under libsovia.so",
             Self::Spinning => "TCP polling",
             Self::AskedSpinning => "polling, under libsovia.so",
-            Self::Extended => "extended sockets",
+            Self::Extended => "extended sockets, CRC",
+            Self::ExtendedPlain => "extended sockets",
+            Self::Stream => "extended, send and recv, CRC",
+            Self::StreamPlain => "extended, send and recv",
             Self::Crc => "VI, CRC",
             Self::Plain => "VI",
             Self::CrcMarkers => "VI, CRC, markers",
@@ -65,6 +77,9 @@ impl Way {
             Self::Spinning => "spinning",
             Self::AskedSpinning => "asked-spinning",
             Self::Extended => "extended",
+            Self::ExtendedPlain => "extended-plain",
+            Self::Stream => "stream",
+            Self::StreamPlain => "stream-plain",
             Self::Crc => "crc",
             Self::Plain => "plain",
             Self::CrcMarkers => "crc-markers",
@@ -74,7 +89,10 @@ impl Way {
     }
 
     pub(super) fn crc(self) -> bool {
-        matches!(self, Self::Extended | Self::Crc | Self::CrcMarkers)
+        matches!(
+            self,
+            Self::Extended | Self::Stream | Self::Crc | Self::CrcMarkers
+        )
     }
 
     pub(super) fn markers(self) -> bool {
@@ -84,7 +102,12 @@ impl Way {
     /// TCP with the same way of waiting.
     pub(super) fn beside(self) -> Self {
         match self {
-            Self::Tcp | Self::Asked | Self::Extended => Self::Tcp,
+            Self::Tcp
+            | Self::Asked
+            | Self::Extended
+            | Self::ExtendedPlain
+            | Self::Stream
+            | Self::StreamPlain => Self::Tcp,
             _ => Self::Spinning,
         }
     }

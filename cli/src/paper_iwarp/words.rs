@@ -25,5 +25,5 @@ pub(super) const UNDER_EXTENDED: [&str; 2] = [
 octets, so a VI costs less than a microsecond more than TCP that polls as it does; an extended socket polls some microseconds before it sleeps, and so stays below TCP's calls, which sleep at once.",
     "The paper found a peak of 550 Mbit/s, below TCP for small messages because Nagle's algorithm was off, and for large ones because of the checksums. Today TCP goes without Nagle, too, and \
 payload is copied no more often than by TCP: what remains is a record's own work below 4 kB, and above it a pass of the checksum at each end (about 1 µs for 64 kB) beside copies that take 6 to 10; \
-markers cost a copy at each end, and posted receives of extended sockets a message each, which says that there is room.",
+markers cost a copy at each end, and so do the plain calls of extended sockets.",
 ];

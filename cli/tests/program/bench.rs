@@ -164,7 +164,7 @@ fn the_iwarp_paper_s_figures() {
     }
     for place in places {
         let output = sovia(&format!(
-            "bench paper-iwarp --quick --way tcp,extended,crc-markers {place}"
+            "bench paper-iwarp --quick --way tcp,extended,stream-plain,crc-markers {place}"
         ));
         let said = text(&output.stdout);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -176,7 +176,8 @@ fn the_iwarp_paper_s_figures() {
         for row in [
             "Figure 5(a)",
             "Figure 6(b)",
-            "64k stream, extended sockets / TCP",
+            "64k stream, extended sockets, CRC / TCP",
+            "64k stream, extended, send and recv / TCP",
         ] {
             assert!(said.contains(row), "{place}: {row} in {said}");
         }
