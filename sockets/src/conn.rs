@@ -7,6 +7,7 @@ use sys::hidden::Hidden;
 use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
+use sys::mem;
 use sys::stream::{Stream, Watch, fetch};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -181,9 +182,10 @@ impl Conn {
         self.flow.replace(Some(flow)).is_ok()
     }
 
-    /// Asks for what a look at the rings will read, for whoever looks at several connections, one after the other.
+    /// Asks for what a look, and what follows it, will touch, for whoever looks at several connections, one after the other.
     #[inline]
     pub(crate) fn foresee(&self) {
+        mem::fetch(self);
         fetch(self.watched.load(Ordering::Relaxed));
     }
 

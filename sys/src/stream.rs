@@ -26,7 +26,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use crate::board::{self, Place, Post};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
-use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd, prefetch};
+use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd};
 use crate::sync::{AtomicU32, Ordering};
 
 pub use crate::segment::Side;
@@ -37,6 +37,7 @@ use layout::{ControlPage, Direction, RINGS};
 use modelled as life;
 use unfinished::Unfinished;
 
+mod ahead;
 mod held;
 mod holders;
 mod layout;
@@ -57,6 +58,7 @@ mod unfinished;
 mod watch;
 mod write;
 
+pub use ahead::fetch;
 pub use held::{Held, Kept};
 pub use holders::Holders;
 pub use own::{Tag, closes_on_exec, cookie, is_stream};
@@ -353,12 +355,6 @@ impl fmt::Debug for Stream {
             .field("rx", &self.rx())
             .finish_non_exhaustive()
     }
-}
-
-/// Asks for what somebody is about to look at, without waiting for it. A hint: any number will do.
-#[inline]
-pub fn fetch(watched: usize) {
-    prefetch(std::ptr::without_provenance(watched), 1);
 }
 
 /// The peer wrote what it can not mean. The stream is of no more use.

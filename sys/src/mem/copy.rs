@@ -58,6 +58,12 @@ pub(crate) fn prefetch(from: *const u8, len: usize) {
 #[inline]
 pub(crate) fn prefetch(_: *const u8, _: usize) {}
 
+/// Asks for all lines of something, without waiting for them.
+#[inline]
+pub fn fetch<T>(what: &T) {
+    prefetch(ptr::from_ref(what).cast(), size_of::<T>());
+}
+
 /// Takes the lines of a range for writing, without waiting for them. A hint: any address will do.
 #[cfg(target_arch = "x86_64")]
 #[inline]

@@ -49,11 +49,6 @@ impl Rx<'_> {
         Watch::new(self.stream, self.index)
     }
 
-    /// Where [`fetch`](super::fetch) finds what the next look will read.
-    pub fn watched(&self) -> usize {
-        std::ptr::from_ref(&self.words().published).addr()
-    }
-
     /// Bytes taken in all.
     #[inline]
     pub fn head(&self) -> u64 {
@@ -335,7 +330,7 @@ impl Rx<'_> {
     }
 
     #[inline]
-    fn words(&self) -> &Direction {
+    pub(super) fn words(&self) -> &Direction {
         self.stream.direction(self.index)
     }
 }

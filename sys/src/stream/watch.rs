@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Stream;
+use super::ahead::shown;
 use super::layout::ControlPage;
 use crate::mem::{Lease, prefetch};
 use crate::sync::Ordering;
@@ -53,7 +54,7 @@ impl Watch {
     /// Whether it watches this direction: the number is [`Rx::watched`](super::Rx::watched)'s.
     #[inline]
     pub fn is_of(&self, watched: usize) -> bool {
-        (&raw const self.control().directions[self.index].published).addr() == watched
+        (&raw const self.control().directions[self.index].published).addr() == shown(watched)
     }
 
     #[cfg(loom)]

@@ -1,0 +1,64 @@
+//! The lines that a message there and back touches, asked for together.
+//!
+//! Of some thousand connections that are used in turn none has its lines in a near cache, and one after the other each would be waited for: turns,
+//! publishing and arming are locked instructions, which nothing overtakes.
+
+use std::mem::offset_of;
+use std::ptr::without_provenance_mut;
+
+use super::Rx;
+use super::layout::{ControlPage, Direction, PAGE, RINGS};
+use crate::mem::{prefetch, prefetch_to_write};
+
+impl Rx<'_> {
+    /// Where [`fetch`] finds the stream: the address of what the peer shows, with the length of the rings in bits that addresses of lines have not.
+    pub fn watched(&self) -> usize {
+        let shown = std::ptr::from_ref(&self.words().published).addr();
+        shown | self.stream.size.bytes().trailing_zeros() as usize
+    }
+}
+
+/// The address of what the peer shows.
+pub(super) fn shown(watched: usize) -> usize {
+    watched & !SIZE
+}
+
+/// Asks for what a message there and back touches, of the stream that is [watched](Rx::watched), without waiting for it. A hint: any number will do.
+pub fn fetch(watched: usize) {
+    let shown = shown(watched);
+    let page = shown & !(PAGE as usize - 1);
+    let rx = usize::from(shown != page);
+    let word = |index: usize, offset| {
+        let at = page + index * size_of::<Direction>() + offset;
+        without_provenance_mut::<u8>(at)
+    };
+    let ring = |index: usize| {
+        let len = 1_usize.wrapping_shl((watched & SIZE) as u32);
+        without_provenance_mut::<u8>(page + RINGS + index * len)
+    };
+    let tx = rx ^ 1;
+    prefetch(word(rx, offset_of!(Direction, published)), 1);
+    // Where they are short, both begin at the start.
+    prefetch(ring(rx), 1);
+    prefetch_to_write(ring(tx), 1);
+    prefetch_to_write(word(tx, offset_of!(Direction, published)), 1);
+    for own in [
+        offset_of!(Direction, head),
+        offset_of!(Direction, receiver),
+        offset_of!(Direction, armed_data),
+    ] {
+        prefetch_to_write(word(rx, own), 1);
+    }
+    prefetch_to_write(word(tx, offset_of!(Direction, sender)), 1);
+    prefetch(word(tx, offset_of!(Direction, armed_data)), 1);
+    for index in [0, 1] {
+        prefetch(word(index, offset_of!(Direction, switch)), 1);
+        let end = offset_of!(ControlPage, ends) + index * LINE;
+        prefetch(word(0, end), 1);
+    }
+}
+
+/// In what [`Rx::watched`] gives: the length, as a power of two.
+const SIZE: usize = LINE - 1;
+/// The alignment of what the peer shows.
+const LINE: usize = 128;
