@@ -343,6 +343,24 @@ fn no_guess_leaves_what_may_be_written_unseen() {
     assert_eq!(end.max(), Some(130_000));
 }
 
+#[test]
+fn the_answer_to_a_read_is_where_it_was_guessed_to_be() {
+    let mut asker = Sut::new(terms(Role::Initiator), guessing());
+    let mut owner = Sut::new(terms(Role::Responder), guessing());
+    owner.memory.region(STAG, BASE, counting(400_000));
+    let remote = |stag, to| Remote {
+        stag: Stag(stag),
+        to,
+    };
+    asker.read(1, 400_000, remote(9, 0), remote(STAG, BASE));
+    owner.feed(&asker.output());
+    let (_, guessed) = read_all(&mut asker, &owner.output());
+    assert_eq!(guessed, 1);
+    assert!(asker.memory.buffers[&1] == counting(400_000));
+    // What came along with the first header, and nothing that had strayed.
+    assert!(asker.memory.placed < 16 << 10, "{}", asker.memory.placed);
+}
+
 const STAG: u32 = 7;
 const BASE: u64 = 0x1000;
 
