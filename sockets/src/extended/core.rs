@@ -65,6 +65,8 @@ pub(super) struct Core {
     /// Whether the NIC has been asked to call when something comes.
     pub(super) armed: bool,
     socket: u64,
+    /// A receive was given back: the connection has ended, or is about to.
+    broken: bool,
     /// Why there is no connection any more.
     pub(super) gone: Option<Errno>,
     /// Whether the program has closed it.
@@ -123,6 +125,7 @@ impl Core {
             sleepers: 0,
             armed: false,
             socket,
+            broken: false,
             gone: None,
             is_closed: false,
             more: false,
@@ -141,13 +144,13 @@ impl Core {
     /// Moves what can be moved.
     pub(super) fn progress(&mut self) {
         if self.gone.is_none() {
-            let broken = if self.armed || self.is_closed {
+            if self.armed || self.is_closed {
                 // Entries may have gone to who was asked for, or have been slept for.
-                self.take_all()
+                self.take_all();
             } else {
-                self.take_entries()
-            };
-            if broken && !self.more && self.vi.state() != Ok(ViState::Connected) {
+                self.take_entries();
+            }
+            if self.broken && !self.more && self.vi.state() != Ok(ViState::Connected) {
                 self.lose(Errno::CONNRESET);
             }
             self.pump();
@@ -155,9 +158,8 @@ impl Core {
         self.show();
     }
 
-    /// Takes what the completion queue tells of: one look at the connection, and none more. Whether it has ended.
-    fn take_entries(&mut self) -> bool {
-        let mut broken = false;
+    /// Takes what the completion queue tells of: one look at the connection, and none more.
+    fn take_entries(&mut self) {
         self.more = true;
         for _ in 0..TURN {
             let Ok(Some(entry)) = self.cq.done() else {
@@ -165,41 +167,36 @@ impl Core {
                 break;
             };
             match entry.queue {
-                Queue::Recv => broken |= self.take_received() == Some(false),
+                Queue::Recv => _ = self.take_received(),
                 Queue::Send => _ = self.take_sent(),
             }
             if self.gone.is_some() {
                 break;
             }
         }
-        broken
     }
 
-    /// Takes whatever has completed. Whether the connection has ended.
-    fn take_all(&mut self) -> bool {
+    /// Takes whatever has completed.
+    fn take_all(&mut self) {
         while let Ok(Some(_)) = self.cq.done() {}
-        let mut broken = false;
         self.more = true;
         for _ in 0..TURN {
-            match self.take_received() {
-                Some(whole) => broken |= !whole,
-                None => {
-                    self.more = false;
-                    break;
-                }
+            if !self.take_received() {
+                self.more = false;
+                break;
             }
         }
         while self.gone.is_none() && self.take_sent() {}
-        broken
     }
 
-    /// Takes what has come into one receive: whether it was used, and not given back at the end.
-    fn take_received(&mut self) -> Option<bool> {
+    /// Takes what has come into one receive; whether there was one that has ended.
+    fn take_received(&mut self) -> bool {
         let Ok(Head::Completed(got)) = self.vi.recv_done() else {
-            return None;
+            return false;
         };
         let Ok(got) = got.ok() else {
-            return Some(false);
+            self.broken = true;
+            return true;
         };
         let slot = got.token as u16;
         let heard = match got.immediate {
@@ -212,7 +209,7 @@ impl Core {
         if let Err(errno) = heard {
             self.lose(errno);
         }
-        Some(true)
+        true
     }
 
     /// Whether all that was to go has gone.
