@@ -42,7 +42,7 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "a program that another becomes has a Unix socket, which has no option of TCP's",
+        reason: "a program that another becomes has a Unix socket, which has no option of TCP's; where that one is not preloaded nobody could answer for it",
         programs: &["exec/options_kept"],
     },
     Group {
@@ -62,16 +62,22 @@ pub const GROUPS: &[Group] = &[
         programs: &["wait/select_end"],
     },
     Group {
-        reason: "no IP packets that a filter, a pace or a lent page would count, SO_TYPE is SOCK_VIA, and what is sent has a place at the peer already",
+        reason: "no IP packets that a filter, a pace or a lent page would count",
         programs: &[
             "options/asked_before",
             "options/filter",
-            "options/of_a_socket",
             "options/pacing",
-            "options/siocoutq",
             "options/zerocopy",
             "options/zerocopy_receive",
         ],
+    },
+    Group {
+        reason: "SO_TYPE is SOCK_VIA, SO_PROTOCOL 0, and there is no option of IP's to ask for",
+        programs: &["options/of_a_socket"],
+    },
+    Group {
+        reason: "what is sent has a place at the peer already, so that a full connection has nothing left to send",
+        programs: &["options/siocoutq"],
     },
     Group {
         reason: "a NIC needs system calls that the program has forbidden itself",
@@ -90,7 +96,7 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/itself"],
     },
     Group {
-        reason: "what the stand-in shows of a socket that is nowhere yet: a pair of Unix sockets has no end then",
+        reason: "to poll a socket that is nowhere yet has no POLLHUP: its stand-in is one of a pair of Unix sockets, which is connected",
         programs: &["shutdown/not_connected"],
     },
     Group {
