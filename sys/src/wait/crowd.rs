@@ -14,6 +14,8 @@ pub(super) struct Crowd {
     state: AtomicU32,
     /// Since when it has been in step without letting others have the CPU.
     since_ns: AtomicU64,
+    /// How often in a row it paused in vain.
+    vain: AtomicU32,
 }
 
 /// How a wait in a crowd begins.
@@ -32,6 +34,7 @@ impl Crowd {
         Self {
             state: AtomicU32::new(ALONE),
             since_ns: AtomicU64::new(0),
+            vain: AtomicU32::new(0),
         }
     }
 
@@ -49,10 +52,19 @@ impl Crowd {
             }
             self.since_ns.store(now_ns, Ordering::Relaxed);
             Begin::StepAside
-        } else if now_ns % LOOK_EVERY_NS < LOOK_NS {
+        } else if now_ns % self.look_every_ns() < LOOK_NS {
             Begin::Pause
         } else {
             Begin::Yield
+        }
+    }
+
+    /// Who shares a CPU with the other side pauses in vain whenever it does.
+    fn look_every_ns(&self) -> u64 {
+        if self.vain.load(Ordering::Relaxed) < VAIN_MAX {
+            LOOK_EVERY_NS
+        } else {
+            SELDOM * LOOK_EVERY_NS
         }
     }
 
@@ -61,7 +73,16 @@ impl Crowd {
     pub(super) fn keep_step(&self, started_ns: u64) {
         if self.state.load(Ordering::Relaxed) != IN_STEP {
             self.since_ns.store(started_ns, Ordering::Relaxed);
+            self.vain.store(0, Ordering::Relaxed);
             self.state.store(IN_STEP, Ordering::Relaxed);
+        }
+    }
+
+    /// It has not.
+    pub(super) fn lose_step(&self) {
+        let vain = self.vain.load(Ordering::Relaxed);
+        if vain < VAIN_MAX {
+            self.vain.store(vain + 1, Ordering::Relaxed);
         }
     }
 
@@ -97,3 +118,7 @@ pub const LOOK_EVERY_NS: u64 = 256_000;
 
 /// See [`LOOK_EVERY_NS`].
 pub const LOOK_NS: u64 = 32_000;
+
+/// After so many pauses in vain there is another only in each [`SELDOM`]th of these times.
+const VAIN_MAX: u32 = 64;
+const SELDOM: u64 = 8;

@@ -111,6 +111,9 @@ impl<'a, C: Clock> Spin<'a, C> {
             return self.miss();
         }
         if spun_ns >= u64::from(for_ns) {
+            if matches!(self.phase, Phase::Stepping) {
+                self.spinner.crowd.lose_step();
+            }
             return self.yield_now(now_ns);
         }
         self.spinner.clock.pause();

@@ -499,3 +499,18 @@ fn where_nobody_else_wants_the_cpu_there_is_no_crowd() {
     assert_eq!(answered_after(&spinner, &script, 1), 1);
     assert_eq!(answered_after(&spinner, &script, 2), 0);
 }
+
+#[test]
+fn who_pauses_in_vain_does_so_seldom() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    let pauses = STEP_NS / super::PAUSE_NS + 2 * POLLS_PER_CLOCK;
+    let paused = (0..800).filter(|_| {
+        until_a_look(&script, true);
+        let before = script.pauses.get();
+        answered_after(&spinner, &script, pauses);
+        script.pauses.get() > before
+    });
+    assert!((64..180).contains(&paused.count()));
+}
