@@ -71,6 +71,20 @@ pub fn place() -> Place {
     }
 }
 
+/// Whether this is [`Place::Home`], as far as can be told without a system call. A child that has its parent's memory, and was made by instructions of the
+/// program's own, is mistaken for its parent.
+#[inline]
+pub fn seems_home() -> bool {
+    let has_own_memory =
+        || matches!(WIPED.get(), Some(Some(Page(page))) if page.load(Ordering::Relaxed) != 0);
+    GUESTS.load(Ordering::Relaxed) == 0 && has_own_memory()
+}
+
+/// A child with this process's memory is about to be made: from now on nobody is taken to be at home who does not ask.
+pub fn expect_guest() {
+    GUESTS.store(1, Ordering::Relaxed);
+}
+
 /// Whether two processes have one table of descriptors. A kernel or filter without the call says no, as is right after `vfork`.
 fn shares_descriptors(one: u32, other: u32) -> bool {
     // SAFETY: compares, by the numbers of processes.
@@ -113,6 +127,8 @@ impl Page {
 }
 
 static HOME: AtomicU32 = AtomicU32::new(0);
+/// Whether there may be, or have been, children with this process's memory. On other processors `vfork` is not seen.
+static GUESTS: AtomicU32 = AtomicU32::new(!cfg!(target_arch = "x86_64") as u32);
 static WIPED: OnceLock<Option<Page>> = OnceLock::new();
 
 extern "C" fn count() {

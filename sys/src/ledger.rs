@@ -66,6 +66,7 @@ pub fn part_from_parent() -> io::Result<()> {
 #[derive(Debug)]
 pub struct Reader {
     start: *const u8,
+    pid: u32,
     /// Where it was found, and which file it is.
     path: PathBuf,
     inode: u64,
@@ -84,10 +85,15 @@ impl Reader {
             };
             if target.to_string_lossy().starts_with(LINK) {
                 let fd = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                return Self::map(&fd, path).map(Some);
+                return Self::map(pid, &fd, path).map(Some);
             }
         }
         Ok(None)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Whether the process still has this ledger: after `exec` it has another, or none.
@@ -124,7 +130,7 @@ impl Reader {
         }
     }
 
-    fn map(fd: &OwnedFd, path: PathBuf) -> io::Result<Self> {
+    fn map(pid: u32, fd: &OwnedFd, path: PathBuf) -> io::Result<Self> {
         // A stranger's file may be shorter, and reading past its end would kill us.
         if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
             return Err(io::ErrorKind::InvalidData.into());
@@ -142,6 +148,7 @@ impl Reader {
         }?;
         let reader = Self {
             start: start.cast(),
+            pid,
             path,
             inode: fstat(fd)?.st_ino,
         };

@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::sockopt::{
     Timeout, set_socket_linger, socket_domain, socket_protocol, socket_timeout, socket_type,
@@ -29,9 +30,17 @@ pub fn is_connected(fd: BorrowedFd<'_>) -> bool {
     getpeername(fd).is_ok()
 }
 
-/// Whether `O_NONBLOCK` is set.
+/// Whether `O_NONBLOCK` is set; false if it cannot be asked.
 pub fn is_nonblocking(fd: BorrowedFd<'_>) -> bool {
-    fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+    nonblocking(fd).unwrap_or(false)
+}
+
+/// Whether `O_NONBLOCK` is set.
+///
+/// # Errors
+/// The kernel's.
+pub fn nonblocking(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    fcntl_getfl(fd).map(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
 /// `SO_SNDTIMEO` in milliseconds, at least 1; -1 for none.
@@ -127,7 +136,7 @@ pub fn reset_now(fd: BorrowedFd<'_>) {
 ///
 /// # Errors
 /// As `shutdown`.
-pub fn shut(fd: BorrowedFd<'_>, both: bool) -> Result<(), rustix::io::Errno> {
+pub fn shut(fd: BorrowedFd<'_>, both: bool) -> Result<(), Errno> {
     use rustix::net::Shutdown;
     rustix::net::shutdown(
         fd,

@@ -13,6 +13,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 mod counts;
 mod demand;
+mod elsewhere;
 mod option;
 mod owner;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod witness;
 
 pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by};
 pub use demand::{is_filtered, is_paced, is_wrapped, peeks_at_offset};
+pub use elsewhere::Sockets;
 pub use owner::{Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};
 

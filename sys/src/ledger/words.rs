@@ -93,7 +93,10 @@ impl<W: Word, C: Count> Record<W, C> {
         if self.state.swap(0, Ordering::Release) != 0 {
             totals.connections.fetch_add(1, Ordering::Release);
             for (total, count) in totals.counts().zip(self.counts()) {
-                total.fetch_add(count.load(Ordering::Relaxed), Ordering::Release);
+                let count = count.load(Ordering::Relaxed);
+                if count != 0 {
+                    total.fetch_add(count, Ordering::Release);
+                }
             }
         }
         totals.ended.fetch_add(1, Ordering::Release);
