@@ -23,6 +23,7 @@ use crate::reason::Reason;
 use crate::states::connection::Event;
 
 mod asleep;
+mod identity;
 mod life;
 mod option;
 mod pace;
@@ -34,7 +35,10 @@ mod upgrade;
 #[repr(align(128))]
 pub struct Conn {
     path: AtomicU32,
-    nonblocking: AtomicBool,
+    /// [`NONBLOCKING`], [`GUESSED`].
+    waits: AtomicU32,
+    /// Whether `connect` has begun it, and not yet said that it is there.
+    connecting: AtomicBool,
     /// `O_ASYNC`.
     signals: AtomicBool,
     opener: AtomicBool,
@@ -52,7 +56,7 @@ pub struct Conn {
     pub(crate) at_fork: AtomicU32,
     /// The process that counts a program which it is starting, or will be, as a holder; 0 if none does.
     pub(crate) lent: AtomicU32,
-    /// The kernel's, 0 if it told none.
+    /// The kernel's, 0 if it told none, or was not [asked](Conn::note_socket).
     cookie: AtomicU64,
     /// How often others were found to have the socket too, or the ends missed each other.
     pub(crate) looks: AtomicU32,
@@ -161,6 +165,12 @@ impl Conn {
         self.path.load(Ordering::Acquire) == MAPPED
     }
 
+    /// Whether there are no rings, nor will be unless much more is exchanged.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.path.load(Ordering::Acquire), YOUNG | TCP)
+    }
+
     /// Whether the ends are looking for each other.
     pub(crate) fn is_meeting(&self) -> bool {
         self.path.load(Ordering::Acquire) == MEETING
@@ -217,10 +227,10 @@ impl Conn {
         self.origin.load(Ordering::Relaxed) == Origin::Inherited as u32
     }
 
-    /// Whether calls on it wait.
+    /// Whether calls on it do not wait.
     #[inline]
     pub fn is_nonblocking(&self) -> bool {
-        self.nonblocking.load(Ordering::Relaxed)
+        self.waits.load(Ordering::Relaxed) & NONBLOCKING != 0
     }
 
     /// Whether the program waits for signals: `O_ASYNC`.
@@ -352,6 +362,11 @@ impl Drop for Native<'_> {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+/// In `Conn::waits`: `O_NONBLOCK`.
+const NONBLOCKING: u32 = 1;
+/// So it seems: the kernel is asked before the connection leaves TCP.
+const GUESSED: u32 = 2;
 
 const SAYS_NOT: u32 = 1;
 const SAYS: u32 = 2;

@@ -61,18 +61,41 @@ pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
 /// not see.
 pub fn given_out(fd: RawFd) -> RawFd {
     let known = table::known(fd).is_some() || epoll::concerns(fd);
-    if known && share::is_home() {
+    if !known {
+        table::renumber(fd);
+    } else if share::is_home() {
         epoll::before_close(fd);
         table::renumber(fd);
     }
     fd
 }
 
+/// `socket` has given the program `fd`, unless that is an error.
+pub fn made(fd: RawFd, is_tcp: bool) -> RawFd {
+    given_out(fd);
+    if is_tcp {
+        table::made(fd);
+    }
+    fd
+}
+
+/// `accept` has given the program `fd`, unless that is an error, for what came to `listener`. Asks the kernel as little as can be: servers of short
+/// connections would notice.
+pub fn accepted(listener: RawFd, fd: RawFd, nonblocking: bool) -> RawFd {
+    given_out(fd);
+    sys::socket::with_borrowed(fd, |fd| table::accepted(listener, fd, nonblocking));
+    fd
+}
+
 /// Whether what happens to a descriptor is to be noted. In the child of `vfork`, which has its parent's memory and not its descriptors, it
-/// is not; a descriptor of which nothing is known is not worth the question.
+/// is not; a descriptor of which nothing is known is not worth the question. Nor is a connection that has no rings, where no such child was seen to be made: a
+/// short one would notice, and a mistake costs its being known.
 fn is_for_us(fd: RawFd) -> bool {
-    let known = table::known(fd).is_some() || epoll::concerns(fd);
-    !known || share::is_home()
+    match table::known(fd) {
+        None if !epoll::concerns(fd) => true,
+        Some(conn) if conn.is_plain() && share::seems_home() => true,
+        _ => share::is_home(),
+    }
 }
 
 /// Closes all from `first` to `last` but ours, with `close` for each piece of the range. Where it only sets flags the table stays.

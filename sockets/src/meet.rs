@@ -31,6 +31,7 @@
 //! TCP connection is as it was.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
@@ -129,6 +130,11 @@ impl Meeting {
                 Step::Over(reason)
             }
         }
+    }
+
+    /// This end of the connection, and the other one.
+    pub(crate) fn ends(&self) -> [SocketAddr; 2] {
+        self.seeker.ends()
     }
 
     /// Another process has the socket from now on, so nothing may come of this: who comes is told so, and may come again later. If the other end has

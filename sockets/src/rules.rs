@@ -109,9 +109,13 @@ impl Conn {
         let Some(rules) = active.rules else {
             return Some(Reason::ConfiguredOff);
         };
+        if rules.is_empty() {
+            return None;
+        }
         let mut rule = self.rule.load(Ordering::Relaxed);
         if rule == 0 {
             let (local, peer) = tcp::addresses(fd).ok()?;
+            crate::stat::name(self.record(), [local, peer]);
             let port = if self.is_opener() {
                 peer.port()
             } else {

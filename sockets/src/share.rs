@@ -296,6 +296,12 @@ pub fn is_home() -> bool {
     }
 }
 
+/// As [`is_home`], where a mistake about children that were [not seen](fork::seems_home) does little.
+#[inline]
+pub(crate) fn seems_home() -> bool {
+    fork::seems_home() || table::is_retired()
+}
+
 /// Whether this is a process that shares all that the one at home has: when it ends, or becomes another program, nothing ends there.
 pub(crate) fn is_sharer() -> bool {
     fork::place() == Place::Sharer

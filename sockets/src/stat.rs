@@ -7,15 +7,16 @@ use std::net::SocketAddr;
 use sys::ledger::Reader;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
+use sys::tcp::Sockets;
 
 use crate::conn::Origin;
 use crate::reason::Reason;
 use crate::rules::text::Decision;
 
-pub(crate) use record::{addresses, begin, change, end, mark};
+pub(crate) use record::{addresses, begin, change, end, is_named, mark, name};
 pub(crate) use tally::{Kind, Tally};
 
-use record::{line, now_ms};
+use record::{UNKNOWN, line, now_ms};
 
 mod record;
 mod tally;
@@ -95,10 +96,8 @@ impl Ledger {
 
     /// The connections that there are.
     pub fn lines(&self) -> Vec<Line> {
-        let now_ms = now_ms();
-        let mut lines = Vec::new();
-        self.0
-            .for_each(|_, record| lines.push(line(record, now_ms)));
+        let mut lines = self.read();
+        self.find_ends(&mut lines);
         lines
     }
 
@@ -106,9 +105,33 @@ impl Ledger {
     ///
     /// If connections of the process end all the time it is in both, or in none, for what it is worth: then the answer has `false`.
     pub fn look(&self) -> (Vec<Line>, Closed, bool) {
-        let read = || (self.lines(), self.closed());
-        let ((lines, closed), is_whole) = self.0.totals().look(TRIES, read);
+        let read = || (self.read(), self.closed());
+        let ((mut lines, closed), is_whole) = self.0.totals().look(TRIES, read);
+        self.find_ends(&mut lines);
         (lines, closed, is_whole)
+    }
+
+    fn read(&self) -> Vec<Line> {
+        let now_ms = now_ms();
+        let mut lines = Vec::new();
+        self.0
+            .for_each(|_, record| lines.push(line(record, now_ms)));
+        lines
+    }
+
+    /// A process does not ask for the addresses of connections that may be short: they are found by their descriptors.
+    fn find_ends(&self, lines: &mut [Line]) {
+        let pid = self.0.pid();
+        let mut sockets = None;
+        for line in lines.iter_mut().filter(|line| line.peer == UNKNOWN) {
+            let Some(fd) = line.fd else {
+                continue;
+            };
+            let sockets = sockets.get_or_insert_with(|| Sockets::around(pid));
+            if let Some([local, peer]) = sockets.of(pid, fd) {
+                (line.local, line.peer) = (local, peer);
+            }
+        }
     }
 
     /// Sums over those that there are no more.

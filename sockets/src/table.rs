@@ -13,15 +13,28 @@ use sys::sync::mapped::AtomicU32;
 use crate::conn::{Conn, Origin};
 use crate::share;
 
+pub use newcomers::{accepted, connected, listens, made};
+
+mod newcomers;
+
 /// The connection behind a descriptor; `None` if it is not a connected TCP socket.
 ///
 /// Asks the kernel at the first sight of a descriptor, and remembers.
 #[inline]
 pub fn connection(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
-        OTHER => None,
-        UNKNOWN => classify(fd),
+        OTHER | LISTENER => None,
+        UNKNOWN | SOCKET => classify(fd),
         index => conn(index - FIRST),
+    }
+}
+
+/// As [`connection`], but whether a socket that was not seen to be connected is so nobody asks.
+#[inline]
+pub fn seen(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
+    match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
+        SOCKET => None,
+        _ => connection(fd),
     }
 }
 
@@ -29,37 +42,16 @@ pub fn connection(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
 #[inline]
 pub fn known(fd: RawFd) -> Option<&'static Conn> {
     match entry(fd)?.load(Ordering::Acquire) {
-        OTHER | UNKNOWN => None,
+        OTHER | UNKNOWN | SOCKET | LISTENER => None,
         index => conn(index - FIRST),
     }
 }
 
-/// Notes a new connected TCP socket, made by `accept`, of which it is known whether its calls wait.
-pub fn insert_accepted(fd: BorrowedFd<'_>, nonblocking: bool) -> Option<&'static Conn> {
-    let _guard = CHANGES.lock();
-    if let Some(entry) = entry(fd.as_raw_fd()) {
-        abandon(entry);
-    }
-    insert_locked(fd, Origin::Accepted, nonblocking)
-}
-
-/// Notes a new connected TCP socket, made by `connect`, or that another program began.
+/// Notes a connected TCP socket.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
-    if origin == Origin::Connected
-        && known(fd.as_raw_fd()).is_some_and(|conn| is_another(conn, fd))
-        && share::is_home()
-    {
-        // Closed, and made anew, by ways that we did not see.
-        renumber(fd.as_raw_fd());
-    }
     let nonblocking = socket::is_nonblocking(fd);
     let _guard = CHANGES.lock();
     insert_locked(fd, origin, nonblocking)
-}
-
-/// Whether a descriptor is not that of the connection that its number stands for.
-fn is_another(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
-    conn.cookie() != 0 && cookie(fd).is_ok_and(|cookie| cookie != conn.cookie())
 }
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.
@@ -93,7 +85,14 @@ pub fn duplicate(old: RawFd, new: RawFd) {
         && let Some(conn) = conn(value - FIRST)
     {
         conn.refer();
-    } else if value == UNKNOWN && socket::with_borrowed(old, socket::is_tcp) == Some(true) {
+        // Where there are several, what happens to one of them tells nothing of the socket.
+        socket::with_borrowed(old, |fd| {
+            conn.note_socket(fd);
+            conn.note_ends(fd);
+        });
+    } else if value == SOCKET
+        || value == UNKNOWN && socket::with_borrowed(old, socket::is_tcp) == Some(true)
+    {
         DUPLICATED.store(1, Ordering::Relaxed);
     }
     abandon(to);
@@ -149,7 +148,7 @@ pub fn renumber(fd: RawFd) {
         return;
     };
     let before = entry.load(Ordering::Acquire);
-    if before < FIRST && take_place(entry, before, UNKNOWN) {
+    if before == UNKNOWN || before < FIRST && take_place(entry, before, UNKNOWN) {
         return;
     }
     let _guard = CHANGES.lock();
@@ -170,20 +169,30 @@ fn abandon(entry: &AtomicU32) {
 pub fn forget(first: u32, last: u32) {
     let _guard = CHANGES.lock();
     let top = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
-    for fd in first..top {
-        closed(fd.cast_signed());
+    for entry in (first..top).filter_map(|fd| entry(fd.cast_signed())) {
+        let before = entry.load(Ordering::Acquire);
+        if before < FIRST {
+            take_place(entry, before, UNKNOWN);
+        }
     }
 }
 
 /// Notes that a descriptor is nothing of ours, so that nobody asks again.
-pub fn set_other(fd: RawFd) {
+fn set_other(fd: RawFd) {
     if let Some(entry) = entry(fd) {
-        let _ = entry.compare_exchange(UNKNOWN, OTHER, Ordering::AcqRel, Ordering::Relaxed);
+        let before = entry.load(Ordering::Acquire);
+        if before < FIRST {
+            take_place(entry, before, OTHER);
+        }
     }
 }
 
 /// Calls `visit` with each connection of this process and one of its descriptors.
 pub fn for_each(mut visit: impl FnMut(RawFd, &'static Conn)) {
+    each_entry(|fd, _, conn| visit(fd, conn));
+}
+
+fn each_entry(mut visit: impl FnMut(RawFd, u32, &'static Conn)) {
     for (fd, entry) in ENTRIES
         .iter()
         .enumerate()
@@ -193,7 +202,7 @@ pub fn for_each(mut visit: impl FnMut(RawFd, &'static Conn)) {
         if value >= FIRST
             && let (Some(conn), Ok(fd)) = (conn(value - FIRST), RawFd::try_from(fd))
         {
-            visit(fd, conn);
+            visit(fd, value - FIRST, conn);
         }
     }
 }
@@ -225,17 +234,18 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     }
     let _guard = CHANGES.lock();
     let entry = entry(fd.as_raw_fd())?;
-    match entry.load(Ordering::Acquire) {
-        OTHER => return None,
-        UNKNOWN => {}
+    let value = entry.load(Ordering::Acquire);
+    match value {
+        OTHER | LISTENER => return None,
+        UNKNOWN | SOCKET => {}
         index => return conn(index - FIRST),
     }
     if !socket::is_tcp(fd) {
         note_top(fd.as_raw_fd());
-        take_place(entry, UNKNOWN, OTHER);
+        take_place(entry, value, OTHER);
         return None;
     }
-    // One that listens, or is not connected yet, may become something else: it is looked at again.
+    // One that is not connected yet may become so by ways that we do not see: it is looked at again.
     if !socket::is_connected(fd) {
         return None;
     }
@@ -251,11 +261,11 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Optio
     if is_retired() {
         return None;
     }
-    let cookie = cookie(fd).unwrap_or(0);
     // A socket that the program has just accepted, or connected, has no other descriptor, unless it was given one before; one that turns up
     // otherwise may be a duplicate of what is known.
     let is_new = origin == Origin::Accepted
         || (origin == Origin::Connected && DUPLICATED.load(Ordering::Relaxed) == 0);
+    let cookie = if is_new { 0 } else { cookie(fd).unwrap_or(0) };
     if !is_new && let Some((index, conn)) = with_cookie(cookie) {
         conn.refer();
         note_top(fd.as_raw_fd());
@@ -286,11 +296,14 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
     if cookie == 0 {
         return None;
     }
-    let chunks = CONNS.iter().map_while(OnceLock::get);
-    let conns = chunks.flat_map(|chunk| chunk.iter());
-    (0..)
-        .zip(conns)
-        .find(|(_, conn)| conn.is_open() && conn.cookie() == cookie)
+    let mut found = None;
+    each_entry(|fd, index, conn| {
+        if found.is_none() && conn.is_open() {
+            socket::with_borrowed(fd, |fd| conn.note_socket(fd));
+            found = (conn.cookie() == cookie).then_some((index, conn));
+        }
+    });
+    found
 }
 
 /// Takes a place, of those that there are if one is free: in turns, so that who looks at one that was just left does not see the next.
@@ -330,8 +343,12 @@ fn entry(fd: RawFd) -> Option<&'static AtomicU32> {
 
 const UNKNOWN: u32 = 0;
 const OTHER: u32 = 1;
+/// A TCP socket that the program has made, and not connected by ways that we see.
+const SOCKET: u32 = 2;
+/// One that listens.
+const LISTENER: u32 = 3;
 /// The value of the connection with index 0.
-const FIRST: u32 = 2;
+const FIRST: u32 = 4;
 
 const CHUNK: usize = 64;
 /// So many places are taken in turns from the beginning on.
@@ -349,3 +366,6 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A TCP socket that was nothing to us yet got another descriptor.
 static DUPLICATED: AtomicU32 = AtomicU32::new(0);
 static RETIRED: AtomicU32 = AtomicU32::new(0);
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,13 +1,13 @@
-//! accept, connect, shutdown.
+//! accept, connect, shutdown; and what is noted where socket and listen have done their part.
 
 use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
-use sockets::conn::{Origin, Way};
+use sockets::conn::Way;
 use sockets::{ends, table};
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, borrow, connection, keeping_errno};
+use crate::outcome::{Outcome, borrow, checked, connection, keeping_errno};
 use crate::{extended, real, via_socket};
 
 /// POSIX.
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut soc
     // SAFETY: the program's pointers, passed on; here and below.
     unsafe { via_socket::accept(fd, address, len, 0) }
         // SAFETY: as above.
-        .or(|| accepted(unsafe { real::accept(fd, address, len) }, 0))
+        .or(|| accepted(fd, unsafe { real::accept(fd, address, len) }, 0))
 }
 
 /// Linux.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn accept4(
     // SAFETY: as above.
     unsafe { via_socket::accept(fd, address, len, flags) }
         // SAFETY: as above.
-        .or(|| accepted(unsafe { real::accept4(fd, address, len, flags) }, flags))
+        .or(|| accepted(fd, unsafe { real::accept4(fd, address, len, flags) }, flags))
 }
 
 /// POSIX. Some programs call it again to ask whether it is done.
@@ -42,20 +42,15 @@ pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: sockl
         return outcome.or(|| -1);
     }
     // SAFETY: as above.
-    if unsafe { dissolves(address, len) }
-        && let Some(borrowed) = borrow(fd)
-    {
+    let dissolves = unsafe { dissolves(address, len) };
+    if dissolves && let Some(borrowed) = borrow(fd) {
         keeping_errno(|| ends::before_disconnect(borrowed));
     }
     // SAFETY: as above.
     let result = unsafe { real::connect(fd, address, len) };
-    keeping_errno(|| {
-        if let Some(fd) = borrow(fd)
-            && sys::socket::is_tcp(fd)
-        {
-            table::insert(fd, Origin::Connected);
-        }
-    });
+    if !dissolves && let Some(borrowed) = borrow(fd) {
+        keeping_errno(|| table::connected(borrowed, checked(result as isize).map(drop)));
+    }
     result
 }
 
@@ -89,16 +84,23 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     outcome.or(|| unsafe { real::shutdown(fd, how) })
 }
 
-/// Asks the kernel as little as can be: servers of short connections would notice.
-fn accepted(fd: c_int, flags: c_int) -> c_int {
-    keeping_errno(|| ends::given_out(fd));
-    if let Some(borrowed) = borrow(fd) {
-        keeping_errno(|| {
-            if sys::socket::has_protocol_tcp(borrowed) {
-                // What was accepted is a stream, and inherits no `O_NONBLOCK`.
-                table::insert_accepted(borrowed, flags & libc::SOCK_NONBLOCK != 0);
-            }
-        });
+/// `socket` has returned `fd`. What is noted is what a short connection need not ask later.
+pub(crate) fn made(fd: c_int, domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let is_tcp = matches!(domain, libc::AF_INET | libc::AF_INET6)
+        && kind == libc::SOCK_STREAM
+        && matches!(protocol, 0 | libc::IPPROTO_TCP);
+    keeping_errno(|| ends::made(fd, is_tcp))
+}
+
+/// `listen` has returned `result`.
+pub(crate) fn listens(fd: c_int, result: c_int) -> c_int {
+    if result == 0 {
+        table::listens(fd);
     }
-    fd
+    result
+}
+
+/// What was accepted inherits no `O_NONBLOCK`.
+fn accepted(listener: c_int, fd: c_int, flags: c_int) -> c_int {
+    keeping_errno(|| ends::accepted(listener, fd, flags & libc::SOCK_NONBLOCK != 0))
 }

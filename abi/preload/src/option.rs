@@ -9,7 +9,7 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, connection, fail, keeping_errno};
+use crate::outcome::{Outcome, connection, fail, keeping_errno, with_rings};
 use crate::{extended, real, via_socket};
 
 mod demand;
@@ -79,8 +79,7 @@ fn control(
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request == SIOCATMARK
         && is_memory(argument)
-        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
-        && conn.is_mapped()
+        && let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd))
         && let Some(at) = keeping_errno(|| ends::at_mark(conn, borrowed))
     {
         // SAFETY: the program's pointer to an int.
@@ -110,9 +109,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
             note_signals(fd, unsafe { argument.cast::<c_int>().read() } != 0);
         }
         libc::FIONREAD | libc::TIOCOUTQ => {
-            if let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
-                && conn.is_mapped()
-            {
+            if let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd)) {
                 // SAFETY: the kernel has just written an int there.
                 let count = unsafe { &mut *argument.cast::<c_int>() };
                 keeping_errno(|| {
@@ -170,7 +167,7 @@ pub unsafe extern "C" fn setsockopt(
         && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
         && len as usize >= size_of::<c_int>()
         && !value.is_null()
-        && let Some((conn, _)) = keeping_errno(|| connection(fd))
+        && let Some((conn, _)) = keeping_errno(|| with_rings(fd))
     {
         // SAFETY: the program promises `len` bytes.
         let on = unsafe { value.cast::<c_int>().read_unaligned() } != 0;
@@ -222,7 +219,7 @@ pub unsafe extern "C" fn getsockopt(
     let result = outcome.or(|| unsafe { real::getsockopt(fd, level, name, value, len) });
     if result == 0
         && (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO)
-        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
+        && let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd))
         // SAFETY: the kernel has just written there how much it wrote.
         && unsafe { len.read() } > 0
     {
@@ -232,8 +229,7 @@ pub unsafe extern "C" fn getsockopt(
     }
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_ERROR)
-        && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
-        && conn.is_mapped()
+        && let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd))
         // SAFETY: the kernel has just written there how much it wrote.
         && unsafe { len.read() } as usize == size_of::<c_int>()
     {
@@ -247,7 +243,7 @@ pub unsafe extern "C" fn getsockopt(
     }
     if result == 0
         && level == libc::IPPROTO_TCP
-        && let Some(on) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| match name {
+        && let Some(on) = keeping_errno(|| with_rings(fd)).and_then(|(conn, _)| match name {
             libc::TCP_NODELAY => conn.nodelay(),
             libc::TCP_CORK => conn.cork(),
             _ => None,
@@ -260,7 +256,7 @@ pub unsafe extern "C" fn getsockopt(
     }
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
-        && let Some(bytes) = keeping_errno(|| connection(fd)).and_then(|(conn, _)| conn.low_water())
+        && let Some(bytes) = keeping_errno(|| with_rings(fd)).and_then(|(conn, _)| conn.low_water())
         // SAFETY: the kernel has just written there how much it wrote.
         && unsafe { len.read() } as usize == size_of::<c_int>()
     {

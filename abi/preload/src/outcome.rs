@@ -107,3 +107,10 @@ pub(crate) fn connection<'a>(fd: RawFd) -> Option<(&'static Conn, BorrowedFd<'a>
     let fd = borrow(fd)?;
     Some((table::connection(fd)?, fd))
 }
+
+/// The same, if it has rings.
+pub(crate) fn with_rings<'a>(fd: RawFd) -> Option<(&'static Conn, BorrowedFd<'a>)> {
+    let fd = borrow(fd)?;
+    let conn = table::seen(fd).filter(|conn| conn.is_mapped())?;
+    Some((conn, fd))
+}

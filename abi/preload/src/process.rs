@@ -86,7 +86,7 @@ pub unsafe extern "C" fn clone(
 ) -> c_int {
     if flags & libc::CLONE_VM != 0 {
         if flags & libc::CLONE_THREAD == 0 {
-            keeping_errno(sharing::before_vfork);
+            keeping_errno(before_guest);
         }
         // SAFETY: the program's own call. Those of the last three that it did not pass it does not ask for by the flags.
         return unsafe { real::clone(start, stack, flags, argument, parent_tid, tls, child_tid) };
@@ -97,6 +97,12 @@ pub unsafe extern "C" fn clone(
         // SAFETY: as above. The child has a copy of this stack, though it runs on another.
         unsafe { real::clone(begin, stack, flags, inner, parent_tid, tls, child_tid) }
     })
+}
+
+/// Before there is a child with this process's memory.
+pub(crate) fn before_guest() {
+    sys::fork::expect_guest();
+    sharing::before_vfork();
 }
 
 /// What the program wants its child to run.

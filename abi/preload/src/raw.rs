@@ -11,7 +11,7 @@ use libc::sigset_t;
 use sockets::table;
 
 use crate::outcome::{connection, keeping_errno};
-use crate::process::{exec, exit, forking};
+use crate::process::{before_guest, exec, exit, forking};
 use crate::{
     aio, connect, descriptor, directory, epoll, extended, file, filter, messages, option, poll,
     real, receive, send, uring, via_socket,
@@ -110,15 +110,12 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 forking(|| real::syscall(libc::SYS_fork, 0, 0, 0, 0, 0, 0))
             }
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_clone if a & libc::CLONE_VM as usize == 0 => {
-                forking(|| real::syscall(number, a, b, c, d, e, f))
+            libc::SYS_clone => {
+                return forks(a as u64, || real::syscall(number, a, b, c, d, e, f));
             }
-            libc::SYS_clone3
-                if pointer::<u64>(a)
-                    .as_ref()
-                    .is_some_and(|flags| flags & libc::CLONE_VM as u64 == 0) =>
-            {
-                forking(|| real::syscall(number, a, b, c, d, e, f))
+            libc::SYS_clone3 => {
+                let flags = *pointer::<u64>(a).as_ref()?;
+                return forks(flags, || real::syscall(number, a, b, c, d, e, f));
             }
             libc::SYS_io_uring_setup => {
                 let ring = real::syscall(number, a, b, c, d, e, f);
@@ -137,6 +134,18 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             _ => return on_connection(number, arguments),
         })
     }
+}
+
+/// `clone` with such flags, where it makes a process of its own. One with this process's memory is only expected: it may not return through this frame.
+fn forks(flags: u64, clone: impl FnOnce() -> c_long) -> Option<c_long> {
+    let has = |flag: c_int| flags & u64::from(flag.cast_unsigned()) != 0;
+    if !has(libc::CLONE_VM) {
+        return Some(forking(clone));
+    }
+    if !has(libc::CLONE_THREAD) {
+        keeping_errno(before_guest);
+    }
+    None
 }
 
 /// Calls that move bytes or change a connection, if the descriptor is one.

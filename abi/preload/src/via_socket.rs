@@ -7,7 +7,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use libc::{sockaddr, socklen_t};
-use sockets::ends;
 use sockets::packet::calls;
 use sockets::packet::stream::relay::BY_KERNEL;
 use sockets::packet::table::{self, Held, sharing};
@@ -20,7 +19,7 @@ use sys::mem::Memory;
 use crate::buffers::is_memory;
 use crate::connect::dissolves;
 use crate::outcome::{Outcome, borrow, keeping_errno};
-use crate::{real, signal};
+use crate::{connect, real, signal};
 
 use self::section::{again, within};
 
@@ -56,7 +55,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     if kind & !flags != SOCK_VIA {
         // SAFETY: the program's own call, here and below.
         let made = unsafe { real::socket(domain, kind, protocol) };
-        return keeping_errno(|| ends::given_out(made));
+        return connect::made(made, domain, kind & !flags, protocol);
     }
     let made = match (domain, protocol) {
         (libc::AF_INET | libc::AF_INET6, 0) => keeping_errno(|| {
@@ -112,7 +111,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
         Ok(0)
     })
     // SAFETY: as above.
-    .or(|| unsafe { real::listen(fd, backlog) })
+    .or(|| connect::listens(fd, unsafe { real::listen(fd, backlog) }))
 }
 
 pub(crate) unsafe fn name(

@@ -77,6 +77,27 @@ fn a_connection_tells_where_it_was() {
     drop((server, client));
 }
 
+/// A program does not ask for the addresses of a connection that may be a short one.
+#[test]
+fn young_connections_have_their_addresses() {
+    let talk = Talk::new("young");
+    let [server, client] = talk.both(Path::new(""), 1);
+    let said = [&server, &client].map(|end| stdout_of(&format!("stat --json --pid {}", end.pid())));
+    let field = |end: usize, name| {
+        let value = said[end].split(&format!("\"{name}\": \"")).nth(1);
+        value
+            .and_then(|rest| rest.split('"').next())
+            .expect("it is shown")
+    };
+    assert_eq!([field(0, "state"), field(1, "state")], ["young"; 2]);
+    assert_eq!(
+        [field(0, "local"), field(0, "peer")],
+        [field(1, "peer"), field(1, "local")]
+    );
+    assert!(field(0, "peer").starts_with("127.0.0.1:"), "{}", said[0]);
+    drop((server, client));
+}
+
 #[test]
 fn a_process_counts_what_is_closed() {
     let talk = Talk::new("closed");

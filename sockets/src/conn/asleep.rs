@@ -52,8 +52,12 @@ impl Sleepers {
     /// Nobody sleeps here any more, and whoever thinks he does is not to be counted off.
     pub(crate) fn forget(&self) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
-        self.count.store(0, Ordering::SeqCst);
-        self.dozing.store(0, Ordering::SeqCst);
+        for count in [&self.count, &self.dozing] {
+            // Of most connections nobody ever sleeps in a call on rings, and a store that all agree on is dear.
+            if count.load(Ordering::Relaxed) != 0 {
+                count.store(0, Ordering::SeqCst);
+            }
+        }
     }
 }
 

@@ -24,7 +24,8 @@ impl Conn {
         let cpus = wait::cpus();
         Self {
             path: AtomicU32::new(CLOSED),
-            nonblocking: AtomicBool::new(false),
+            waits: AtomicU32::new(0),
+            connecting: AtomicBool::new(false),
             signals: AtomicBool::new(false),
             opener: AtomicBool::new(false),
             generation: AtomicU32::new(0),
@@ -90,7 +91,9 @@ impl Conn {
         self.forked.store(false, Ordering::Relaxed);
         self.fork_ticks.store(0, Ordering::Relaxed);
         self.lent.store(0, Ordering::Relaxed);
-        self.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.connecting.store(false, Ordering::Relaxed);
+        self.cookie.store(0, Ordering::Relaxed);
+        self.waits.store(u32::from(nonblocking), Ordering::Relaxed);
         self.signals.store(false, Ordering::Relaxed);
         self.comes_again.store(false, Ordering::Relaxed);
         self.sleepers.forget();
@@ -115,10 +118,11 @@ impl Conn {
         ] {
             count.store(0, Ordering::Relaxed);
         }
-        let ends = sys::tcp::addresses(fd).ok();
-        let ends = ends.map(|(local, peer)| [local, peer]);
         let number = fd.as_raw_fd().cast_unsigned();
-        stat::begin(self.record, number, origin, ends);
+        stat::begin(self.record, number, origin, None);
+        if origin == Origin::Inherited {
+            self.note_ends(fd);
+        }
         self.idle_since.store(0, Ordering::Relaxed);
         self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
@@ -137,16 +141,6 @@ impl Conn {
         if epoll::given::keeps(fd.as_raw_fd()) {
             self.refuse(Reason::Sets);
         }
-    }
-
-    /// Which socket it is.
-    pub(crate) fn cookie(&self) -> u64 {
-        self.cookie.load(Ordering::Relaxed)
-    }
-
-    /// Says which socket it is.
-    pub(crate) fn set_cookie(&self, cookie: u64) {
-        self.cookie.store(cookie, Ordering::Relaxed);
     }
 
     /// How many descriptors it has.
@@ -182,7 +176,8 @@ impl Conn {
     /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
     pub fn close(&self, fd: BorrowedFd<'_>) {
         self.end_meeting();
-        if self.others_sleep() && self.keep(fd).is_ok() {
+        let kept = self.others_sleep() && self.keep(fd).is_ok();
+        if kept {
             self.closing.store(true, Ordering::SeqCst);
             // The number may be another file's at once. One that left its call by a jump stirs for ever.
             for _ in 0..YIELDS {
@@ -196,13 +191,17 @@ impl Conn {
                 return;
             }
         }
-        handover::finish_serving(self, fd);
-        // A signal handler that closes what its thread is reading leaves the rings to be unmapped with the place's next user.
-        if let Ok(Some(flow)) = self.flow.replace(None) {
-            flow.leave(&self.tcp(fd), self.is_quiet(Way::Out));
+        if self.is_mapped() {
+            handover::finish_serving(self, fd);
+            // A signal handler that closes what its thread is reading leaves the rings to be unmapped with those of the place's next user.
+            if let Ok(Some(flow)) = self.flow.replace(None) {
+                flow.leave(&self.tcp(fd), self.is_quiet(Way::Out));
+            }
         }
-        self.closing.store(false, Ordering::Relaxed);
-        drop(self.kept.lock().take());
+        if kept {
+            self.closing.store(false, Ordering::Relaxed);
+            drop(self.kept.lock().take());
+        }
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);

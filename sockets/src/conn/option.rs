@@ -13,7 +13,7 @@ use crate::handover;
 impl Conn {
     /// Notes `O_NONBLOCK`.
     pub fn set_nonblocking(&self, on: bool) {
-        self.nonblocking.store(on, Ordering::Relaxed);
+        self.waits.store(u32::from(on), Ordering::Relaxed);
         self.keep_option(NONBLOCKING, on);
     }
 
@@ -22,8 +22,8 @@ impl Conn {
     pub(crate) fn heed_nonblocking(&self, fd: BorrowedFd<'_>, stream: &Stream) {
         let said = stream.options().load(Ordering::Relaxed) & NONBLOCKING != 0;
         if said != self.is_nonblocking() {
-            self.nonblocking
-                .store(sys::socket::is_nonblocking(fd), Ordering::Relaxed);
+            let now = sys::socket::is_nonblocking(fd);
+            self.waits.store(u32::from(now), Ordering::Relaxed);
         }
     }
 
@@ -49,6 +49,9 @@ impl Conn {
 
     /// Notes a flag where there are rings; false if there are none.
     fn keep_option(&self, flag: u32, on: bool) -> bool {
+        if !self.is_mapped() {
+            return false;
+        }
         let Some(flow) = self.flow.take(SEND).filter(|_| self.is_mapped()) else {
             return false;
         };
@@ -62,6 +65,9 @@ impl Conn {
     }
 
     fn kept_option(&self, flag: u32) -> Option<bool> {
+        if !self.is_mapped() {
+            return None;
+        }
         let flow = self.flow.take(SEND).filter(|_| self.is_mapped())?;
         Some(flow.stream().options().load(Ordering::Relaxed) & flag != 0)
     }

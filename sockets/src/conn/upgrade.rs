@@ -15,7 +15,7 @@ use crate::meet::{self, Meeting, Step};
 use crate::reason::Reason;
 use crate::rules::text::Settings;
 use crate::states::connection::Event;
-use crate::{handover, ready, rules, share, table};
+use crate::{handover, ready, rules, share, stat, table};
 
 impl Conn {
     /// Keeps others from the meeting. Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted: `None`.
@@ -119,6 +119,9 @@ impl Conn {
             return;
         }
         let _quiet = Quiet::begin();
+        if let Some(reason) = self.identify(fd) {
+            return self.refuse(reason);
+        }
         if let Some(reason) = self.forbidden(fd) {
             return self.refuse(reason);
         }
@@ -148,6 +151,7 @@ impl Conn {
         }
         match Meeting::begin(fd, windows, ring) {
             Ok(begun) => {
+                stat::name(self.record, begun.ends());
                 *meeting = Some(begun);
                 self.next_step_ns.store(0, Ordering::Relaxed);
                 self.step_interval_ns.store(0, Ordering::Relaxed);

@@ -27,7 +27,9 @@ pub fn known(fd: RawFd) -> Option<&'static Set> {
 pub fn created(fd: RawFd) -> RawFd {
     if fd >= 0 {
         // Whatever was here was closed behind our back.
-        release(fd);
+        if known(fd).is_some() && share::is_home() {
+            release(fd);
+        }
         first_seen(fd);
     }
     fd
@@ -98,7 +100,7 @@ pub fn concerns(fd: RawFd) -> bool {
     })
 }
 
-/// The program is about to close a descriptor. To be called before the table forgets it.
+/// The program is about to close a descriptor. To be called [at home](share::is_home), before the table forgets it.
 #[inline]
 pub fn before_close(fd: RawFd) {
     let Ok(at) = usize::try_from(fd) else {
@@ -135,9 +137,6 @@ pub fn before_exchange(fd: RawFd) {
 
 #[cold]
 fn leave_all(fd: RawFd) {
-    if !share::is_home() {
-        return;
-    }
     let last = table::known(fd).is_none_or(|conn| conn.descriptors() <= 1);
     for set in all() {
         set.before_close(fd, last);
@@ -145,9 +144,6 @@ fn leave_all(fd: RawFd) {
 }
 
 fn release(fd: RawFd) {
-    if !share::is_home() {
-        return;
-    }
     let _guard = CHANGES.lock();
     let Some(set) = known(fd) else {
         return;

@@ -1,5 +1,6 @@
 //! What an end does wherever its meeting stands.
 
+use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use proto::meet::{MESSAGE_MAX, MeetError, Message};
@@ -45,6 +46,10 @@ impl Seeker {
             postponed: false,
             lent: None,
         }
+    }
+
+    pub(super) fn ends(&self) -> [SocketAddr; 2] {
+        [self.identity.local, self.identity.peer]
     }
 
     pub(super) fn postpone(&mut self) {

@@ -124,6 +124,12 @@ impl<'a> Rules<'a> {
         self.file
     }
 
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
     /// What is set for all connections.
     #[must_use]
     pub fn settings(&self) -> Settings {

@@ -20,11 +20,21 @@ pub(crate) fn begin(record: &Record, fd: u32, origin: Origin, ends: Option<[Sock
     record.nic.store(0, Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
     record.changes.store(0, Ordering::Relaxed);
-    let [local, peer] = ends.unwrap_or([UNKNOWN; 2]);
+    name(record, ends.unwrap_or([UNKNOWN; 2]));
+}
+
+/// These are its ends, the one in this process first.
+pub(crate) fn name(record: &Record, [local, peer]: [SocketAddr; 2]) {
     put(&record.local, local.ip());
     put(&record.peer, peer.ip());
     let ports = u32::from(local.port()) << 16 | u32::from(peer.port());
-    record.ports.store(ports, Ordering::Relaxed);
+    // Pairs with the acquire in `addresses`: who sees the ports sees the addresses.
+    record.ports.store(ports, Ordering::Release);
+}
+
+/// Whether its ends are shown.
+pub(crate) fn is_named(record: &Record) -> bool {
+    record.ports.load(Ordering::Relaxed) != 0
 }
 
 /// A rule has said what is wanted of it.
@@ -36,7 +46,8 @@ pub(crate) fn mark(record: &Record, upgrade: Upgrade, rule: u16) {
 
 /// This end and the other.
 pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
-    let ports = record.ports.load(Ordering::Relaxed);
+    // Pairs with the release in `name`.
+    let ports = record.ports.load(Ordering::Acquire);
     (
         SocketAddr::new(get(&record.local), (ports >> 16) as u16),
         SocketAddr::new(get(&record.peer), (ports & 0xffff) as u16),
@@ -45,8 +56,11 @@ pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
 
 /// It takes another path.
 pub(crate) fn change(record: &Record, state: u32, reason: u32) {
+    let now_ms = now_ms();
     record.reason.store(reason, Ordering::Relaxed);
-    record.since.store(time::seconds(), Ordering::Relaxed);
+    record
+        .since
+        .store((now_ms / 1000) as u32, Ordering::Relaxed);
     record.set_state(state);
     let way = u64::from(state & 0xf) << 16 | u64::from(reason & 0xffff);
     let changes = record.changes.load(Ordering::Relaxed);
@@ -56,7 +70,7 @@ pub(crate) fn change(record: &Record, state: u32, reason: u32) {
         return;
     }
     if let Some(next) = place(changes) {
-        next.store(now_ms() << WAY_BITS | way, Ordering::Relaxed);
+        next.store(now_ms << WAY_BITS | way, Ordering::Relaxed);
         record
             .changes
             .store(changes.wrapping_add(1), Ordering::Release);
@@ -167,4 +181,4 @@ pub(super) const PACKET: u32 = 8;
 pub(super) const EXTENDED: u32 = 9;
 /// In `Record::fd`, of a connection that a library holds without a descriptor.
 pub(super) const NO_NUMBER: u32 = u32::MAX;
-const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+pub(super) const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

@@ -1,15 +1,15 @@
 //! vfork: a child that runs in its parent's memory, until it becomes another program.
 
-use sockets::packet::table::sharing;
 use sys::sync::mapped::AtomicU64;
 
+use super::before_guest;
 use crate::outcome::keeping_errno;
 use crate::real;
 
 /// What is to be done before, in the parent; then the C library's function, which is to be jumped to.
 unsafe extern "C" fn before() -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    keeping_errno(sharing::before_vfork);
+    keeping_errno(before_guest);
     keeping_errno(|| real::lookup(&NEXT, c"vfork")) as usize
 }
 

@@ -10,7 +10,10 @@ impl Member {
     /// What the next program is to know; `None` of a free place, and of what the program has deleted.
     pub(in crate::epoll) fn record(&self, index: u32) -> Option<MemberRecord> {
         let cookie = match self.what {
-            What::Connection { conn, .. } => conn.cookie(),
+            What::Connection { conn, .. } => {
+                sys::socket::with_borrowed(self.via, |fd| conn.note_socket(fd));
+                conn.cookie()
+            }
             What::Set(_) | What::Other => 0,
             What::Nothing => return None,
         };
