@@ -100,7 +100,7 @@ pub(crate) fn watch(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Watch> {
     turn.stream().rx().watch()
 }
 
-/// As [`look`], and what an edge-triggered observer compares.
+/// As [`look()`], and what an edge-triggered observer compares.
 #[inline]
 pub(crate) fn look_closely(
     conn: &Conn,

@@ -10,7 +10,7 @@ use crate::ready::{self, Bed, Rest};
 pub(super) enum Night {
     /// As long as the program would.
     Sleep,
-    /// For [`LOOK`] at most.
+    /// For [`LOOK`](crate::ready::LOOK) at most.
     Look,
     /// For a nap.
     Nap,

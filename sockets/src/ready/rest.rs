@@ -35,7 +35,7 @@ pub(crate) enum Bells {
 pub(crate) struct Bed {
     /// On these events of the kernel.
     pub(crate) wake: u32,
-    /// Not longer than [`NAP`], for nobody rings.
+    /// Not longer than [`NAP`](super::NAP), for nobody rings.
     pub(crate) nap: bool,
     /// There is no room, and nobody rings if another thread ends that direction.
     pub(crate) full: bool,
