@@ -111,7 +111,7 @@ pub const USED_NS: u64 = 900;
 pub const STEP_NS: u32 = 1_500;
 
 /// How long one may be in step before others get the CPU: where a few do so in turn, none of them must take that for a [lost](super::LOST_NS) slice.
-pub const STEP_MAX_NS: u64 = 200_000;
+pub const STEP_MAX_NS: u64 = 100_000;
 
 /// When all pause to find out, by the clock that all processes share: for the first [`LOOK_NS`] of each so many nanoseconds.
 pub const LOOK_EVERY_NS: u64 = 256_000;
