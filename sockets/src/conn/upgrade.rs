@@ -175,7 +175,10 @@ impl Conn {
             return;
         }
         let interval = interval_ns.load(Ordering::Relaxed);
-        interval_ns.store((2 * interval + STEP_NS).min(STEP_MAX_NS), Ordering::Relaxed);
+        interval_ns.store(
+            (interval + interval / 4 + STEP_NS).min(STEP_MAX_NS),
+            Ordering::Relaxed,
+        );
         next_ns.store(now_ns + interval, Ordering::Relaxed);
         let _quiet = Quiet::begin();
         // Somebody else at it will do; and a signal handler must not wait for its own thread.
@@ -235,8 +238,7 @@ fn demanded(fd: BorrowedFd<'_>) -> Option<Reason> {
     option.then_some(Reason::Option)
 }
 
-/// From one step to the next, at first; then twice as long each time. A quarter longer made fifty steps, of three system calls each, until an end without a
-/// peer gave up: with 50 connections 3 ms.
+/// From one step to the next, by and by.
 const STEP_NS: u64 = 200;
 /// Each step disturbs a stream beside it: with one end under sovia and a step every 5 ms, writes of 64 B were a third slower until it gave up.
 const STEP_MAX_NS: u64 = 40_000_000;
