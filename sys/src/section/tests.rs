@@ -88,15 +88,12 @@ fn they_come_in_a_pause() {
     drop(section);
 }
 
-/// Wherever the signal meets the thread: between its look and the kernel's sleep, too.
-#[test]
-fn a_signal_ends_a_sleep_whatever_its_handler_asks() {
-    let _alone = ALONE.lock().expect("no panic");
-    install();
+/// Has a thread that is `named` so, asleep in one section after the other, met by `wake`: between its look and the kernel's sleep, too.
+fn meet_in_sleep(named: fn() -> usize, wake: impl Fn(usize)) {
     let (turn, sleeper) = (AtomicU32::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
-            sleeper.store(me() as usize, Ordering::SeqCst);
+            sleeper.store(named(), Ordering::SeqCst);
             for round in 1..=ROUNDS {
                 let section = begin();
                 turn.store(round, Ordering::SeqCst);
@@ -109,12 +106,19 @@ fn a_signal_ends_a_sleep_whatever_its_handler_asks() {
                 std::hint::spin_loop();
             }
             (0..round % 512).for_each(|_| std::hint::spin_loop());
-            send(
-                libc::SIGUSR1,
-                sleeper.load(Ordering::SeqCst) as libc::pthread_t,
-            );
+            wake(sleeper.load(Ordering::SeqCst));
         }
     });
+}
+
+#[test]
+fn a_signal_ends_a_sleep_whatever_its_handler_asks() {
+    let _alone = ALONE.lock().expect("no panic");
+    install();
+    meet_in_sleep(
+        || me() as usize,
+        |thread| send(libc::SIGUSR1, thread as libc::pthread_t),
+    );
     assert_eq!(RUNS.load(Ordering::SeqCst), ROUNDS);
 }
 
@@ -132,25 +136,7 @@ fn a_sleep_with_a_limit_is_not_gone_on_with() {
 #[test]
 fn a_cancellation_ends_a_sleep() {
     let _alone = ALONE.lock().expect("no panic");
-    let (turn, sleeper) = (AtomicU32::new(0), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            sleeper.store(thread_id(), Ordering::SeqCst);
-            for round in 1..=ROUNDS {
-                let section = begin();
-                turn.store(round, Ordering::SeqCst);
-                assert_eq!(wait(&AtomicU32::new(0), 0, None), Wake::Interrupted);
-                assert!(section.goes_on());
-            }
-        });
-        for round in 1..=ROUNDS {
-            while turn.load(Ordering::SeqCst) != round {
-                std::hint::spin_loop();
-            }
-            (0..round % 512).for_each(|_| std::hint::spin_loop());
-            wake_cancelled(sleeper.load(Ordering::SeqCst));
-        }
-    });
+    meet_in_sleep(thread_id, wake_cancelled);
 }
 
 #[test]

@@ -99,6 +99,22 @@ impl Stream {
         (inner, interrupted)
     }
 
+    /// Waits until something has come, as long as the call may.
+    #[inline]
+    fn wait_for_packets<'a>(
+        &'a self,
+        inner: Guard<'a, Inner>,
+        patient: &impl Fn() -> Wait,
+    ) -> Result<Guard<'a, Inner>, Errno> {
+        let limit = patient().limit()?;
+        let (inner, taken) = self.wait(inner, &mut [], limit);
+        if taken == Taken::Interrupted {
+            return Err(Errno::INTR);
+        }
+        self.still_ours(&inner)?;
+        Ok(inner)
+    }
+
     /// Waits for the peer's first packet, which says what it has room for.
     #[inline]
     pub(super) fn acquainted<'a>(
@@ -114,13 +130,7 @@ impl Stream {
             if self.take_in(&mut inner) {
                 continue;
             }
-            let limit = patient().limit()?;
-            let (waited, taken) = self.wait(inner, &mut [], limit);
-            inner = waited;
-            if taken == Taken::Interrupted {
-                return Err(Errno::INTR);
-            }
-            self.still_ours(&inner)?;
+            inner = self.wait_for_packets(inner, patient)?;
         }
     }
 
@@ -144,13 +154,7 @@ impl Stream {
             if self.take_in(&mut inner) {
                 continue;
             }
-            let limit = patient().limit()?;
-            let (waited, taken) = self.wait(inner, &mut [], limit);
-            inner = waited;
-            if taken == Taken::Interrupted {
-                return Err(Errno::INTR);
-            }
-            self.still_ours(&inner)?;
+            inner = self.wait_for_packets(inner, patient)?;
         }
     }
 }
