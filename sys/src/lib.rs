@@ -37,6 +37,8 @@ pub mod stack;
 pub mod stream;
 pub mod sync;
 pub mod tcp;
+#[cfg(all(not(loom), target_arch = "x86_64"))]
+mod thread_words;
 pub mod time;
 pub mod turn;
 pub mod vectored;

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use super::{cancel, signal};
 use crate::stack;
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use crate::thread_words::thread_words;
 use crate::turn::thread_id;
 
 /// All zero at first.
@@ -161,34 +162,10 @@ pub fn end_left(target: usize) {
 /// Those of this thread.
 #[inline]
 pub(super) fn words() -> &'static Words {
-    let offset: usize;
-    // SAFETY: reads where the linker has put the symbol below, as seen from the thread control block, which never changes. What `std` offers costs a call, and in a
-    // handler of a library that was loaded late may allocate.
-    unsafe {
-        core::arch::asm!(
-            "mov {}, qword ptr [rip + sovia_section@GOTTPOFF]",
-            out(reg) offset,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-    };
-    let words = std::ptr::with_exposed_provenance::<Words>(thread_id().wrapping_add(offset));
-    // SAFETY: as long and as aligned as `Words`, zero at first, and there as long as the thread is. Nobody keeps the reference for longer.
-    unsafe { &*words }
+    words_of(thread_id())
 }
 
-core::arch::global_asm!(
-    ".pushsection .tbss.sovia_section, \"awT\", @nobits",
-    // A test may have this crate twice.
-    ".weak sovia_section",
-    ".hidden sovia_section",
-    ".type sovia_section, @object",
-    ".size sovia_section, {len}",
-    ".p2align 6",
-    "sovia_section:",
-    ".zero {len}",
-    ".popsection",
-    len = const size_of::<Words>(),
-);
+thread_words!(fn words_of(me) -> Words as "sovia_section");
 
 /// Nobody has said.
 const NOTHING: u32 = 0;

@@ -5,6 +5,8 @@
 
 use crate::stack;
 use crate::sync::{AtomicUsize, Ordering, compiler_fence};
+#[cfg(target_arch = "x86_64")]
+use crate::thread_words::thread_words;
 
 /// All zero at first. What is on the list comes before the first place that is free.
 #[derive(Debug)]
@@ -191,39 +193,8 @@ fn end_left_of(places: &[Place], target: usize, undo: &mut impl FnMut(&Left)) {
     }
 }
 
-/// The list of the thread `me`, which calls.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-fn list(me: usize) -> &'static List {
-    let offset: usize;
-    // SAFETY: reads where the linker has put the symbol below, as seen from the thread control block, which never changes. What `std` offers costs a call, and in a
-    // handler of a library that was loaded late may allocate.
-    unsafe {
-        core::arch::asm!(
-            "mov {}, qword ptr [rip + sovia_turns_held@GOTTPOFF]",
-            out(reg) offset,
-            options(pure, nomem, nostack, preserves_flags)
-        );
-    };
-    let list = std::ptr::with_exposed_provenance::<List>(me.wrapping_add(offset));
-    // SAFETY: as long and as aligned as `List`, zero at first, and there as long as the thread is. Nobody keeps the reference for longer.
-    unsafe { &*list }
-}
-
-#[cfg(target_arch = "x86_64")]
-core::arch::global_asm!(
-    ".pushsection .tbss.sovia_turns_held, \"awT\", @nobits",
-    // A test may have this crate twice.
-    ".weak sovia_turns_held",
-    ".hidden sovia_turns_held",
-    ".type sovia_turns_held, @object",
-    ".size sovia_turns_held, {len}",
-    ".p2align 6",
-    "sovia_turns_held:",
-    ".zero {len}",
-    ".popsection",
-    len = const size_of::<List>(),
-);
+thread_words!(fn list(me) -> List as "sovia_turns_held");
 
 /// The list of the thread `me`, which calls.
 #[cfg(not(target_arch = "x86_64"))]
