@@ -16,6 +16,7 @@ use sys::wait::Spinner;
 
 pub(crate) use self::asleep::{Counted, Sleepers};
 pub(crate) use self::pace::Ask;
+use self::schedule::Schedule;
 use crate::flow::Flow;
 use crate::kernel::Tcp;
 use crate::meet::Meeting;
@@ -27,6 +28,7 @@ mod identity;
 mod life;
 mod option;
 mod pace;
+mod schedule;
 mod steps;
 mod upgrade;
 
@@ -91,8 +93,7 @@ pub struct Conn {
     /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
     left: AtomicU32,
     meeting: Lock<Option<Meeting>>,
-    next_step_ns: AtomicU64,
-    step_interval_ns: AtomicU64,
+    schedule: Schedule,
     /// Whether the last descriptor is closed while threads sleep in calls on it.
     closing: AtomicBool,
     /// See [`Conn::keeps_up`].

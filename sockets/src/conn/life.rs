@@ -13,6 +13,7 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
+use super::schedule::Schedule;
 use super::{CLOSED, Conn, Origin, Way};
 use crate::reason::Reason;
 use crate::states::connection::Event;
@@ -57,8 +58,7 @@ impl Conn {
             low_water: AtomicU32::new(1),
             left: AtomicU32::new(0),
             meeting: Lock::new(None),
-            next_step_ns: AtomicU64::new(0),
-            step_interval_ns: AtomicU64::new(0),
+            schedule: Schedule::new(),
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),

@@ -6,9 +6,9 @@ use sys::lock::Guard;
 use sys::quiet::Quiet;
 use sys::stream::Stream;
 use sys::sync::Ordering;
-use sys::{tcp, time};
+use sys::tcp;
 
-use super::{Conn, MEETING, Way, YOUNG};
+use super::{Conn, MEETING, Way, YOUNG, schedule};
 use crate::flow::Flow;
 use crate::host::host;
 use crate::meet::{self, Meeting, Step};
@@ -153,8 +153,7 @@ impl Conn {
             Ok(begun) => {
                 stat::name(self.record, begun.ends());
                 *meeting = Some(begun);
-                self.next_step_ns.store(0, Ordering::Relaxed);
-                self.step_interval_ns.store(0, Ordering::Relaxed);
+                self.schedule.begin();
                 if !self.go(Event::Enough, None) {
                     // A signal handler has had it stay on TCP meanwhile.
                     *meeting = None;
@@ -168,18 +167,9 @@ impl Conn {
     }
 
     pub(super) fn meet(&self, fd: BorrowedFd<'_>) {
-        // The first steps are taken at once, for an end that sends and receives in turn; later ones seldom, for a receiver may lag megabytes behind.
-        let now_ns = time::monotonic_ns();
-        let (next_ns, interval_ns) = (&self.next_step_ns, &self.step_interval_ns);
-        if now_ns < next_ns.load(Ordering::Relaxed) {
+        if !self.schedule.is_due() {
             return;
         }
-        let interval = interval_ns.load(Ordering::Relaxed);
-        interval_ns.store(
-            (interval + interval / 4 + STEP_NS).min(STEP_MAX_NS),
-            Ordering::Relaxed,
-        );
-        next_ns.store(now_ns + interval, Ordering::Relaxed);
         let _quiet = Quiet::begin();
         // Somebody else at it will do; and a signal handler must not wait for its own thread.
         let Some(mut meeting) = self.meeting.try_lock() else {
@@ -192,6 +182,7 @@ impl Conn {
             Step::Wait => {}
             Step::Met(stream) => {
                 *meeting = None;
+                schedule::came();
                 self.met(fd, stream);
             }
             Step::Over(reason) => {
@@ -238,8 +229,4 @@ fn demanded(fd: BorrowedFd<'_>) -> Option<Reason> {
     option.then_some(Reason::Option)
 }
 
-/// From one step to the next, by and by.
-const STEP_NS: u64 = 200;
-/// Each step disturbs a stream beside it: with one end under sovia and a step every 5 ms, writes of 64 B were a third slower until it gave up.
-const STEP_MAX_NS: u64 = 40_000_000;
 const TRIES: u32 = 100_000;
