@@ -174,11 +174,10 @@ impl Tagged {
     /// The octets of the header.
     #[must_use]
     pub fn encode(&self) -> HeaderOctets {
-        let mut octets = HeaderOctets::default();
-        octets.push(&[control(FLAG_TAGGED, self.last), self.ulp]);
-        octets.push(&self.stag.0.to_be_bytes());
-        octets.push(&self.to.to_be_bytes());
-        octets
+        let [a, b, c, d] = self.stag.0.to_be_bytes();
+        let [e, f, g, h, i, j, k, l] = self.to.to_be_bytes();
+        let control = control(FLAG_TAGGED, self.last);
+        HeaderOctets::of(&[control, self.ulp, a, b, c, d, e, f, g, h, i, j, k, l])
     }
 }
 
@@ -186,13 +185,14 @@ impl Untagged {
     /// The octets of the header.
     #[must_use]
     pub fn encode(&self) -> HeaderOctets {
-        let mut octets = HeaderOctets::default();
-        octets.push(&[control(0, self.last), self.ulp]);
-        octets.push(&self.ulp_word.to_be_bytes());
-        octets.push(&self.queue.to_be_bytes());
-        octets.push(&self.msn.0.to_be_bytes());
-        octets.push(&self.mo.to_be_bytes());
-        octets
+        let [a, b, c, d] = self.ulp_word.to_be_bytes();
+        let [e, f, g, h] = self.queue.to_be_bytes();
+        let [i, j, k, l] = self.msn.0.to_be_bytes();
+        let [m, n, o, p] = self.mo.to_be_bytes();
+        let control = control(0, self.last);
+        HeaderOctets::of(&[
+            control, self.ulp, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p,
+        ])
     }
 }
 
@@ -218,13 +218,21 @@ impl HeaderOctets {
         header
     }
 
+    /// As many as `fill` writes.
+    pub(crate) fn filled(fill: impl FnOnce(&mut [u8]) -> usize) -> Self {
+        let mut header = Self::default();
+        header.len = fill(&mut header.octets).min(Self::MAX);
+        header
+    }
+
     /// Appends, as far as there is room.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         let room = self.octets.get_mut(self.len..).unwrap_or_default();
-        for (to, from) in room.iter_mut().zip(octets) {
-            *to = *from;
+        let n = octets.len().min(room.len());
+        if let (Some(to), Some(from)) = (room.get_mut(..n), octets.get(..n)) {
+            to.copy_from_slice(from);
         }
-        self.len = (self.len + octets.len()).min(Self::MAX);
+        self.len += n;
     }
 }
 

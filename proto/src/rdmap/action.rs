@@ -6,7 +6,7 @@ use super::terminate::Terminate;
 use super::work::{Completion, WorkId};
 
 /// What the driver, or its user, is to know or to do, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A message is in a receive.
     Received(Received),
@@ -23,13 +23,13 @@ pub enum Action {
 }
 
 /// Why a connection fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// The peer broke the rules, or something failed here; the peer is told so unless nothing may
     /// be sent.
     Violation(Code),
     /// The peer says that we did, or that something failed there.
-    Terminated(Terminate),
+    Terminated(Box<Terminate>),
     /// The TCP connection was lost.
     Lost,
     /// An orderly end took too long.

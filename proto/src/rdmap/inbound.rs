@@ -58,14 +58,14 @@ pub(super) enum Way {
 }
 
 /// What a segment brought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Brought {
     /// Nothing that a user hears of.
     Nothing,
     /// A message.
     Message(Received),
     /// The end.
-    Terminate(Terminate),
+    Terminate(Box<Terminate>),
 }
 
 impl Inbound {
@@ -116,7 +116,7 @@ impl Inbound {
         memory: &impl Memory,
     ) -> Result<Way, Violation> {
         let len = incoming.payload_len;
-        let blamed = |error| incoming.offender.blamed(error);
+        let blamed = |error| incoming.blamed(error);
         match &incoming.kind {
             Kind::Write(_) if len == 0 => Ok(Way::Nowhere),
             Kind::Write(header) => memory
@@ -179,7 +179,7 @@ impl Inbound {
             }
             Ok(_) => Ok(Way::Nowhere),
             Err(DdpError::NoBuffer) if self.no_buffer == NoBuffer::Wait => Ok(Way::Blocked),
-            Err(error) => Err(incoming.offender.blamed(error)),
+            Err(error) => Err(incoming.blamed(error)),
         }
     }
 
@@ -215,14 +215,14 @@ impl Inbound {
                 self.answer_msn = self.answer_msn.plus(1);
                 outbound
                     .handle_atomic_response(&response)
-                    .map_err(|error| incoming.offender.blamed(error))?;
+                    .map_err(|error| incoming.blamed(error))?;
             }
             Kind::Terminate(header) if header.last => {
                 let terminate = Terminate::decode(incoming.bodies_octets());
-                return Ok(Brought::Terminate(terminate));
+                return Ok(Brought::Terminate(Box::new(terminate)));
             }
             Kind::Terminate(_) => {
-                return Err(incoming.offender.blamed(RdmapError::Unspecified));
+                return Err(incoming.blamed(RdmapError::Unspecified));
             }
         }
         self.may_be_rtr = false;
@@ -252,7 +252,7 @@ impl Inbound {
         let len = immediate.map_or(incoming.payload_len, |_| 0);
         self.receives
             .handle_placed(header, len)
-            .map_err(|error| incoming.offender.blamed(error))?;
+            .map_err(|error| incoming.blamed(error))?;
         let Some(delivered) = self.receives.deliver() else {
             return Ok(Brought::Nothing);
         };
@@ -261,7 +261,7 @@ impl Inbound {
         if let Err(fault) = invalidation {
             // The receive is not completed; it is flushed with the others.
             self.receives.post(delivered.buffer, 0);
-            return Err(incoming.offender.blamed(fault));
+            return Err(incoming.blamed(fault));
         }
         Ok(Brought::Message(Received {
             id: delivered.buffer.id,
@@ -283,13 +283,13 @@ impl Inbound {
         if len > 0 {
             memory
                 .grant(Access::RemoteRead, source.stag, source.to, len)
-                .map_err(|fault| incoming.offender.blamed(RdmapError::Protection(fault)))?;
+                .map_err(|fault| incoming.blamed(RdmapError::Protection(fault)))?;
         }
         self.request_msn = self.request_msn.plus(1);
         self.responses.push_back(Response::Read {
             request,
             sent: 0,
-            asked: incoming.offender,
+            asked: incoming.offender(),
         });
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Inbound {
         header: &Untagged,
         memory: &mut impl Memory,
     ) -> Result<(), Violation> {
-        let blamed = |error: RdmapError| incoming.offender.blamed(error);
+        let blamed = |error: RdmapError| incoming.blamed(error);
         let request = AtomicRequest::decode(&incoming.body(header)?)
             .ok_or_else(|| blamed(RdmapError::Unspecified))?;
         let AtomicRequest {

@@ -1,7 +1,7 @@
 //! A segment that has come, read as far as it can be without knowing the stream.
 
 use super::body::ReadRequest;
-use super::code::RdmapError;
+use super::code::{Code, RdmapError};
 use super::opcode::{Carries, Opcode};
 use super::terminate::{Offender, Violation};
 use crate::ddp::{
@@ -14,7 +14,7 @@ use crate::ddp::{
 pub(super) struct Incoming {
     pub(super) kind: Kind,
     pub(super) payload_len: u32,
-    pub(super) offender: Offender,
+    header_len: u8,
     /// The header and what of the body was there.
     head: HeaderOctets,
 }
@@ -46,13 +46,15 @@ impl Incoming {
             // Nothing to echo.
             return Err(DdpError::Local.into());
         };
-        let mut offender = Offender {
-            ulpdu_len,
-            header: HeaderOctets::default(),
-            request: None,
+        let blamed = |error: Code| {
+            let offender = Offender {
+                ulpdu_len,
+                header: HeaderOctets::of(raw),
+                request: None,
+            };
+            offender.blamed(error)
         };
-        offender.header.push(raw);
-        let header = Header::decode(&head).map_err(|error| offender.blamed(error))?;
+        let header = Header::decode(raw).map_err(|error| blamed(error.into()))?;
         let last_queue = if extensions {
             QN_ATOMIC_RESPONSE
         } else {
@@ -61,31 +63,47 @@ impl Incoming {
         if let Header::Untagged(untagged) = header
             && untagged.queue > last_queue
         {
-            return Err(offender.blamed(DdpError::InvalidQueue));
+            return Err(blamed(DdpError::InvalidQueue.into()));
         }
-        let opcode = Opcode::from_control(header.ulp()).map_err(|error| offender.blamed(error))?;
+        let opcode = Opcode::from_control(header.ulp()).map_err(|error| blamed(error.into()))?;
         let kind = Kind::new(opcode, header)
             .filter(|_| extensions || !opcode.is_extension())
-            .ok_or_else(|| offender.blamed(RdmapError::UnexpectedOpcode))?;
-        let body = head.get(header_len..).unwrap_or_default();
-        if opcode == Opcode::ReadRequest {
-            offender.request = body.first_chunk().map(ReadRequest::decode);
-        }
+            .ok_or_else(|| blamed(RdmapError::UnexpectedOpcode.into()))?;
         Ok(Self {
             kind,
             payload_len: u32::from(ulpdu_len) - header_len as u32,
-            offender,
+            header_len: header_len as u8,
             head,
         })
     }
 
     pub(super) fn header_len(&self) -> usize {
-        self.offender.header.len()
+        self.header_len.into()
+    }
+
+    /// It goes wrong in this way.
+    #[cold]
+    pub(super) fn blamed(&self, error: impl Into<Code>) -> Violation {
+        self.offender().blamed(error)
+    }
+
+    /// What a Terminate says of it.
+    pub(super) fn offender(&self) -> Offender {
+        let header = self.head.get(..self.header_len()).unwrap_or_default();
+        let request = match self.kind {
+            Kind::ReadRequest(_) => self.bodies_octets().first_chunk(),
+            _ => None,
+        };
+        Offender {
+            ulpdu_len: self.payload_len as u16 + u16::from(self.header_len),
+            header: HeaderOctets::of(header),
+            request: request.map(ReadRequest::decode),
+        }
     }
 
     /// Memory of ours that should have been there was not.
     pub(super) fn local_failure(&self) -> Violation {
-        self.offender.blamed(DdpError::Local)
+        self.blamed(DdpError::Local)
     }
 
     /// The body of a message that has one of this length, and is one segment.
@@ -93,14 +111,12 @@ impl Incoming {
         let whole = header.last && header.mo == 0 && self.payload_len as usize == N;
         let body = self.bodies_octets().first_chunk().filter(|_| whole);
         body.copied()
-            .ok_or_else(|| self.offender.blamed(RdmapError::Unspecified))
+            .ok_or_else(|| self.blamed(RdmapError::Unspecified))
     }
 
     /// What follows the header, as far as it was looked at.
     pub(super) fn bodies_octets(&self) -> &[u8] {
-        self.head
-            .get(self.offender.header.len()..)
-            .unwrap_or_default()
+        self.head.get(self.header_len()..).unwrap_or_default()
     }
 
     /// Whether a user's octets follow the header.

@@ -85,8 +85,8 @@ impl Opcode {
     /// Its row.
     #[must_use]
     pub fn row(self) -> &'static Row {
-        let [first, rest @ ..] = &Self::TABLE;
-        rest.iter().find(|row| row.opcode == self).unwrap_or(first)
+        let [first, ..] = &Self::TABLE;
+        Self::TABLE.get(self as usize).unwrap_or(first)
     }
 
     /// Its control octet.
@@ -104,8 +104,7 @@ impl Opcode {
             return Err(RdmapError::Version);
         }
         Self::TABLE
-            .iter()
-            .find(|row| row.number == control & NUMBER_MASK)
+            .get(usize::from(control & NUMBER_MASK))
             .map(|row| row.opcode)
             .ok_or(RdmapError::UnexpectedOpcode)
     }
@@ -151,6 +150,16 @@ const fn row(
         invalidates: invalidates == b'I',
     }
 }
+
+/// Each row is found by its number.
+const _: () = {
+    let mut at = 0;
+    while at < Opcode::TABLE.len() {
+        let row = Opcode::TABLE[at];
+        assert!(row.number as usize == at && row.opcode as usize == at);
+        at += 1;
+    }
+};
 
 const VERSION_MASK: u8 = 0xc0;
 const VERSION: u8 = 0x40;

@@ -27,6 +27,12 @@ pub(super) struct Diversion {
 }
 
 impl Engine {
+    /// Whether part of a segment has come: else nothing is known of what comes next, and there is no need to [ask](Self::ahead).
+    #[must_use]
+    pub fn is_inside_segment(&self) -> bool {
+        self.deframer.is_inside_fpdu()
+    }
+
     /// Where the next octets of the socket belong, if they are payload of a long segment that is on
     /// its way: read them there, and only what follows them into the [`space`](Self::space). Ask
     /// again before every read.
@@ -82,13 +88,11 @@ impl Engine {
         if usize::from(ulpdu.len()) - come < usize::from(self.config.ahead_min) {
             return;
         }
-        let mut head = [0; UNTAGGED_LEN];
-        let copied = ulpdu.copy_to(&mut head);
-        let parsed = Incoming::parse(
-            HeaderOctets::of(head.get(..copied).unwrap_or(&head)),
-            ulpdu.len(),
-            self.inbound.extensions(),
-        );
+        let head = HeaderOctets::filled(|room| {
+            let room = room.get_mut(..UNTAGGED_LEN).unwrap_or_default();
+            ulpdu.copy_to(room)
+        });
+        let parsed = Incoming::parse(head, ulpdu.len(), self.inbound.extensions());
         // What is wrong with it is said when it is whole, and the longer header may not be there yet.
         let Some(incoming) = parsed.ok().filter(Incoming::has_payload) else {
             return;

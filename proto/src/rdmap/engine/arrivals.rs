@@ -72,23 +72,24 @@ impl Engine {
     fn handle_fpdu(&mut self, memory: &mut impl Memory, now: Duration) {
         self.step(Trigger::Fpdu, now);
         let ulpdu = self.deframer.ulpdu();
-        let mut head = [0; HeaderOctets::MAX];
-        let copied = ulpdu.copy_to(&mut head);
-        let head = HeaderOctets::of(head.get(..copied).unwrap_or(&head));
-        let way =
-            Incoming::parse(head, ulpdu.len(), self.inbound.extensions()).and_then(|incoming| {
-                let way = self.inbound.way(&incoming, &self.outbound, memory)?;
-                if let Way::To(place) = way {
-                    let pieces = ulpdu.pieces_from(incoming.header_len());
-                    memory
-                        .place_pieces(place, pieces)
-                        .map_err(|_| incoming.local_failure())?;
-                }
-                Ok((incoming, way))
-            });
-        match way {
-            Ok((_, Way::Blocked)) => self.blocked = true,
-            Ok((incoming, Way::To(_) | Way::Nowhere)) => {
+        let head = HeaderOctets::filled(|room| ulpdu.copy_to(room));
+        let incoming = match Incoming::parse(head, ulpdu.len(), self.inbound.extensions()) {
+            Ok(incoming) => incoming,
+            Err(violation) => return self.violate(violation, now),
+        };
+        let way = self.inbound.way(&incoming, &self.outbound, memory);
+        let placed = way.and_then(|way| {
+            if let Way::To(place) = way {
+                let pieces = ulpdu.pieces_from(incoming.header_len());
+                memory
+                    .place_pieces(place, pieces)
+                    .map_err(|_| incoming.local_failure())?;
+            }
+            Ok(way)
+        });
+        match placed {
+            Ok(Way::Blocked) => self.blocked = true,
+            Ok(Way::To(_) | Way::Nowhere) => {
                 self.deframer.release();
                 self.handle_placed(&incoming, memory, now);
             }
