@@ -93,6 +93,24 @@ impl Ground<'_> {
     }
 
     fn run(&self, place: Place, len: u32, written: bool) -> Option<Run> {
+        self.at(place, len, written, |memory, offset, len| {
+            Some(Run {
+                memory: Arc::clone(memory),
+                offset,
+                len,
+            })
+        })
+    }
+
+    /// Lets `step` at the memory where the `len` bytes at `place` begin: where in it that is, and how many of them lie there. To keep the memory
+    /// for longer costs two locked instructions.
+    fn at<T>(
+        &self,
+        place: Place,
+        len: u32,
+        written: bool,
+        step: impl FnOnce(&Arc<Memory>, usize, u32) -> Option<T>,
+    ) -> Option<T> {
         let (addr, handle, len) = match Lot::of(place) {
             Lot::Nowhere => return None,
             Lot::Send(number) => self.posted(self.send, number, place.offset, len)?,
@@ -110,11 +128,7 @@ impl Ground<'_> {
         } else {
             reach.local(handle, addr, len)?
         };
-        Some(Run {
-            memory: Arc::clone(memory),
-            offset,
-            len,
-        })
+        step(memory, offset, len)
     }
 
     /// The piece of a posted descriptor that begins `offset` bytes into it: address, region, length.
@@ -138,18 +152,21 @@ impl Ground<'_> {
         None
     }
 
+    /// Lets `step` at each memory that the bytes lie in, in order: where in it they begin, and which of them they are.
     fn each_run(
         &self,
         place: Place,
         len: u32,
         written: bool,
-        mut step: impl FnMut(&Run, usize) -> Option<()>,
+        mut step: impl FnMut(&Memory, usize, std::ops::Range<usize>) -> Option<()>,
     ) -> Option<()> {
         let mut at = 0;
         while at < len {
-            let run = self.run(place.advanced(u64::from(at)), len - at, written)?;
-            step(&run, at as usize)?;
-            at += run.len;
+            let place = place.advanced(u64::from(at));
+            at += self.at(place, len - at, written, |memory, offset, len| {
+                step(memory, offset, at as usize..(at + len) as usize)?;
+                Some(len)
+            })?;
         }
         Some(())
     }
@@ -198,11 +215,11 @@ impl Source for Ground<'_> {
     fn show(&self, place: Place, len: u32, mut see: impl FnMut(&[u8])) -> Result<(), SourceLost> {
         // Memory that others may change is not lent out; a page at a time the copy stays in the cache.
         let mut page = [0; PAGE];
-        let shown = self.each_run(place, len, false, |run, _| {
+        let shown = self.each_run(place, len, false, |memory, offset, bytes| {
             let mut at = 0;
-            while at < run.len as usize {
-                let piece = page.get_mut(..PAGE.min(run.len as usize - at))?;
-                run.memory.read(run.offset + at, piece).ok()?;
+            while at < bytes.len() {
+                let piece = page.get_mut(..PAGE.min(bytes.len() - at))?;
+                memory.read(offset + at, piece).ok()?;
                 see(piece);
                 at += piece.len();
             }
@@ -213,17 +230,15 @@ impl Source for Ground<'_> {
 
     fn copy(&self, place: Place, into: &mut [u8]) -> Result<(), SourceLost> {
         let len = u32::try_from(into.len()).map_err(|_| SourceLost)?;
-        let copied = self.each_run(place, len, false, |run, at| {
-            let piece = into.get_mut(at..at + run.len as usize)?;
-            run.memory.read(run.offset, piece).ok()
+        let copied = self.each_run(place, len, false, |memory, offset, bytes| {
+            memory.read(offset, into.get_mut(bytes)?).ok()
         });
         copied.ok_or(SourceLost)
     }
 
     fn digest(&self, place: Place, len: u32, crc: &mut Crc) -> Result<(), SourceLost> {
-        let digested = self.each_run(place, len, false, |run, _| {
-            let digest = crc.as_mut();
-            run.memory.digest(run.offset, run.len as usize, digest).ok()
+        let digested = self.each_run(place, len, false, |memory, offset, bytes| {
+            memory.digest(offset, bytes.len(), crc.as_mut()).ok()
         });
         digested.ok_or(SourceLost)
     }
@@ -270,9 +285,8 @@ impl DdpMemory for Ground<'_> {
             return Ok(());
         }
         let len = u32::try_from(octets.len()).map_err(|_| SourceLost)?;
-        let placed = self.each_run(place, len, true, |run, at| {
-            let piece = octets.get(at..at + run.len as usize)?;
-            run.memory.write(run.offset, piece).ok()
+        let placed = self.each_run(place, len, true, |memory, offset, bytes| {
+            memory.write(offset, octets.get(bytes)?).ok()
         });
         match (placed, lot) {
             // The receive fails when its message is complete, and nothing else does.
@@ -289,14 +303,14 @@ impl DdpMemory for Ground<'_> {
         let mut place = place;
         // Where the next octets belong. Between markers pieces are short, and to look for each costs as much as to copy it.
         let mut known: Option<Run> = None;
+        let mut is_first = true;
         for octets in pieces {
             let len = octets.len();
-            if known.as_ref().is_none_or(|run| (run.len as usize) < len) {
-                known = None;
-                self.place(place, octets)?;
+            if !std::mem::take(&mut is_first) && known.is_none() {
+                // As far as the region or the segment goes, which is what the placing of the one before has found to be allowed.
+                known = self.run(place, LOOK_AHEAD, true);
             }
-            place = place.advanced(len as u64);
-            match &mut known {
+            match known.as_mut().filter(|run| run.len as usize >= len) {
                 Some(run) => {
                     run.memory
                         .write(run.offset, octets)
@@ -304,9 +318,12 @@ impl DdpMemory for Ground<'_> {
                     run.offset += len;
                     run.len -= len as u32;
                 }
-                // As far as the region or the segment goes, which is what the placing has found to be allowed.
-                None => known = self.run(place, LOOK_AHEAD, true),
+                None => {
+                    known = None;
+                    self.place(place, octets)?;
+                }
             }
+            place = place.advanced(len as u64);
         }
         Ok(())
     }
