@@ -18,6 +18,7 @@ use crate::pace::Pace;
 use crate::runs::Vectors;
 use crate::stream::Stream;
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
+use read::SEAMS;
 
 /// One end of an RDMA stream.
 pub(crate) struct IwarpLink {
@@ -36,6 +37,8 @@ pub(crate) struct IwarpLink {
     unheard_since: Option<Duration>,
     /// The socket lost octets that it cannot do without: it ends in the middle of one record.
     is_torn: bool,
+    /// What lies between guesses, of the read that is being made; kept, so that it need not be cleared for each.
+    seams: Option<Box<[u8; SEAMS]>>,
     agent: Arc<Agent<Departures>>,
 }
 
@@ -53,6 +56,7 @@ impl IwarpLink {
             pace: Pace::new(stream.terms.send_markers),
             is_watched: false,
             is_torn: false,
+            seams: None,
             agent: Arc::clone(agent),
         }
     }
@@ -106,10 +110,11 @@ impl IwarpLink {
 
     /// Writes all that there is, as far as the socket takes it.
     fn write_out(&mut self, ground: &mut Ground<'_>) {
+        let now = now();
         loop {
             self.engine.set_alone_min(self.pace.alone_min());
-            self.engine.fill(ground, now());
-            if self.engine.waiting() == 0 || !self.write(ground) {
+            self.engine.fill(ground, now);
+            if self.engine.waiting() == 0 || !self.write(ground, now) {
                 break;
             }
         }
@@ -118,18 +123,18 @@ impl IwarpLink {
     }
 
     /// Writes once; whether the socket may take more.
-    fn write(&mut self, ground: &Ground<'_>) -> bool {
+    fn write(&mut self, ground: &Ground<'_>, now: Duration) -> bool {
         let waiting = self.engine.waiting();
         match self.send(ground) {
             // Memory that was being sent has gone, and the stream cannot go on without it.
             Ok(0) => {
                 self.is_torn = true;
                 self.is_ended = true;
-                self.engine.handle_reset(now());
+                self.engine.handle_reset(now);
                 false
             }
             Ok(n) => {
-                self.engine.handle_written(n as u64, now());
+                self.engine.handle_written(n as u64, now);
                 self.pace.handle_written(n);
                 // A socket that took less is full, unless there were more pieces than one call takes.
                 n as u64 >= waiting || n >= SHORT_WRITE

@@ -20,7 +20,10 @@ impl IwarpLink {
         if self.is_ended || std::mem::take(&mut self.is_drained) {
             return 0;
         }
-        let ahead = self.engine.ahead(ground, now());
+        let ahead = match self.engine.is_inside_segment() {
+            true => self.engine.ahead(ground, now()),
+            false => None,
+        };
         let read = match ahead {
             None => self.read_space(),
             Some(ahead) => self.read_ahead(ahead, ground),
@@ -67,10 +70,13 @@ impl IwarpLink {
     }
 
     fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
-        let mut seams = [0; SEAM_MAX * (GUESSES_MAX + 1)];
         let guesses = self.engine.guess(ground);
         let has_guessed = !guesses.is_empty();
         let payload = once(Leg::Payload(ahead));
+        let seams = match has_guessed {
+            true => &mut **self.seams.get_or_insert_with(|| Box::new([0; SEAMS])),
+            false => &mut [][..],
+        };
         let (read, room) = if has_guessed {
             let (slots, last) = seams.split_at_mut(SEAM_MAX * guesses.len());
             let slots = slots.chunks_mut(SEAM_MAX).zip(guesses);
@@ -96,7 +102,7 @@ impl IwarpLink {
         };
         self.is_drained = read < room;
         if has_guessed {
-            self.engine.handle_guessed(read, &seams, ground, now());
+            self.engine.handle_guessed(read, seams, ground, now());
             return Ok(Some(read));
         }
         let placed = read.min(ahead.len as usize);
@@ -129,5 +135,7 @@ fn scatter<'s>(
     (read, scatter.room())
 }
 
+/// Octets of a slot before each guess, and of one behind the last.
+pub(super) const SEAMS: usize = SEAM_MAX * (GUESSES_MAX + 1);
 /// Octets that are read at once where they belong nowhere.
 const ASIDE: usize = 4 << 10;
