@@ -42,7 +42,7 @@ impl Duties for Departures {
     }
 
     fn must_look_again(wire: &Arc<Wire>) -> bool {
-        wire.is_unheard()
+        wire.is_unheard() || wire.is_unwatched()
     }
 
     fn rang(&self, agent: &Agent<Self>, _kind: u16, id: u32, _service: &dyn Service) {

@@ -238,6 +238,10 @@ impl Link for IwarpLink {
         // It rings once more for nothing, which costs less than a system call now.
     }
 
+    fn unwatch(&mut self) {
+        self.wire.unwatch();
+    }
+
     fn waiter(&self) -> Sleepers {
         Sleepers(Arc::clone(&self.wire))
     }

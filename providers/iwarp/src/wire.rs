@@ -27,13 +27,16 @@ pub(crate) struct Wire {
     wants_room: AtomicBool,
     /// The peer is to be nudged if it goes on saying nothing: nobody sleeps for longer than that.
     unheard: AtomicBool,
+    /// It should be armed, and is not.
+    unwatched: AtomicBool,
     watch: Mutex<Option<Watch>>,
 }
 
-/// The readiness set that the socket is a member of.
+/// The readiness set that the socket is a member of, unless its owner polls.
 struct Watch {
     set: Arc<Poller>,
     token: u64,
+    is_member: bool,
     /// What it is armed for, until it rings.
     armed: Option<Interest>,
 }
@@ -52,6 +55,7 @@ impl Wire {
             sleepers: AtomicU32::new(0),
             wants_room: AtomicBool::new(false),
             unheard: AtomicBool::new(false),
+            unwatched: AtomicBool::new(false),
             watch: Mutex::default(),
         })
     }
@@ -110,16 +114,15 @@ impl Wire {
         *self.watch() = Some(Watch {
             set,
             token,
+            is_member: true,
             armed: Some(Interest::Once),
         });
         Ok(())
     }
 
     pub(crate) fn leave(&self) {
-        if let Some(watch) = self.watch().take() {
-            let removed = watch.set.remove(&self.tcp);
-            debug_assert!(removed.is_ok(), "a member until now");
-        }
+        self.unwatch();
+        self.watch().take();
     }
 
     /// It rang, and is silent until it is armed again.
@@ -139,10 +142,32 @@ impl Wire {
         if let Some(watch) = &mut *self.watch()
             && watch.armed != Some(interest)
         {
-            let modified = watch.set.modify(&self.tcp, watch.token, interest);
-            debug_assert!(modified.is_ok(), "a member until it leaves");
-            watch.armed = Some(interest);
+            let armed = if watch.is_member {
+                watch.set.modify(&self.tcp, watch.token, interest)
+            } else {
+                watch.set.add(&self.tcp, watch.token, interest)
+            };
+            watch.is_member |= armed.is_ok();
+            watch.armed = armed.is_ok().then_some(interest);
+            self.unwatched.store(armed.is_err(), Ordering::Relaxed);
         }
+    }
+
+    /// The set does not hear of the socket until it is armed again: whoever sends pays for each member, whether it is armed or not, a tenth of a
+    /// microsecond a segment.
+    pub(crate) fn unwatch(&self) {
+        if let Some(watch) = &mut *self.watch()
+            && std::mem::take(&mut watch.is_member)
+        {
+            watch.armed = None;
+            let removed = watch.set.remove(&self.tcp);
+            debug_assert!(removed.is_ok(), "a member until now");
+        }
+    }
+
+    /// There was no room in the set when it was to be armed.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.unwatched.load(Ordering::Relaxed)
     }
 
     /// Makes ready for a sleeper: what [`Sleepers::sleep`] takes. Under the lock of the VI, as [`Sleepers::wake`] is.
@@ -207,3 +232,34 @@ pub(crate) fn wait_for(fds: &mut [PollFd<'_>], deadline: Option<Instant>) {
 
 /// How long a stranger that was asked may say nothing before it is nudged.
 pub(crate) const NUDGE_AFTER: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// The agent has to look by itself then.
+    #[test]
+    fn what_finds_no_room_in_its_set_says_so() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let tcp = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let wire = Wire::new(tcp.into()).expect("TCP");
+        let set = Arc::new(Poller::new().expect("a set"));
+        wire.join(Arc::clone(&set), 7).expect("there is room");
+        wire.unwatch();
+        assert!(!wire.is_unwatched());
+        wire.arm_set();
+        assert!(!wire.is_unwatched());
+        wire.unwatch();
+        // Somebody else's, so that it cannot be added again.
+        set.add(wire.tcp(), 8, Interest::Hangup).expect("no member");
+        wire.arm_set();
+        assert!(wire.is_unwatched());
+        set.remove(wire.tcp()).expect("a member");
+        wire.arm_set();
+        assert!(!wire.is_unwatched());
+        wire.leave();
+        assert!(set.remove(wire.tcp()).is_err(), "no member any more");
+    }
+}

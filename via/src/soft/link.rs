@@ -224,6 +224,8 @@ pub trait Link: Send + 'static {
     fn arm(&mut self, who: Sleeper) -> u32;
     /// Nobody sleeps on it any more.
     fn disarm(&mut self);
+    /// The agent need not hear of it until it is armed again, and its owner has looked for a while: what it costs to be heard can be saved.
+    fn unwatch(&mut self) {}
     /// How to sleep, without the VI's lock.
     fn waiter(&self) -> Self::Waiter;
 }

@@ -161,6 +161,11 @@ impl<D: Device> SoftVi<D> {
         }
         if attended {
             self.progress(&mut core);
+            if !core.armed
+                && let Some(link) = &mut core.link
+            {
+                link.unwatch();
+            }
             return Attention::Attended;
         }
         // A thread asleep on the VI itself is rung directly.
