@@ -27,5 +27,7 @@ mod rdmap;
 mod rig;
 #[path = "iwarp/startup.rs"]
 mod startup;
+#[path = "iwarp/strays.rs"]
+mod strays;
 #[path = "iwarp/tables.rs"]
 mod tables;

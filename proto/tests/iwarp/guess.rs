@@ -7,7 +7,7 @@ use proto::rdmap::{Config, GUESSES_MAX, NoBuffer, Operation, PlaceAhead, Remote,
 
 use crate::rig::{Sut, counting, fpdu, terms};
 
-fn guessing() -> Config {
+pub(crate) fn guessing() -> Config {
     Config {
         even_segments: true,
         send_window: 4 << 20,
@@ -19,7 +19,7 @@ fn guessing() -> Config {
 }
 
 /// One read of the first octets, `most` at most, as a driver makes it; how many it took, and whether it guessed.
-fn read(sut: &mut Sut, octets: &[u8], most: usize) -> (usize, bool) {
+pub(crate) fn read(sut: &mut Sut, octets: &[u8], most: usize) -> (usize, bool) {
     let octets = &octets[..octets.len().min(most)];
     let Some(ahead) = sut.engine.ahead(&mut sut.memory, sut.now) else {
         let mut taken = 0;

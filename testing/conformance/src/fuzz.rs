@@ -14,10 +14,12 @@ use crate::buffer::{Buffer, Kind};
 use crate::kit::{Log, Must, Site};
 use crate::lab::{Forger, Host, ShmForger, ShmLab};
 
+mod ahead;
 mod extended;
 mod iwarp;
 mod seeds;
 
+pub use self::ahead::fuzz_rdmap_ahead;
 pub use self::extended::{fuzz_extended, fuzz_extended_socket};
 pub use self::iwarp::{fuzz_ddp, fuzz_mpa, fuzz_rdmap};
 
@@ -35,7 +37,7 @@ pub struct Target {
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self {
             name: "frame",
             run: fuzz_frame,
@@ -83,6 +85,12 @@ impl Target {
             run: fuzz_extended_socket,
             a_second: 200,
             seeds: extended::socket_seeds,
+        },
+        Self {
+            name: "rdmap_ahead",
+            run: fuzz_rdmap_ahead,
+            a_second: 200,
+            seeds: ahead::seeds,
         },
     ];
 

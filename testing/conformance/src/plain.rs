@@ -17,6 +17,14 @@ impl Plain {
         self.0.get(&at.handle)?.get(from..end)
     }
 
+    /// The kernel puts octets there, as far as it was told to.
+    ///
+    /// # Panics
+    /// When that is no memory.
+    pub fn put(&mut self, at: Place, octets: &[u8]) {
+        self.place(at, octets).expect("within its memory");
+    }
+
     /// Everything that `engine` has to say, as if it were written at once.
     ///
     /// # Panics

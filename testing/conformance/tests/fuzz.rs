@@ -125,4 +125,5 @@ targets! {
     5 rdmap_corpus rdmap_changes;
     6 extended_corpus extended_changes;
     7 extended_socket_corpus extended_socket_changes;
+    8 rdmap_ahead_corpus rdmap_ahead_changes;
 }

@@ -140,7 +140,7 @@ pub fn fuzz_rdmap(bytes: &[u8]) {
     assert_eq!(memory.0.get(&GUARD), Some(&vec![0x5a; 64]));
 }
 
-fn framed(framer: &mut Framer, ulpdu: &[u8], memory: &Plain) -> Vec<u8> {
+pub(super) fn framed(framer: &mut Framer, ulpdu: &[u8], memory: &Plain) -> Vec<u8> {
     framer
         .frame(ulpdu, None, memory)
         .expect("it is short and at hand");
@@ -226,6 +226,14 @@ const ULPDUS: &[(&str, &str)] = &[
         "4144 00000077 00000000 00000002 00000000 6869",
     ),
     (
+        "send_solicited",
+        "4145 00000000 00000000 00000002 00000000 6869",
+    ),
+    (
+        "send_solicited_invalidate",
+        "4146 00000077 00000000 00000002 00000000 6869",
+    ),
+    (
         "terminate",
         "4147 00000000 00000002 00000001 00000000 20020000",
     ),
@@ -233,12 +241,24 @@ const ULPDUS: &[(&str, &str)] = &[
         "immediate",
         "4148 00000000 00000000 00000002 00000000 0102030405060708",
     ),
+    (
+        "immediate_solicited",
+        "4149 00000000 00000000 00000002 00000000 0102030405060708",
+    ),
+    (
+        "atomic_request",
+        "414a 00000000 00000001 00000001 00000000 00000000 00000009 00000077 0000000000000000 0000000000000001 0000000000000000 0000000000000000 0000000000000000",
+    ),
+    (
+        "atomic_response",
+        "414b 00000000 00000003 00000001 00000000 00000009 0000000000000001",
+    ),
 ];
 
-const NOW: Duration = Duration::from_secs(100);
+pub(super) const NOW: Duration = Duration::from_secs(100);
 /// The only region that a peer may know.
-const REGION: u64 = 0x77;
+pub(super) const REGION: u64 = 0x77;
 /// Numbers that are no STag.
-const GUARD: u64 = 1 << 40;
-const RECEIVED: u64 = 2 << 40;
-const READ: u64 = 3 << 40;
+pub(super) const GUARD: u64 = 1 << 40;
+pub(super) const RECEIVED: u64 = 2 << 40;
+pub(super) const READ: u64 = 3 << 40;
