@@ -17,6 +17,7 @@ use place::Place;
 use report::{Report, Run};
 use way::Way;
 
+mod bare;
 mod bytes;
 mod convert;
 pub(crate) mod end;

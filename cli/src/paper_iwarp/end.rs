@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 
+use super::bare::BarePipe;
 use super::bytes::BytesPipe;
 use super::convert::convert;
 use super::posted::{PostedPipe, Slots};
@@ -79,6 +80,11 @@ pub(crate) fn main(end: &End) -> Result<()> {
             port.set_mtu(BYTES_MAX as u32);
             figures.extend(end.run(&mut port.open()?, MTU + 1..=BYTES_MAX)?);
             figures
+        }
+        Way::Bare | Way::BareMarkers => {
+            let tcp = end.meeting()?.next()?;
+            let markers = end.way == Way::BareMarkers;
+            end.run(&mut BarePipe::new(tcp, markers, BYTES_MAX)?, all)?
         }
         Way::Siw => {
             // What is started from here keeps to it, too.

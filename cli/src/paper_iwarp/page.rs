@@ -1,6 +1,6 @@
 //! The report: Figures 5 and 6 as tables and plots, and what is to be said under them.
 
-use super::report::{Report, shown};
+use super::report::{Curve, Report, shown};
 use super::way::Way;
 use super::words;
 use crate::report::{Page, Plot, Section};
@@ -58,6 +58,10 @@ impl Report {
 
     fn under_ratios(&self) -> Vec<String> {
         let mut said = vec![words::TESTBED.to_owned()];
+        let bare = |curve: &Curve| matches!(curve.way, Way::Bare | Way::BareMarkers);
+        if self.ways.iter().any(bare) {
+            said.push(words::BARE.to_owned());
+        }
         if self.ways.iter().any(|curve| curve.way == Way::Siw) {
             said.push(words::SIW.to_owned());
             said.extend(self.siw_crc.map(|crc| {

@@ -144,7 +144,7 @@ impl Report {
             let ns = self.ns(way, What::Bandwidth, size);
             ns.map(|ns| size as f64 / ns * 1e3)
         };
-        for size in [65536, 1 << 20] {
+        for size in [65536, 262_144, 1 << 20] {
             for way in [
                 Way::Extended,
                 Way::ExtendedPlain,
@@ -153,6 +153,8 @@ impl Report {
                 Way::Crc,
                 Way::Plain,
                 Way::CrcMarkers,
+                Way::Bare,
+                Way::BareMarkers,
             ] {
                 if let (Some(ours), Some(tcp)) = (speed(way, size), speed(way.beside(), size)) {
                     let name = format!("{} stream, {} / TCP", bytes(size), way.title());

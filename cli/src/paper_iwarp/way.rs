@@ -30,13 +30,17 @@ pub(crate) enum Way {
     CrcMarkers,
     /// with markers only
     Markers,
+    /// TCP's calls with the pieces of records and a checksum's pass at each end, and nothing else: a bound
+    Bare,
+    /// with markers
+    BareMarkers,
     /// Linux siw, by perftest; only with --siw
     Siw,
 }
 
 impl Way {
     /// What can be measured everywhere.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Tcp,
         Self::Asked,
         Self::Spinning,
@@ -49,6 +53,8 @@ impl Way {
         Self::Plain,
         Self::CrcMarkers,
         Self::Markers,
+        Self::Bare,
+        Self::BareMarkers,
     ];
 
     pub(super) fn title(self) -> &'static str {
@@ -65,6 +71,8 @@ impl Way {
             Self::Plain => "VI",
             Self::CrcMarkers => "VI, CRC, markers",
             Self::Markers => "VI, markers",
+            Self::Bare => "bare calls, CRC",
+            Self::BareMarkers => "bare calls, CRC, markers",
             Self::Siw => "Linux siw",
         }
     }
@@ -84,6 +92,8 @@ impl Way {
             Self::Plain => "plain",
             Self::CrcMarkers => "crc-markers",
             Self::Markers => "markers",
+            Self::Bare => "bare",
+            Self::BareMarkers => "bare-markers",
             Self::Siw => "siw",
         }
     }

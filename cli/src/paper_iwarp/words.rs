@@ -9,6 +9,8 @@ pub(super) const BANDWIDTH: &str = "about 0.6 ×, at user level and in the kerne
 
 pub(super) const BEFORE: &str = "In brackets: TCP's time by ours, so that more than 1 is better than TCP. TCP polls where a VI does, and blocks where the interface waits as programs do.";
 
+pub(super) const BARE: &str = "Bare calls gather and scatter the pieces of records by TCP's own vectored calls, and pass the checksum over the payload at each end. They verify nothing and know no messages: what they reach bounds every iWARP at user level with these calls.";
+
 pub(super) const TESTBED: &str =
     "The paper's testbed: two quad Pentium III of 700 MHz, Gigabit Ethernet, Linux 2.4.18.";
 
