@@ -30,7 +30,7 @@ fn at_once() -> bool {
 struct Pair {
     a: Arc<Stream>,
     b: Arc<Stream>,
-    _sockets: Open,
+    sockets: Open,
 }
 
 /// Closed at the end: a process has so many NICs, and threads that listen keep theirs.
@@ -72,7 +72,7 @@ fn pair_of(a: &Arc<Adapter>, b: &Arc<Adapter>) -> Pair {
     Pair {
         a: Arc::clone(asker.stream().unwrap()),
         b: Arc::clone(accepted.stream().unwrap()),
-        _sockets: Open([listener, asker, accepted]),
+        sockets: Open([listener, asker, accepted]),
     }
 }
 
@@ -118,7 +118,11 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 #[test]
 fn every_version_carries_a_stream_both_ways() {
     for variant in versions() {
-        let Pair { a, b, _sockets } = shm_pair(variant);
+        let Pair {
+            a,
+            b,
+            sockets: _sockets,
+        } = shm_pair(variant);
         let sent = pattern(1_000_003);
         thread::scope(|scope| {
             for (from, to) in [(&a, &b), (&b, &a)] {
@@ -150,7 +154,11 @@ fn every_version_carries_a_stream_both_ways() {
 fn requests_and_answers() {
     for variant in versions() {
         for waiting in [Waiting::Blocking, Waiting::Polling] {
-            let Pair { a, b, _sockets } = shm_pair(variant.waiting(waiting));
+            let Pair {
+                a,
+                b,
+                sockets: _sockets,
+            } = shm_pair(variant.waiting(waiting));
             thread::scope(|scope| {
                 scope.spawn(|| {
                     for n in 0..200u32 {
@@ -174,7 +182,11 @@ fn requests_and_answers() {
 fn a_version_talks_to_every_other() {
     for ours in versions() {
         for theirs in versions() {
-            let Pair { a, b, _sockets } = pair_over([&shm::DRIVER; 2], [ours, theirs]);
+            let Pair {
+                a,
+                b,
+                sockets: _sockets,
+            } = pair_over([&shm::DRIVER; 2], [ours, theirs]);
             let sent = pattern(300_000);
             thread::scope(|scope| {
                 scope.spawn(|| assert!(read(&b, sent.len()) == sent));
@@ -201,7 +213,11 @@ fn over_a_simulated_network() {
 fn over_iwarp() {
     let driver = iwarp_here();
     for variant in versions() {
-        let Pair { a, b, _sockets } = pair_over([&driver as &dyn Driver; 2], [variant; 2]);
+        let Pair {
+            a,
+            b,
+            sockets: _sockets,
+        } = pair_over([&driver as &dyn Driver; 2], [variant; 2]);
         let sent = pattern(300_000);
         thread::scope(|scope| {
             for (from, to) in [(&a, &b), (&b, &a)] {
@@ -277,12 +293,16 @@ fn fabric_pair(variant: Variant) -> Pair {
     Pair {
         a,
         b: Arc::clone(accepted.stream().unwrap()),
-        _sockets: Open([listener, asker, accepted]),
+        sockets: Open([listener, asker, accepted]),
     }
 }
 
 fn over_a_fabric(variant: Variant) {
-    let Pair { a, b, _sockets } = fabric_pair(variant);
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = fabric_pair(variant);
     let sent = pattern(200_000);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -457,7 +477,11 @@ fn a_socket_out_of_order() {
 
 #[test]
 fn small_messages_are_combined_until_somebody_receives_or_closes() {
-    let Pair { a, b, _sockets } = shm_pair(Variant {
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant {
         // Longer than the test takes: only the other conditions count.
         combine: Some(Duration::from_secs(600)),
         ..Variant::combine()
@@ -494,19 +518,66 @@ fn small_messages_are_combined_until_somebody_receives_or_closes() {
 
 #[test]
 fn the_timer_sends_what_nobody_else_does() {
-    let Pair { a, b, _sockets } = shm_pair(Variant {
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant {
         combine: Some(Duration::from_millis(20)),
         ..Variant::combine()
     });
     for round in 0..3u8 {
         a.send(&[round], forever).unwrap();
-        assert_eq!(read(&b, 1), [round]);
+        // Who waits would send it.
+        let mut into = [0];
+        until("the timer", || b.recv(&mut into, at_once) == Ok(1));
+        assert_eq!(into, [round]);
     }
 }
 
 #[test]
+fn who_waits_elsewhere_sends_what_is_held_first() {
+    let held = || {
+        shm_pair(Variant {
+            combine: Some(Duration::from_secs(600)),
+            ..Variant::combine()
+        })
+    };
+    let (first, second) = (held(), held());
+    for round in 0..3u8 {
+        first.a.send(&[round], forever).unwrap();
+        second.a.send(&[round], forever).unwrap();
+        // The one waits for the other's answer, which comes only when both have heard.
+        thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(read(&second.a, 1), [round]));
+            for end in [&first.b, &second.b] {
+                let mut into = [0];
+                until("it is sent", || end.recv(&mut into, at_once) == Ok(1));
+                assert_eq!(into, [round]);
+            }
+            second.b.send(&[round], forever).unwrap();
+            assert_eq!(second.b.recv(&mut [0], at_once), Err(Errno::AGAIN));
+        });
+    }
+    first.a.send(b"held", forever).unwrap();
+    let listener = &first.sockets.0[0];
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let asker = Socket::new(&adapter);
+    thread::scope(|scope| {
+        scope.spawn(|| listener.accept(forever).unwrap().close());
+        until("it is sent", || first.b.recv(&mut [0; 4], at_once) == Ok(4));
+        asker.connect(listener.local(), 0).unwrap();
+    });
+    asker.close();
+}
+
+#[test]
 fn what_is_held_goes_with_the_connection() {
-    let Pair { a, b, _sockets } = shm_pair(Variant {
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant {
         combine: Some(Duration::from_secs(600)),
         ..Variant::combine()
     });
@@ -520,7 +591,11 @@ fn what_is_held_goes_with_the_connection() {
 
 #[test]
 fn a_full_window_holds_back_and_says_so() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     let mut sent = 0;
     loop {
         match a.send(&[7; 1000], at_once) {
@@ -539,7 +614,11 @@ fn a_full_window_holds_back_and_says_so() {
 
 #[test]
 fn an_acknowledgement_waits_for_the_next_call_but_not_for_ever() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::single());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::single());
     a.send(b"one", forever).unwrap();
     assert_eq!(read(&b, 3), b"one");
     // The reader is busy with other things.
@@ -561,7 +640,11 @@ fn without_a_window_the_nic_holds_a_sender_back() {
         combine: None,
         ..Variant::windowless()
     };
-    let Pair { a, b, _sockets } = shm_pair(plain);
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(plain);
     for round in 0..3 {
         let mut sent = Vec::new();
         loop {
@@ -596,7 +679,11 @@ fn who_waits_for_room_hears_of_the_end() {
         combine: None,
         ..Variant::windowless()
     };
-    let Pair { a, b, _sockets } = shm_pair(plain);
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(plain);
     // More than the other end has buffers for: the rest stays in the NIC, unread.
     let mut unread = 0;
     while let Ok(n) = b.send(&pattern(1000), at_once) {
@@ -622,7 +709,11 @@ fn who_waits_for_room_hears_of_the_end() {
 
 #[test]
 fn one_direction_ends_and_the_other_goes_on() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     a.send(b"question", forever).unwrap();
     a.end().unwrap();
     assert_eq!(a.send(b"x", forever), Err(Errno::PIPE));
@@ -641,7 +732,11 @@ fn one_direction_ends_and_the_other_goes_on() {
 #[test]
 fn a_close_returns_at_once_and_finishes_behind_the_program() {
     for variant in versions() {
-        let Pair { a, b, _sockets } = shm_pair(variant);
+        let Pair {
+            a,
+            b,
+            sockets: _sockets,
+        } = shm_pair(variant);
         a.send(b"bye", forever).unwrap();
         a.close();
         assert_eq!(read(&b, 3), b"bye");
@@ -656,7 +751,11 @@ fn a_close_returns_at_once_and_finishes_behind_the_program() {
 
 #[test]
 fn data_for_a_closed_program_resets_as_tcp_does() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     a.close();
     until("the peer hears of it", || {
         b.send(b"more and more", forever).is_err()
@@ -668,7 +767,11 @@ fn data_for_a_closed_program_resets_as_tcp_does() {
 
 #[test]
 fn what_came_before_the_connection_broke_is_read() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     a.send(b"last words", forever).unwrap();
     a.abort();
     assert_eq!(read(&b, 10), b"last words");
@@ -678,7 +781,11 @@ fn what_came_before_the_connection_broke_is_read() {
 
 #[test]
 fn looking_leaves_the_bytes() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     a.send(b"abc", forever).unwrap();
     a.send(b"def", forever).unwrap();
     let mut seen = [0; 10];
@@ -712,7 +819,11 @@ fn two_ends_that_both_send_before_they_read_hold_more_than_their_windows() {
 
 #[test]
 fn several_threads_send_and_receive_on_one_stream() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::combine());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::combine());
     let each = 2000;
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -734,14 +845,22 @@ fn several_threads_send_and_receive_on_one_stream() {
 #[test]
 fn without_a_way_to_the_program_s_memory_large_messages_are_copied() {
     let variant = Variant::dacks().large(Large::Registered);
-    let Pair { a, b, _sockets } = shm_pair(variant);
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(variant);
     a.send(&pattern(30_000), forever).unwrap();
     assert!(read(&b, 30_000) == pattern(30_000));
 }
 
 #[test]
 fn who_has_sent_a_part_is_told_of_the_reset_by_the_next_call() {
-    let Pair { a, b, _sockets } = shm_pair(Variant::dacks());
+    let Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } = shm_pair(Variant::dacks());
     thread::scope(|scope| {
         let sender = scope.spawn(|| a.send(&pattern(8 << 20), forever));
         // Some of it has come, and the rest has no room.
@@ -757,7 +876,11 @@ fn who_has_sent_a_part_is_told_of_the_reset_by_the_next_call() {
 #[test]
 fn an_end_does_not_wait_for_room_and_nothing_is_lost() {
     for waiting in [Waiting::Blocking, Waiting::Polling] {
-        let Pair { a, b, _sockets } = shm_pair(Variant::combine().waiting(waiting));
+        let Pair {
+            a,
+            b,
+            sockets: _sockets,
+        } = shm_pair(Variant::combine().waiting(waiting));
         let mut sent = 0;
         while let Ok(n) = a.send(&[7; 4000], at_once) {
             sent += n;
@@ -775,7 +898,11 @@ fn an_end_does_not_wait_for_room_and_nothing_is_lost() {
 fn threads_that_wait_are_told_of_a_shutdown_here() {
     for variant in versions() {
         for waiting in [Waiting::Blocking, Waiting::Polling] {
-            let Pair { a, b, _sockets } = shm_pair(variant.waiting(waiting));
+            let Pair {
+                a,
+                b,
+                sockets: _sockets,
+            } = shm_pair(variant.waiting(waiting));
             thread::scope(|scope| {
                 for _ in 0..2 {
                     scope.spawn(|| {
@@ -803,7 +930,12 @@ fn threads_that_wait_are_told_of_a_shutdown_here() {
 fn several_threads_send_more_than_there_is_room_for() {
     let over_shm = versions().map(shm_pair);
     let over_a_fabric = [Variant::dacks(), Variant::combine()].map(fabric_pair);
-    for Pair { a, b, _sockets } in over_shm.into_iter().chain(over_a_fabric) {
+    for Pair {
+        a,
+        b,
+        sockets: _sockets,
+    } in over_shm.into_iter().chain(over_a_fabric)
+    {
         let (threads, each) = (4, 3 << 20);
         thread::scope(|scope| {
             for _ in 0..threads {
@@ -820,7 +952,11 @@ fn several_threads_send_more_than_there_is_room_for() {
 #[test]
 fn who_looks_at_a_full_window_sees_all_that_can_come() {
     for variant in versions() {
-        let Pair { a, b, _sockets } = shm_pair(variant);
+        let Pair {
+            a,
+            b,
+            sockets: _sockets,
+        } = shm_pair(variant);
         let mut sent = 4000;
         until("there is room", || a.send(&[7; 4000], at_once).is_ok());
         while let Ok(n) = a.send(&[7; 4000], at_once) {
@@ -848,7 +984,11 @@ fn what_it_carries_is_told_to_whoever_looks() {
     let drivers: [(&dyn Driver, _); 2] = [(&shm::DRIVER, "shm"), (&over, "iwarp")];
     for (driver, nic) in drivers {
         for variant in versions() {
-            let Pair { a, b, _sockets } = pair_over([driver; 2], [variant; 2]);
+            let Pair {
+                a,
+                b,
+                sockets: _sockets,
+            } = pair_over([driver; 2], [variant; 2]);
             // Small enough to be combined, and in packets.
             for len in [10, 10, 100_000] {
                 thread::scope(|scope| {

@@ -17,6 +17,18 @@ pub(super) fn flush_at(due: Instant, stream: &Arc<Stream>) {
     submit(due, Arc::downgrade(stream), Duty::Flush);
 }
 
+/// Sends what streams of this process hold back: the thread that waits might have sent more on them, and now will not.
+pub(super) fn release() {
+    let state = lock();
+    let held = state.entries.iter();
+    let held = held.filter(|entry| entry.duty == Duty::Flush);
+    let held: Vec<Arc<Stream>> = held.filter_map(|entry| entry.stream.upgrade()).collect();
+    drop(state);
+    for stream in held {
+        stream.release();
+    }
+}
+
 /// Breaks the connection of a stream that its program has closed, if the peer says nothing for long.
 pub(super) fn abort_later(stream: &Arc<Stream>) {
     submit(

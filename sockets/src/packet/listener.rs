@@ -13,8 +13,10 @@ use sys::quiet;
 use via::{Incoming, NetAddress};
 
 use super::adapter::{Adapter, Claim};
+use super::keeper;
 use super::show::Show;
 use super::stream::Stream;
+use super::stream::combine::any_holds;
 use super::stream::relay::BY_KERNEL;
 use super::wait::{Changed, Wait};
 
@@ -157,6 +159,9 @@ impl Listener {
             let limit = patient().limit()?;
             let ticket = self.changed.ticket();
             drop(inner);
+            if any_holds() {
+                keeper::release();
+            }
             if self.changed.wait(ticket, limit) {
                 return Err(Errno::INTR);
             }

@@ -25,7 +25,7 @@ use crate::conn::Origin;
 use crate::stat::{self, Tally};
 
 mod begin;
-mod combine;
+pub(super) mod combine;
 mod end;
 mod flow;
 mod hand_over;

@@ -1,6 +1,7 @@
 //! Small messages that leave together.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proto::packet::Verdict;
@@ -60,6 +61,7 @@ impl Stream {
         let verdict = inner.combiner.offer(bytes.len() as u32, now);
         debug_assert_eq!(verdict, Verdict::Append, "it fits");
         inner.tally.held(!begun);
+        self.note_held();
         if !std::mem::replace(&mut inner.is_timed, true)
             && let Some(due) = inner.combiner.due()
         {
@@ -67,6 +69,22 @@ impl Stream {
             keeper::flush_at(self.begun + due, self);
         }
         Ok(bytes.len())
+    }
+
+    fn note_held(&self) {
+        let me = std::ptr::from_ref(self).addr();
+        let last = LAST_HELD.load(Ordering::Relaxed);
+        if last != me {
+            LAST_HELD.store(me, Ordering::Relaxed);
+            if last != 0 {
+                OTHERS_HELD.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Before its program waits for this stream: whether others of this process may hold something back.
+    pub(super) fn others_hold(&self) -> bool {
+        hold_beside(std::ptr::from_ref(self).addr())
     }
 
     /// Sends what is held, waiting for the window if it may.
@@ -101,5 +119,28 @@ impl Stream {
     }
 }
 
+/// Before its program waits for something that is no stream: whether streams of this process may hold something back.
+pub(in crate::packet) fn any_holds() -> bool {
+    hold_beside(0)
+}
+
+/// What two threads change at once is told late, by the timer.
+fn hold_beside(me: usize) -> bool {
+    let last = LAST_HELD.load(Ordering::Relaxed);
+    let is_other = last != me && last != 0;
+    if is_other {
+        LAST_HELD.store(0, Ordering::Relaxed);
+    }
+    if is_other || OTHERS_HELD.load(Ordering::Relaxed) {
+        OTHERS_HELD.store(false, Ordering::Relaxed);
+        return true;
+    }
+    false
+}
+
+/// The address of the stream that last held something back, which may be gone; 0 if all have been [asked to send](keeper::release).
+static LAST_HELD: AtomicUsize = AtomicUsize::new(0);
+/// Whether others held something back before it.
+static OTHERS_HELD: AtomicBool = AtomicBool::new(false);
 /// How often a closed window is looked at for what a timer should send.
 const RETRY: Duration = Duration::from_millis(10);
