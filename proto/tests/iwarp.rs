@@ -25,6 +25,8 @@ mod properties;
 mod rdmap;
 #[path = "iwarp/rig.rs"]
 mod rig;
+#[path = "iwarp/short.rs"]
+mod short;
 #[path = "iwarp/startup.rs"]
 mod startup;
 #[path = "iwarp/strays.rs"]

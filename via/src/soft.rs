@@ -32,6 +32,7 @@ mod ops;
 mod post;
 mod queue;
 mod receive;
+mod short;
 mod transmit;
 mod vi;
 

@@ -126,6 +126,12 @@ impl Deframer {
         self.ring.len()
     }
 
+    /// Whether what [`poll`](Self::poll) has found is all that is here.
+    #[must_use]
+    pub fn is_all(&self) -> bool {
+        matches!(self.current, Current::Whole(extent) if extent.total() == self.ring.len())
+    }
+
     /// How many octets of the FPDU that is on its way have not come, as far as its length is known; 0 between FPDUs.
     #[must_use]
     pub fn missing(&self) -> usize {

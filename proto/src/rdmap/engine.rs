@@ -4,6 +4,7 @@ mod ahead;
 mod arrivals;
 mod end;
 mod guess;
+mod short;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -229,6 +229,20 @@ impl Inbound {
         Ok(Brought::Nothing)
     }
 
+    /// Whether the next receive is `id`, and takes all of a Send of `len` octets, whose only segment this is.
+    pub(super) fn expects(&self, id: WorkId, header: &Untagged, len: u32) -> bool {
+        let is_rtr = self.may_be_rtr && len == 0;
+        !is_rtr
+            && matches!(self.receives.spot(header, len), Ok(Spot::In(receive)) if receive.id == id)
+    }
+
+    /// Such a one is in its place; its octets.
+    pub(super) fn take_whole(&mut self, header: &Untagged, len: u32) -> Option<u32> {
+        self.may_be_rtr = false;
+        self.receives.handle_placed(header, len).ok()?;
+        self.receives.deliver().map(|delivered| delivered.len)
+    }
+
     fn handle_send(
         &mut self,
         incoming: &Incoming,

@@ -25,7 +25,7 @@ impl Dice {
 }
 
 /// The conversations that changes begin with: a name, and ULPDUs as they come.
-fn corpus() -> Vec<(&'static str, Vec<Vec<u8>>)> {
+pub(crate) fn corpus() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     include_str!("corpus.txt")
         .trim_end()
         .split("\n\n")
@@ -38,7 +38,7 @@ fn corpus() -> Vec<(&'static str, Vec<Vec<u8>>)> {
 }
 
 /// An engine that a peer may do a little with: regions, receives, a Read and an atomic under way.
-fn victim(dice: &mut Dice, markers: bool) -> Sut {
+pub(crate) fn victim(dice: &mut Dice, markers: bool) -> Sut {
     let role = [Role::Initiator, Role::Responder][dice.below(2)];
     let terms = Terms {
         crc: true,
@@ -123,7 +123,7 @@ fn suffer(sut: &mut Sut, mut stream: &[u8], dice: &mut Dice) -> Option<Failure> 
     })
 }
 
-fn change(ulpdu: &mut Vec<u8>, dice: &mut Dice) {
+pub(crate) fn change(ulpdu: &mut Vec<u8>, dice: &mut Dice) {
     for _ in 0..dice.below(4) {
         let at = dice.below(ulpdu.len());
         match dice.below(7) {

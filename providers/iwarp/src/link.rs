@@ -16,7 +16,7 @@ use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
 use crate::departures::Departures;
 use crate::pace::Pace;
 use crate::runs::Vectors;
-use crate::stream::Stream;
+use crate::stream::{INLINE_MAX, Stream};
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
 use read::SEAMS;
 
@@ -30,6 +30,8 @@ pub(crate) struct IwarpLink {
     is_ended: bool,
     /// The last read emptied the socket: the next would only be told so.
     is_drained: bool,
+    /// What a look for a short message found: the next read's answer.
+    looked: Option<io::Result<Option<usize>>>,
     pace: Pace,
     /// Whoever looks at this next sleeps until it rings. Else the owner looks again, or the agent does with its next tick.
     is_watched: bool,
@@ -53,6 +55,7 @@ impl IwarpLink {
             is_ours: stream.is_ours,
             is_ended: false,
             is_drained: false,
+            looked: None,
             pace: Pace::new(stream.terms.send_markers),
             is_watched: false,
             is_torn: false,
@@ -122,6 +125,20 @@ impl IwarpLink {
         self.wire.set_wants_room(self.engine.waiting() > 0);
     }
 
+    /// Writes a short message, which is a piece of the engine's own and all that waits. Whether the socket took it, or its beginning.
+    fn write_short(&mut self) -> bool {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let Some(Piece::Own(octets)) = self.engine.pieces().next() else {
+            return false;
+        };
+        let Ok(n) = rustix::net::send(self.wire.tcp(), octets, flags) else {
+            return false;
+        };
+        self.engine.handle_written(n as u64, now());
+        self.wire.set_wants_room(self.engine.waiting() > 0);
+        true
+    }
+
     /// Writes once; whether the socket may take more.
     fn write(&mut self, ground: &Ground<'_>, now: Duration) -> bool {
         let waiting = self.engine.waiting();
@@ -162,6 +179,39 @@ impl Link for IwarpLink {
             self.pace.handle_posted(octets, Instant::now);
         }
         Ok(())
+    }
+
+    fn send_short(
+        &mut self,
+        len: u32,
+        immediate: Option<u32>,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> bool {
+        // What waits to be gathered is before it.
+        if len > INLINE_MAX || self.pace.has_posted() {
+            return false;
+        }
+        if !self.engine.send_short(len, immediate.map(Stag), fill) {
+            return false;
+        }
+        let written = self.write_short();
+        if !written {
+            self.engine.withdraw_short();
+        }
+        written
+    }
+
+    fn receive_short(&mut self, id: WorkId, place: impl FnOnce(&[u8]) -> bool) -> Option<u32> {
+        let waits = self.engine.waiting() > 0 || self.pace.has_posted();
+        if waits || self.unheard_since.is_some() || !self.look() {
+            return None;
+        }
+        let len = self.engine.take_short(id, place)?;
+        // It has been heard of.
+        self.looked = None;
+        self.is_drained = false;
+        self.pace.handle_arrival();
+        Some(len)
     }
 
     fn post_receive(&mut self, receive: Receive) -> Result<(), PostError> {

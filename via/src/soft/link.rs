@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use proto::ddp::Stag;
 use proto::frame::{Head, Refusal};
-use proto::rdmap::{Action, Code, PostError, Receive, Work};
+use proto::rdmap::{Action, Code, PostError, Receive, Work, WorkId};
 use sys::mem::{Memory, OutOfRange};
 
 use super::ground::Ground;
@@ -155,6 +155,23 @@ pub trait Link: Send + 'static {
     fn post(&mut self, work: Work) -> Result<(), PostError> {
         let _ = work;
         Err(PostError::NotConnected)
+    }
+    /// Sends a message of so many bytes at once, which `fill` copies, if the link has a quick way for one that is short, and nothing waits before it;
+    /// `false` if it was not sent. It is complete then, and nothing [comes of it](Self::poll_action).
+    fn send_short(
+        &mut self,
+        len: u32,
+        immediate: Option<u32>,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> bool {
+        let _ = (len, immediate, fill);
+        false
+    }
+    /// Looks once for a short message that comes alone, for the next receive, which is `id`: `place` puts it there, or refuses. Its bytes. Otherwise
+    /// [`Link::turn`] follows, which does not look again.
+    fn receive_short(&mut self, id: WorkId, place: impl FnOnce(&[u8]) -> bool) -> Option<u32> {
+        let _ = (id, place);
+        None
     }
     /// Room for the next message.
     ///

@@ -87,7 +87,12 @@ impl<D: Device> SoftVi<D> {
             if let Some(link) = &mut core.link {
                 link.before_look();
             }
-            if let Some(completion) = self.receive_brief(core) {
+            let completion = if D::Link::MESSAGES {
+                self.receive_short(core)
+            } else {
+                self.receive_brief(core)
+            };
+            if let Some(completion) = completion {
                 if Self::has_to_send(core) {
                     self.pump(core);
                 }

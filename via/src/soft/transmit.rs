@@ -55,7 +55,7 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
-    /// Sends a message that fits in one frame and need not wait, straight from its descriptor.
+    /// Sends a message that fits in one frame, or is short, and need not wait, straight from its descriptor.
     #[inline(always)]
     pub(super) fn send_now(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
         let Some(link) = &mut core.link else {
@@ -63,12 +63,16 @@ impl<D: Device> SoftVi<D> {
         };
         let now = core.send.next() == core.send.len()
             && core.send.len() < self.nic.device.attributes().max_descriptors_per_queue as usize
-            && plain.len <= link.frame_max()
+            && (D::Link::MESSAGES || plain.len <= link.frame_max())
             && plain.len <= core.attributes.max_transfer_size;
         let seq = core.outbound.next_seq();
         let sent = now
-            && (self.send_brief(core, seq, plain, segments)
-                || self.send_only_frame(core, seq, plain, segments));
+            && if D::Link::MESSAGES {
+                self.send_short(core, plain, segments)
+            } else {
+                self.send_brief(core, seq, plain, segments)
+                    || self.send_only_frame(core, seq, plain, segments)
+            };
         if !sent {
             return false;
         }

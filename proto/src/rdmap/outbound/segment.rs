@@ -2,13 +2,14 @@
 
 use super::super::body::{AtomicRequest, ReadRequest};
 use super::super::code::RdmapError;
+use super::super::opcode::Opcode;
 use super::super::response::AskedFor;
 use super::super::terminate::Violation;
 use super::super::work::Operation;
-use super::{Outbound, Stage, len_of, request_id};
+use super::{NoPayload, Outbound, Stage, len_of, request_id};
 use crate::ddp::{
-    Cut, HeaderOctets, Memory, QN_REQUEST, QN_SEND, Segment, TAGGED_LEN, Tagged, UNTAGGED_LEN,
-    Untagged,
+    Cut, HeaderOctets, Memory, QN_REQUEST, QN_SEND, Segment, Stag, TAGGED_LEN, Tagged,
+    UNTAGGED_LEN, Untagged,
 };
 use crate::mpa::Place;
 
@@ -42,6 +43,52 @@ impl Outbound {
             self.handle_message_sent(seq, &operation);
         }
         Ok(segment.last)
+    }
+
+    /// [`Engine::send_short`](crate::rdmap::Engine::send_short).
+    pub(in crate::rdmap) fn send_short(
+        &mut self,
+        len: u32,
+        invalidate: Option<Stag>,
+        fill: impl FnOnce(&mut [u8]) -> bool,
+    ) -> bool {
+        let is_alone = self.entries.is_empty() && self.framer.waiting() == 0;
+        let octets = len as usize + UNTAGGED_LEN;
+        if !is_alone || self.current.is_some() || octets > usize::from(self.mulpdu) {
+            return false;
+        }
+        let opcode = if invalidate.is_some() {
+            Opcode::SendInvalidate
+        } else {
+            Opcode::Send
+        };
+        let header = Untagged {
+            last: true,
+            ulp: opcode.control(),
+            ulp_word: invalidate.map_or(0, |stag| stag.0),
+            queue: QN_SEND,
+            msn: self.send_msn,
+            mo: 0,
+        };
+        let mut ulpdu = [0; UNTAGGED_LEN + SHORT_MAX];
+        let Some(ulpdu) = ulpdu.get_mut(..octets) else {
+            return false;
+        };
+        let Some((head, payload)) = ulpdu.split_at_mut_checked(UNTAGGED_LEN) else {
+            return false;
+        };
+        head.copy_from_slice(&header.encode());
+        let framed = fill(payload) && self.framer.frame(ulpdu, None, &NoPayload).is_ok();
+        if framed {
+            self.send_msn = self.send_msn.plus(1);
+        }
+        framed
+    }
+
+    /// As it was before [`send_short`](Self::send_short).
+    pub(in crate::rdmap) fn withdraw_short(&mut self) {
+        self.framer.drop_unbegun();
+        self.send_msn = self.send_msn.plus(u32::MAX);
     }
 
     fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
@@ -158,6 +205,9 @@ impl Outbound {
         })
     }
 }
+
+/// Octets that are copied at once for a message of its own.
+const SHORT_MAX: usize = 512;
 
 fn payload(from: Place, segment: &Segment) -> Option<(Place, u32)> {
     (segment.len > 0).then(|| (from.advanced(segment.offset.into()), segment.len))

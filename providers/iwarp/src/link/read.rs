@@ -17,16 +17,17 @@ impl IwarpLink {
     /// How many octets came.
     pub(super) fn read(&mut self, ground: &mut Ground<'_>) -> usize {
         // Once only: whoever polls comes again, and whoever sleeps is woken by what came meanwhile.
-        if self.is_ended || std::mem::take(&mut self.is_drained) {
+        if self.is_ended || (self.looked.is_none() && std::mem::take(&mut self.is_drained)) {
             return 0;
         }
-        let ahead = match self.engine.is_inside_segment() {
+        let ahead = match self.engine.is_inside_segment() && self.looked.is_none() {
             true => self.engine.ahead(ground, now()),
             false => None,
         };
-        let read = match ahead {
-            None => self.read_space(),
-            Some(ahead) => self.read_ahead(ahead, ground),
+        let read = match (self.looked.take(), ahead) {
+            (Some(read), _) => read,
+            (None, None) => self.read_space(),
+            (None, Some(ahead)) => self.read_ahead(ahead, ground),
         };
         match read {
             Ok(None) => 0,
@@ -47,6 +48,20 @@ impl IwarpLink {
                 0
             }
         }
+    }
+
+    /// Reads where nothing has begun, for a short message; whether anything came. Where that is not all the next read has the answer.
+    pub(super) fn look(&mut self) -> bool {
+        if self.is_ended || self.is_drained || self.looked.is_some() {
+            return false;
+        }
+        if self.engine.is_inside_segment() || self.engine.is_blocked() {
+            return false;
+        }
+        let read = self.read_space();
+        let came = matches!(read, Ok(Some(n)) if n > 0);
+        self.looked = Some(read);
+        came
     }
 
     /// `None` when there is no room.

@@ -1,0 +1,69 @@
+//! Short messages over a link of messages, where nothing but the message needs attention: past the queues' general way, as [`super::brief`] has
+//! it for frames.
+//!
+//! What is checked is the same. Where anything is out of the ordinary the answer is "no", nothing has changed, and the general way finds and tells it.
+
+use proto::rdmap::WorkId;
+
+use super::core::Core;
+use super::device::Device;
+use super::link::Link;
+use super::memory::Reach;
+use super::queue::{Outcome, Plain};
+use super::vi::SoftVi;
+use crate::descriptor::Segments;
+use crate::{CompletedOp, Completion, Queue};
+
+impl<D: Device> SoftVi<D> {
+    /// Sends `plain`, which is the next of its queue.
+    pub(super) fn send_short(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
+        let Plain { immediate, len, .. } = plain;
+        let is_plain = core.refused_write.is_none() && !core.awaits_acks();
+        let (Some(link), Some(segment)) = (&mut core.link, segments.only()) else {
+            return false;
+        };
+        if !is_plain || (immediate.is_some() && !link.has_immediate()) {
+            return false;
+        }
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let Some((memory, offset)) = reach.local(segment.handle, segment.addr, len) else {
+            return false;
+        };
+        link.send_short(len, immediate, |room| memory.read(offset, room).is_ok())
+    }
+
+    /// Takes a message that has come as the completion of the receive at the front of its queue.
+    pub(super) fn receive_short(&self, core: &mut Core<D>) -> Option<Completion> {
+        let is_plain = core.sleepers == 0
+            && !core.awaits_acks()
+            && core.refused_write.is_none()
+            && self.cq(Queue::Recv).is_none()
+            && core.notify[Queue::Recv as usize].is_empty();
+        let (ticket, segment) = core.recv.plain_front().filter(|_| is_plain)?;
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let (memory, offset) = reach.writable(segment.handle, segment.addr, segment.len)?;
+        let id = WorkId(core.recv.number(0));
+        let link = core.link.as_mut()?;
+        let len = link.receive_short(id, |octets| {
+            octets.len() <= segment.len as usize && memory.write(offset, octets).is_ok()
+        })?;
+        core.dry = false;
+        core.recv.drop_front();
+        let outcome = Outcome::done(CompletedOp::Receive, len, None);
+        self.write_outcome(core, ticket, &outcome);
+        Some(Completion {
+            token: ticket.token(),
+            status: outcome.status,
+            length: len,
+            immediate: None,
+        })
+    }
+}
