@@ -8,7 +8,7 @@ use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
 use crate::stdio::standard;
-use crate::{extended, real, via_socket};
+use crate::{extended, real, uring, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -18,6 +18,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(fd);
+    uring::own::closed(fd);
     let _section = via_socket::hold(fd);
     let removed = keeping_errno(|| {
         extended::before_close(fd);
@@ -39,6 +40,7 @@ pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_i
     let closes = flags & !CLOSE_RANGE_UNSHARE == 0;
     if closes {
         keeping_errno(|| {
+            uring::own::closed_range(first, last);
             extended::before_close_range(first, last);
             removed = packet::table::remove_range(first, last);
         });
@@ -150,6 +152,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     let removed = keeping_errno(|| {
         let mut removed = None;
         if is_open {
+            uring::own::closed(new);
             extended::before_close(new);
             removed = packet::table::replace(fd, new);
             ends::before_close(new);

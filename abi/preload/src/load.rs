@@ -1,13 +1,21 @@
-//! dlopen: libraries that are loaded while the program runs find our functions, as those do that it begins with.
+//! How libraries find each other. Those that are loaded while the program runs (`dlopen`) find our functions, as those do that it begins with.
 
+use std::ffi::c_char;
 #[cfg(all(target_arch = "x86_64", not(test)))]
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 
 #[cfg(target_arch = "x86_64")]
 use sys::sync::mapped::AtomicU64;
 
 #[cfg(target_arch = "x86_64")]
 use crate::real;
+
+/// AddressSanitizer's. A program that was built with it ends where its runtime is not the first library, which we are. What it does in the C library's
+/// functions it does in those that ours call.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn __asan_default_options() -> *const c_char {
+    c"verify_asan_link_order=0".as_ptr()
+}
 
 /// POSIX. Without `RTLD_DEEPBIND`, by which a library would find the C library's calls before ours (PHP loads its extensions so). The loader looks at
 /// who called it, for `$ORIGIN` and `DT_RUNPATH`: so it is jumped to, with the program's return address.

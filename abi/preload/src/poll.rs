@@ -15,6 +15,9 @@ use sys::errno::Errno;
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked};
 use crate::{cancel, extended, real, via_socket};
+use apart::Apart;
+
+mod apart;
 
 /// The kernel, with the signal mask that the program wants while it waits.
 struct Kernel {
@@ -107,7 +110,9 @@ pub unsafe extern "C" fn select(
     unsafe {
         extended::watch_all();
         via_socket::watch_all();
-        let native = || real::select(count, read, write, except, timeout);
+        let mut apart = Apart::of(count, [read, write, except]);
+        let [read, write, except] = apart.pointers();
+        let native = || apart.end(real::select(count, read, write, except, timeout));
         let may_look = !table::is_retired() && (timeout.is_null() || is_memory(timeout));
         let Some(sets) = sets(count, read, write, except).filter(|_| may_look) else {
             return native();
@@ -128,7 +133,7 @@ pub unsafe extern "C" fn select(
             time.tv_sec = left.as_secs().cast_signed();
             time.tv_usec = i64::from(left.subsec_micros());
         }
-        outcome
+        apart.end(outcome)
     }
 }
 
@@ -146,10 +151,13 @@ pub unsafe extern "C" fn pselect(
     unsafe {
         extended::watch_all();
         via_socket::watch_all();
-        match (sets(count, read, write, except), duration(timeout)) {
+        let mut apart = Apart::of(count, [read, write, except]);
+        let [read, write, except] = apart.pointers();
+        let outcome = match (sets(count, read, write, except), duration(timeout)) {
             (Some(sets), Ok(wanted)) if !table::is_retired() => choose(sets, count, wanted, mask),
             _ => real::pselect(count, read, write, except, timeout, mask),
-        }
+        };
+        apart.end(outcome)
     }
 }
 
@@ -232,10 +240,7 @@ unsafe fn sets<'a>(
     {
         return None;
     }
-    // A program may pass one set twice; the kernel then writes the last.
-    if (!read.is_null() && (read == write || read == except))
-        || (!write.is_null() && write == except)
-    {
+    if apart::any_twice([read, write, except]) {
         return None;
     }
     let sets = Sets {

@@ -118,11 +118,18 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
                 return forks(flags, || real::syscall(number, a, b, c, d, e, f));
             }
             libc::SYS_io_uring_setup => {
+                let flags = uring::own::flags_of(pointer(b));
                 let ring = real::syscall(number, a, b, c, d, e, f);
-                if ring >= 0 {
-                    uring::leave();
-                }
+                uring::own::made(ring as c_int, flags, pointer(b));
                 ring
+            }
+            libc::SYS_io_uring_enter => {
+                uring::own::before_enter(int(a), b as u32, d as u32);
+                return None;
+            }
+            libc::SYS_io_uring_register => {
+                uring::own::before_register(b as u32);
+                return None;
             }
             libc::SYS_getdents64 => directory::listed(int(a), pointer(b), || {
                 real::syscall(number, a, b, c, d, e, f) as isize

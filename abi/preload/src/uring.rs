@@ -2,8 +2,8 @@
 //!
 //! Databases have rings for their files and sockets for their clients. A ring that liburing made is therefore looked at before each of liburing's
 //! calls that submit, and all is well while its requests are about files. The first that is not has the connections of this process stay on TCP
-//! for good: what waits in the kernel for a socket knows nothing of memory. A ring that was made in any other way is not seen at work, so it does
-//! that at once.
+//! for good: what waits in the kernel for a socket knows nothing of memory. So it is with a ring that a program looks after itself by way of
+//! `syscall()` ([`own`]). One that was made in any other way is not seen at work, so it does that at once.
 
 use std::ffi::{c_int, c_void};
 
@@ -14,6 +14,8 @@ use sockets::reason::Reason;
 
 use crate::outcome::{connection, keeping_errno};
 use crate::{extended, real, via_socket};
+
+pub(crate) mod own;
 
 /// What liburing's `struct io_uring` begins with, in each of its versions.
 #[repr(C)]
@@ -49,6 +51,18 @@ pub struct Parameters {
     submissions: u32,
     completions: u32,
     flags: u32,
+    _thread: [u32; 2],
+    _features: u32,
+    _workers: u32,
+    _reserved: [u32; 3],
+    /// Where the words of the queue are, from its beginning on.
+    head: u32,
+    tail: u32,
+    mask: u32,
+    _entries: u32,
+    _flags: u32,
+    _dropped: u32,
+    array: u32,
 }
 
 /// The connections of this process are TCP's from now on.
@@ -86,12 +100,15 @@ unsafe fn is_about_files(ring: *const Ring, is_ours: impl Fn(c_int) -> bool) -> 
         let waiting = ring.tail.wrapping_sub(ring.head);
         (0..waiting.min(mask.saturating_add(1))).all(|at| {
             let place = ring.head.wrapping_add(at) & mask;
-            let entry = ring.entries.add(place as usize).read();
-            entry.flags & FIXED_FILE == 0
-                && (NO_SOCKET.contains(&entry.opcode)
-                    || OF_A_FILE.contains(&entry.opcode) && !is_ours(entry.fd))
+            is_about_a_file(&ring.entries.add(place as usize).read(), &is_ours)
         })
     }
+}
+
+fn is_about_a_file(entry: &Entry, is_ours: impl Fn(c_int) -> bool) -> bool {
+    entry.flags & FIXED_FILE == 0
+        && (NO_SOCKET.contains(&entry.opcode)
+            || OF_A_FILE.contains(&entry.opcode) && !is_ours(entry.fd))
 }
 
 /// Whether a ring with these flags takes requests only where liburing submits them, and they are of the size that is looked at.
