@@ -51,10 +51,10 @@ pub fn leave_all(reason: Reason) {
     });
 }
 
-/// The program is about to allow itself only those system calls that it makes: all connections go back to TCP, and from now on
-/// its calls are carried out as they are, and nothing is done beside them.
-pub fn retire() {
-    leave_all(Reason::Filtered);
+/// The program is about to do what lets nothing be done beside its own calls: all connections go back to TCP, and from now on
+/// its calls are carried out as they are.
+pub fn retire(reason: Reason) {
+    leave_all(reason);
     table::retire();
     quiet::forgo();
 }

@@ -37,6 +37,8 @@ pub struct Identity {
     pub peer: SocketAddr,
     /// The network namespace of the socket, which need not be the caller's. Unique until the host boots again.
     pub netns: u64,
+    /// The number of the interface that this end is bound to, as one with a link-local address is; 0 for none. The other end is found by it.
+    pub interface: u32,
 }
 
 impl Identity {
@@ -52,7 +54,7 @@ impl Identity {
     }
 }
 
-/// Which connection `fd` is an end of; mapped addresses come as IPv4. Three system calls.
+/// Which connection `fd` is an end of; mapped addresses come as IPv4. Four system calls.
 ///
 /// # Errors
 /// `ENOTCONN`; `EAFNOSUPPORT` for what has no addresses of the Internet; `ENOPROTOOPT` before Linux 5.14.
@@ -62,6 +64,8 @@ pub fn identity(fd: BorrowedFd<'_>) -> Result<Identity, Errno> {
         local,
         peer,
         netns: netns(fd)?,
+        // Before Linux 5.1 nobody says.
+        interface: get(fd, libc::SOL_SOCKET, SO_BINDTOIFINDEX).unwrap_or(0),
     })
 }
 
@@ -168,3 +172,4 @@ fn plain(address: SocketAddr) -> SocketAddr {
 }
 
 const SO_NETNS_COOKIE: libc::c_int = 71;
+const SO_BINDTOIFINDEX: libc::c_int = 62;

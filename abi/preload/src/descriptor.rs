@@ -8,7 +8,7 @@ use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
 use crate::stdio::standard;
-use crate::{extended, real, uring, via_socket};
+use crate::{extended, filter, real, uring, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -35,6 +35,9 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    if flags & CLOSE_RANGE_UNSHARE != 0 {
+        filter::before_unsharing(libc::CLONE_FILES);
+    }
     let _section = via_socket::hold_all();
     let mut removed = Vec::new();
     let closes = flags & !CLOSE_RANGE_UNSHARE == 0;

@@ -1,12 +1,14 @@
-//! seccomp: a program that says which system calls it will make.
+//! Programs in which nothing may be done beside their own calls: connections go back to TCP, and every call is the C library's.
 //!
-//! It knows nothing of ours, and would be killed for one. So before it binds itself we retire: connections go back to TCP, and every call is
-//! the C library's, as the program made it.
+//! One that says by seccomp which system calls it will make knows nothing of ours, and would be killed for one. And a thread that takes a table of descriptors of its own (`unshare`) means other files by the
+//! same numbers than the other threads, which no table here can tell.
 
 use std::ffi::c_int;
 
 use libc::c_long;
-use sockets::handover;
+use sockets::host::host;
+use sockets::reason::Reason;
+use sockets::{epoll, handover};
 
 use crate::outcome::keeping_errno;
 use crate::real;
@@ -19,10 +21,30 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
     unsafe { real::prctl(option, a, b, c, d) }
 }
 
+/// Linux.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    before_unsharing(flags);
+    // SAFETY: as above.
+    unsafe { real::unshare(flags) }
+}
+
+/// Before a thread has what `flags` say to itself.
+pub(crate) fn before_unsharing(flags: c_int) {
+    if flags & libc::CLONE_FILES != 0 && host().is_some_and(|host| host.has_threads()) {
+        keeping_errno(|| {
+            epoll::given::give_all();
+            handover::retire(Reason::RawCalls);
+        });
+    }
+}
+
 /// Before a call by number.
 pub(crate) fn before(number: c_long, arguments: [usize; 3]) {
     if is_binding(number, arguments) {
-        keeping_errno(handover::retire);
+        keeping_errno(|| handover::retire(Reason::Filtered));
+    } else if number == libc::SYS_unshare {
+        before_unsharing(arguments[0] as c_int);
     }
 }
 

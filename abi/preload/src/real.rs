@@ -192,6 +192,7 @@ next! {
 // Calls by number, directories.
 next! {
     fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int;
+    fn unshare(flags: c_int) -> c_int;
     fn readdir(directory: *mut libc::DIR) -> *mut libc::dirent;
     fn readdir64(directory: *mut libc::DIR) -> *mut libc::dirent64;
     fn getdents64(directory: c_int, into: *mut c_void, len: size_t) -> ssize_t;

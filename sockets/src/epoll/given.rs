@@ -21,6 +21,13 @@ pub fn give(fd: RawFd) {
     }
 }
 
+/// All sets become what only the kernel knows.
+pub fn give_all() {
+    if !table::is_retired() {
+        places::all().for_each(Set::keep_to_kernel);
+    }
+}
+
 /// A descriptor has come in a message. If it is a set, other processes have it, too.
 pub fn received(fd: RawFd) {
     if !table::is_retired() && sys::epoll::is_set(fd) {

@@ -63,6 +63,7 @@ mod tests {
             local: local.parse().expect("an address"),
             peer: peer.parse().expect("an address"),
             netns: u64::MAX,
+            interface: 0,
         }
     }
 

@@ -97,7 +97,7 @@ fn request(of: &Identity) -> [u8; REQUEST] {
     put(&of.local.port().to_be_bytes());
     put(&octets(of.peer));
     put(&octets(of.local));
-    put(&0_u32.to_ne_bytes());
+    put(&of.interface.to_ne_bytes());
     // INET_DIAG_NOCOOKIE.
     put(&[0xff; 8]);
     bytes

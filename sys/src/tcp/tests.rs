@@ -61,6 +61,7 @@ fn only_addresses_of_this_host_are_local() {
         local: local.parse().expect("an address"),
         peer: peer.parse().expect("an address"),
         netns: 1,
+        interface: 0,
     };
     assert!(identity("127.0.0.1:1", "127.0.0.2:2").is_local());
     assert!(identity("192.0.2.1:1", "192.0.2.1:2").is_local());

@@ -103,6 +103,7 @@ const PLAIN: &[&str] = &[
     "system",
     "sysv_signal",
     "tee",
+    "unshare",
     "vfork",
     "vmsplice",
     "write",
