@@ -86,7 +86,8 @@ impl Double {
         };
         if there && (self.tokens == 0 || fresh) {
             if self.tokens >= TOKENS_MAX {
-                self.tokens -= take(theirs.as_fd());
+                // One stays: who looks meanwhile is to find it.
+                self.tokens -= take_some(theirs.as_fd(), self.tokens - 1);
             }
             // Room for so few is always there.
             self.tokens += u32::from(give(ours.as_fd(), &[1]) == 1);
@@ -123,6 +124,10 @@ impl Double {
 
     /// Nothing more will come or go.
     pub fn show_gone(&mut self) {
+        if let (Some(ours), true) = (&self.ours, self.full) {
+            // Who waits for room is woken by the end, and not by room that is there for no use. A pair can always be shut down.
+            let _ = shutdown(ours.as_fd(), Shutdown::Both);
+        }
         self.show_room(true);
         self.ours = None;
     }
@@ -219,14 +224,25 @@ fn give(fd: BorrowedFd<'_>, bytes: &[u8]) -> u32 {
 
 /// How many bytes were taken out.
 fn take(fd: BorrowedFd<'_>) -> u32 {
-    recv(fd, &mut [0; 512], RecvFlags::DONTWAIT).map_or(0, |(n, _)| n as u32)
+    take_some(fd, u32::MAX)
+}
+
+/// As [`take`], of no more than so many.
+fn take_some(fd: BorrowedFd<'_>, most: u32) -> u32 {
+    let mut room = [0; 512];
+    let len = room.len().min(most as usize);
+    let room = room.get_mut(..len).unwrap_or_default();
+    recv(fd, room, RecvFlags::DONTWAIT).map_or(0, |(n, _)| n as u32)
 }
 
 const TOKENS_MAX: u32 = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+    use crate::sync::{AtomicU32, Ordering};
 
     fn shows(double: &Double) -> PollFlags {
         let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP;
@@ -264,6 +280,31 @@ mod tests {
         assert!(shows(&double).contains(PollFlags::HUP));
         assert!(!shows(&double).contains(PollFlags::ERR));
     }
+
+    #[test]
+    fn input_shows_all_the_time_while_more_comes() {
+        let mut double = Double::new().expect("a pair");
+        double.show_input(true, true);
+        let program = double.duplicate(true).expect("a descriptor");
+        let looks = AtomicU32::new(0);
+        thread::scope(|scope| {
+            let looker = scope.spawn(|| {
+                let now = Some(time::now());
+                let mut missed = 0;
+                while looks.fetch_add(1, Ordering::Relaxed) < LOOKS {
+                    missed += u32::from(sleep(program.as_fd(), false, now) != Ok(true));
+                }
+                missed
+            });
+            while looks.load(Ordering::Relaxed) < LOOKS {
+                double.show_input(true, true);
+            }
+            assert_eq!(looker.join().expect("no panic"), 0);
+        });
+    }
+
+    /// Some of many meet the moment in which what is shown changes.
+    const LOOKS: u32 = 100_000;
 
     #[test]
     fn a_reset_shows_until_it_is_told() {

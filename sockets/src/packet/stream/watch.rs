@@ -80,17 +80,18 @@ impl Stream {
         let sends = inner.is_left || inner.sends();
         let there = !inner.arrived.is_empty() && self.is_enough(inner, usize::MAX);
         show.input(there, fresh);
+        let ended = inner.ended || inner.is_shut;
+        if inner.error.is_some() {
+            return show.reset();
+        }
+        if (inner.lost && !inner.is_left) || (ended && !sends) {
+            return show.gone();
+        }
         // Who may not send any more is told so at once.
         let room = inner.talk.window() > 0 && !inner.is_crowded;
         show.room(!sends || inner.is_left || (inner.peer.is_some() && room));
-        let ended = inner.ended || inner.is_shut;
         if ended {
             show.end();
-        }
-        if inner.error.is_some() {
-            show.reset();
-        } else if (inner.lost && !inner.is_left) || (ended && !sends) {
-            show.gone();
         }
     }
 }
