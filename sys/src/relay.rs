@@ -19,13 +19,17 @@ use rustix::rand::GetRandomFlags;
 use rustix::time::Timespec;
 
 use crate::hidden::Hidden;
-use crate::socket::with_borrowed;
+use crate::socket::{inode, with_borrowed};
 
 pub mod bequest;
 
 /// Our end.
 #[derive(Debug)]
-pub struct Pair(Hidden);
+pub struct Pair {
+    ours: Hidden,
+    /// Which of the kernel's sockets the other end is, where it is the program's.
+    theirs: Option<u64>,
+}
 
 impl Pair {
     /// The end that `ours` is, of a pair whose other end is `theirs`: nothing is under way in it from now on, and it holds what a TCP connection would.
@@ -38,7 +42,8 @@ impl Pair {
             while matches!(recv(end, &mut scrap, RecvFlags::DONTWAIT), Ok((_, n)) if n > 0) {}
             sockopt::set_socket_send_buffer_size(end, BUFFER)?;
         }
-        Ok(Self(ours))
+        let theirs = inode(theirs);
+        Ok(Self { ours, theirs })
     }
 
     /// A pair in the place of one that has ended: the other end of the new one is at each of `numbers`, where the old one was, set as that was.
@@ -62,7 +67,8 @@ impl Pair {
         if (domain, kind) != (AddressFamily::UNIX, SocketType::STREAM) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Ok(Self(Hidden::new(end)?))
+        let ours = Hidden::new(end)?;
+        Ok(Self { ours, theirs: None })
     }
 
     /// Gives as many bytes as there is room for.
@@ -71,7 +77,7 @@ impl Pair {
     /// `EAGAIN` where there is none, `EPIPE` where nobody will take them.
     pub fn give(&self, bytes: &[u8]) -> Result<usize, Errno> {
         send(
-            self.0.as_fd(),
+            self.ours.as_fd(),
             bytes,
             SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
         )
@@ -83,7 +89,7 @@ impl Pair {
     /// `EAGAIN` where there is nothing yet; `ECONNRESET` where all who had the other end are gone, and left something unread.
     pub fn see(&self, into: &mut [u8]) -> Result<usize, Errno> {
         let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
-        recv(self.0.as_fd(), into, flags).map(|(seen, _)| seen)
+        recv(self.ours.as_fd(), into, flags).map(|(seen, _)| seen)
     }
 
     /// As [`Pair::see`], of bytes none of which is urgent, or of one that is.
@@ -91,10 +97,14 @@ impl Pair {
     /// # Errors
     /// As there.
     pub fn see_as(&self, into: &mut [u8], is_urgent: &mut bool) -> Result<usize, Errno> {
-        if crate::socket::is_at_mark(self.0.as_fd()) {
+        if crate::socket::is_at_mark(self.ours.as_fd()) {
             let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK | RecvFlags::OOB;
             // It is past where the byte has been taken.
-            if let Ok((1, _)) = recv(self.0.as_fd(), into.get_mut(..1).unwrap_or_default(), flags) {
+            if let Ok((1, _)) = recv(
+                self.ours.as_fd(),
+                into.get_mut(..1).unwrap_or_default(),
+                flags,
+            ) {
                 *is_urgent = true;
                 return Ok(1);
             }
@@ -107,7 +117,7 @@ impl Pair {
         if is_urgent && count > 0 {
             // It has been seen.
             let _ = recv(
-                self.0.as_fd(),
+                self.ours.as_fd(),
                 &mut [0],
                 RecvFlags::DONTWAIT | RecvFlags::OOB,
             );
@@ -123,7 +133,7 @@ impl Pair {
     pub fn give_as(&self, bytes: &[u8], is_urgent: bool) -> Result<usize, Errno> {
         if is_urgent {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL | SendFlags::OOB;
-            match send(self.0.as_fd(), bytes, flags) {
+            match send(self.ours.as_fd(), bytes, flags) {
                 Err(Errno::OPNOTSUPP) => {}
                 given => return given,
             }
@@ -138,7 +148,7 @@ impl Pair {
             .get_mut(..count.min(SCRAP))
             .filter(|room| !room.is_empty())
         {
-            match recv(self.0.as_fd(), room, RecvFlags::DONTWAIT) {
+            match recv(self.ours.as_fd(), room, RecvFlags::DONTWAIT) {
                 Ok((_, taken)) if taken > 0 => count = count.saturating_sub(taken),
                 _ => return,
             }
@@ -154,44 +164,66 @@ impl Pair {
         debug_assert!(fits, "there is room for one");
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let bytes = [IoSlice::new(bytes)];
-        sendmsg(self.0.as_fd(), &bytes, &mut control, flags).is_ok()
+        sendmsg(self.ours.as_fd(), &bytes, &mut control, flags).is_ok()
     }
 
     /// Whether something has been given that nobody has taken.
     pub fn is_waiting(&self) -> bool {
         // SAFETY: the kernel stores an int.
-        let untaken = unsafe { ioctl(self.0.as_fd(), Getter::<TIOCOUTQ, libc::c_int>::new()) };
+        let untaken = unsafe { ioctl(self.ours.as_fd(), Getter::<TIOCOUTQ, libc::c_int>::new()) };
         untaken.is_ok_and(|bytes| bytes > 0)
     }
 
     /// Nothing more comes for those who have the other end.
     pub fn end(&self) {
         // A pair can always be shut down.
-        let _ = shutdown(self.0.as_fd(), Shutdown::Write);
+        let _ = shutdown(self.ours.as_fd(), Shutdown::Write);
     }
 
     /// Nothing more goes from those who have the other end, as they have been told.
     pub fn end_of_theirs(&self) {
         // As above.
-        let _ = shutdown(self.0.as_fd(), Shutdown::Read);
+        let _ = shutdown(self.ours.as_fd(), Shutdown::Read);
+    }
+
+    /// Who has the other end is to see an error when ours is closed, and not the end: then something lies here that nobody took. The program may have it at some
+    /// of `numbers`; where it has not, or sends nothing more, this does nothing.
+    pub fn spoil(&self, numbers: &[RawFd]) {
+        for &number in numbers {
+            // The program may put something else there at any moment: what is looked at is a duplicate.
+            let copied = with_borrowed(number, |fd| rustix::io::fcntl_dupfd_cloexec(fd, 0));
+            if let Some(Ok(copy)) = copied
+                && let copy = Hidden::if_possible(copy)
+                && self
+                    .theirs
+                    .is_some_and(|theirs| inode(copy.as_fd()) == Some(theirs))
+            {
+                // One that is full has something in it.
+                let _ = send(&copy, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                return;
+            }
+        }
     }
 
     /// Whether nobody can send or receive at the other end any more, and whether nobody has it.
     pub fn is_left(&self) -> bool {
-        let mut entry = [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::RDHUP)];
+        let mut entry = [PollFd::from_borrowed_fd(
+            self.ours.as_fd(),
+            PollFlags::RDHUP,
+        )];
         let shown = poll(&mut entry, Some(&Timespec::default()));
         matches!(shown, Ok(1..)) && entry[0].revents().contains(PollFlags::HUP)
     }
 
     /// Closes it in a child of `fork`, which has a copy; there the `Pair` is not to be used, nor dropped.
     pub fn close_copy(&self) {
-        close_number(self.0.as_raw_fd());
+        close_number(self.ours.as_raw_fd());
     }
 }
 
 impl AsFd for Pair {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.ours.as_fd()
     }
 }
 

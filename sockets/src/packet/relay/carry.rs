@@ -10,7 +10,7 @@ use super::follow::Follows;
 use super::leave::Leaving;
 use crate::packet::stream::Stream;
 use crate::packet::stream::relay::{Poured, Shut};
-use crate::packet::table;
+use crate::packet::table::{self, sharing::numbers};
 
 /// A stream and its pair.
 #[derive(Debug)]
@@ -249,7 +249,11 @@ impl Relay {
 
     /// Tells the program that the connection broke, as far as a pair can: closed with something in it that nobody took it says `ECONNRESET`.
     pub(super) fn spoil(&self, inner: &mut Inner, error: Option<Errno>) {
-        if error != Some(Errno::CONNRESET) {
+        if error == Some(Errno::CONNRESET) {
+            let sockets = table::of_stream(&self.stream);
+            self.pair
+                .spoil(&sockets.iter().flat_map(numbers).collect::<Vec<_>>());
+        } else {
             while let Ok(seen @ 1..) = self.pair.see(&mut inner.scratch) {
                 self.pair.take(seen);
             }
