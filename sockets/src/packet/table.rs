@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sys::argument::Family;
 use sys::errno::Errno;
+use sys::fork::Place;
 use sys::sync::Ordering;
 use sys::sync::mapped::{AtomicU32, AtomicU64};
 use via::provider::Driver;
@@ -59,7 +60,7 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         // Others may have what is relayed; the pair tells when nobody does.
-        if !self.is_home() || !is_owner() {
+        if !self.is_home() || !has_table() {
             return;
         }
         if self.socket.is_relayed() {
@@ -142,7 +143,7 @@ fn swap(fd: RawFd, socket: Option<Arc<Held>>) -> Option<Arc<Held>> {
     }
     let replaced = std::mem::replace(sockets.get_mut(place)?, socket)?;
     let mut others = sockets.iter().flatten();
-    if !others.any(|other| Arc::ptr_eq(other, &replaced)) && replaced.is_home() && is_owner() {
+    if !others.any(|other| Arc::ptr_eq(other, &replaced)) && replaced.is_home() && has_table() {
         replaced.conceal();
     }
     Some(replaced)
@@ -184,9 +185,9 @@ pub fn create(family: Family) -> Result<RawFd, Errno> {
 /// Gives a socket a descriptor.
 ///
 /// # Errors
-/// `EMFILE` and the like, with the socket. `ENETDOWN` in a child of `vfork`, whose descriptors are not those of the table.
+/// `EMFILE` and the like, with the socket. `ENETDOWN` in a child with its parent's memory, as after `vfork`, whose sockets these are not.
 pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> {
-    if is_guest() {
+    if is_visitor() {
         return Err((Errno::NETDOWN, Box::new(socket)));
     }
     let descriptor = match socket.expose() {
@@ -342,9 +343,19 @@ fn is_owner() -> bool {
     OWNER.load(Ordering::Relaxed) == std::process::id()
 }
 
-/// Whether this is a child with its parent's memory, as after `vfork`: what it does to descriptors is no concern of the table's.
-fn is_guest() -> bool {
+/// Whether this is a child with its parent's memory, as after `vfork`.
+fn is_visitor() -> bool {
     !is_owner() && any() && HOME.load(Ordering::Relaxed) == sys::fork::generation()
+}
+
+/// Whether it is one that has descriptors of its own: what it does to them is no concern of the table's.
+fn is_guest() -> bool {
+    is_visitor() && sys::fork::place() != Place::Sharer
+}
+
+/// Whether the descriptors of this process are those of the table: it is the owner, or has that one's memory and descriptors, as after `clone` with both flags.
+fn has_table() -> bool {
+    is_owner() || (is_visitor() && !is_guest())
 }
 
 /// The process whose sockets these are; a child of fork has copies that it can only close.

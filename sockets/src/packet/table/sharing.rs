@@ -12,7 +12,7 @@ use sys::sync::Ordering;
 
 use super::super::fork::patiently;
 use super::super::relay;
-use super::{BITS, FINISH_TIME, Held, RELAYED, SOCKETS, bit, get, is_guest, is_owner};
+use super::{BITS, FINISH_TIME, Held, RELAYED, SOCKETS, bit, get, is_owner, is_visitor};
 
 /// Keeps all others from it.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub fn inherited() {
 
 /// Before a child of `vfork` is made, which can start no thread of ours.
 pub fn before_vfork() {
-    if super::any() && !is_guest() {
+    if super::any() && !is_visitor() {
         relay::prepare();
     }
 }
@@ -64,7 +64,7 @@ pub fn before_exec() {
         everything();
         return relay::leave(Instant::now() + FINISH_TIME);
     }
-    if !super::any() || !is_guest() {
+    if !super::any() || !is_visitor() {
         return;
     }
     let mut open = Vec::new();
@@ -103,7 +103,7 @@ pub fn one(fd: RawFd) {
 
 /// Where the kernel has no thread or descriptor left it stays this process's.
 fn share(socket: &Arc<Held>) {
-    if is_guest() || socket.is_relayed() {
+    if is_visitor() || socket.is_relayed() {
         return;
     }
     if socket.relay(&numbers(socket)).is_err() || !socket.is_relayed() {
@@ -114,7 +114,7 @@ fn share(socket: &Arc<Held>) {
 
 /// A listener: the child accepts, too.
 fn offer(socket: &Arc<Held>) {
-    if !is_guest() && !socket.is_relayed() && socket.offer().is_ok() && socket.is_relayed() {
+    if !is_visitor() && !socket.is_relayed() && socket.offer().is_ok() && socket.is_relayed() {
         note_relayed(socket);
     }
 }
