@@ -67,9 +67,14 @@ pub(crate) fn wait_mapped(word: &MappedU32, expected: u32, timeout: Option<Durat
     let woken = section::sleep(word, expected, timeout)
         .unwrap_or_else(|| wait_outside(word, expected, timeout));
     if woken == Wake::Interrupted {
-        INTERRUPTIONS.set(INTERRUPTIONS.get().wrapping_add(1));
+        note_interruption();
     }
     woken
+}
+
+/// As [`interruptions`] counts them.
+pub(crate) fn note_interruption() {
+    INTERRUPTIONS.set(INTERRUPTIONS.get().wrapping_add(1));
 }
 
 /// As [`wait_mapped`], in no section.

@@ -7,6 +7,12 @@
 //!
 //! On x86-64; elsewhere sections are none.
 
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFd;
+
+use crate::{futex, time};
+
 #[cfg(any(loom, not(target_arch = "x86_64")))]
 mod absent;
 #[cfg(all(not(loom), target_arch = "x86_64"))]
@@ -32,6 +38,23 @@ pub use own::{Section, end_left, is_in, is_pending, paused};
 pub use signal::put_off;
 #[cfg(all(not(loom), target_arch = "x86_64"))]
 pub(crate) use sleep::sleep;
+
+#[cfg(any(loom, not(target_arch = "x86_64")))]
+use absent::poll as poll_within;
+#[cfg(all(not(loom), target_arch = "x86_64"))]
+use sleep::poll as poll_within;
+
+/// Sleeps until one of `fds` is ready, at most for `timeout` and until `deadline`, or for no reason: look again. What waits for the end of the section that this thread
+/// is in ends it, too, and counts as an [interruption](futex::interruptions). `false`, and nothing done, if it is in none.
+pub fn poll(fds: &[PollFd<'_>], timeout: Option<Duration>, deadline: Option<Instant>) -> bool {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(time::now()));
+    let shorter = timeout.into_iter().chain(left).min();
+    let ended = poll_within(fds, shorter, deadline.is_some());
+    if ended == Some(true) {
+        futex::note_interruption();
+    }
+    ended.is_some()
+}
 
 #[cfg(all(test, not(loom), target_arch = "x86_64"))]
 mod tests;

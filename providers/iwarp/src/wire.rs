@@ -204,9 +204,12 @@ impl Waiter for Sleepers {
                 PollFd::new(&wire.tcp, flags),
                 PollFd::new(&wire.bell, PollFlags::IN),
             ];
-            let nudge = wire.is_unheard().then(|| Instant::now() + NUDGE_AFTER);
-            let first = deadline.into_iter().chain(nudge).min();
-            wait_for(&mut fds, first);
+            let nudge = wire.is_unheard().then_some(NUDGE_AFTER);
+            // A call in a section comes to its end for a signal; others go on.
+            if !section::poll(&fds, nudge, deadline) {
+                let nudge = nudge.map(|nudge| Instant::now() + nudge);
+                wait_for(&mut fds, deadline.into_iter().chain(nudge).min());
+            }
         }
         wire.sleepers.fetch_sub(1, Ordering::SeqCst);
     }

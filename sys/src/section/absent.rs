@@ -3,6 +3,8 @@
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
+use rustix::event::PollFd;
+
 use crate::futex::Wake;
 use crate::sync::mapped::AtomicU32 as MappedU32;
 
@@ -65,5 +67,14 @@ pub unsafe fn put_off(
 
 /// Not here.
 pub(crate) fn sleep(_word: &MappedU32, _expected: u32, _timeout: Option<Duration>) -> Option<Wake> {
+    None
+}
+
+/// Not here.
+pub(super) fn poll(
+    _fds: &[PollFd<'_>],
+    _timeout: Option<Duration>,
+    _has_limit: bool,
+) -> Option<bool> {
     None
 }

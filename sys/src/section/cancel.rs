@@ -1,6 +1,12 @@
 //! Threads that are cancelled while they sleep in a section: no signal tells them.
 
-use crate::sync::mapped::AtomicU32 as MappedU32;
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::hidden::Hidden;
+use crate::quiet::once;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use crate::turn::thread_id;
 
@@ -26,11 +32,39 @@ pub fn wake_cancelled(thread: usize) {
         while place.thread.load(Ordering::SeqCst) == thread
             && place.turn.load(Ordering::SeqCst) == turn
         {
-            let word = place.word.load(Ordering::SeqCst);
-            // What has been unmapped meanwhile the kernel refuses.
-            let _ = call(libc::SYS_futex, [word, FUTEX_WAKE, i32::MAX as usize, 0]);
+            match place.word.load(Ordering::SeqCst) {
+                0 => ring(),
+                word => {
+                    // What has been unmapped meanwhile the kernel refuses.
+                    let _ = call(libc::SYS_futex, [word, FUTEX_WAKE, i32::MAX as usize, 0]);
+                }
+            }
             std::thread::yield_now();
         }
+        hush();
+    }
+}
+
+/// What those who sleep on descriptors sleep on as well; `None` where there is none to be had.
+pub(super) fn bell() -> Option<BorrowedFd<'static>> {
+    let bell = once(&BELL, || {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
+        Some(Hidden::if_possible(bell))
+    });
+    bell.as_ref().map(Hidden::as_fd)
+}
+
+fn ring() {
+    if let Some(Some(bell)) = BELL.get() {
+        // Full means that it rings.
+        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+    }
+}
+
+/// Whoever else rings goes on doing so.
+fn hush() {
+    if let Some(Some(bell)) = BELL.get() {
+        let _silent = rustix::io::read(bell, &mut [0; 8]);
     }
 }
 
@@ -38,8 +72,8 @@ pub fn wake_cancelled(thread: usize) {
 pub(super) struct Asleep(Option<&'static Place>);
 
 impl Asleep {
-    /// Where all places are taken it cannot be found.
-    pub(super) fn enter(word: &MappedU32) -> Self {
+    /// On the word at that address, or at the [`bell`] if it is 0. Where all places are taken it cannot be found.
+    pub(super) fn enter_at(word: usize) -> Self {
         let me = thread_id();
         let start = (me >> 12).wrapping_mul(SPREAD) % PLACES.len();
         let (before, after) = PLACES.split_at(start);
@@ -52,8 +86,7 @@ impl Asleep {
                     .is_ok()
         });
         if let Some(place) = place {
-            let address = std::ptr::from_ref(word).expose_provenance();
-            place.word.store(address, Ordering::SeqCst);
+            place.word.store(word, Ordering::SeqCst);
         }
         Self(place)
     }
@@ -73,7 +106,7 @@ impl Asleep {
 struct Place {
     /// Who sleeps; 0 for nobody.
     thread: AtomicUsize,
-    /// The address of the word that it sleeps on.
+    /// The address of the word that it sleeps on; 0 for the [`bell`].
     word: AtomicUsize,
     /// Sleeps that have ended here.
     turn: AtomicU32,
@@ -90,6 +123,7 @@ static PLACES: [Place; 1024] = [const {
         asked: AtomicU32::new(0),
     }
 }; 1024];
+static BELL: OnceLock<Option<Hidden>> = OnceLock::new();
 /// Control blocks lie at regular distances.
 const SPREAD: usize = 0x9e37_79b9;
 const FUTEX_WAKE: usize = 1;
