@@ -98,6 +98,19 @@ pub unsafe fn put_int(answer: c_int, value: *mut c_void, len: *mut u32) -> Resul
     unsafe { put_bytes(&answer.to_ne_bytes(), value, len) }
 }
 
+/// How many bytes there is room for.
+///
+/// # Errors
+/// `EFAULT`.
+///
+/// # Safety
+/// A length at `len`, if that is memory.
+pub unsafe fn room(len: *const u32) -> Result<usize, Errno> {
+    check(len)?;
+    // SAFETY: by the contract.
+    Ok(unsafe { len.read_unaligned() } as usize)
+}
+
 /// As [`put_int`], for an option that is more than an `int`.
 ///
 /// # Errors
@@ -130,8 +143,8 @@ pub fn check<T>(pointer: *const T) -> Result<(), Errno> {
 }
 
 const PAGE: usize = 4096;
-/// A `struct timeval`.
-const VALUE_MAX: usize = 16;
+/// A `struct tcp_md5sig`, and no path, list or filter, which are elsewhere.
+const VALUE_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {

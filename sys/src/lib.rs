@@ -24,6 +24,7 @@ pub mod ledger;
 pub mod lock;
 pub mod mem;
 pub mod net;
+pub mod options;
 pub mod poll;
 pub mod process_vm;
 pub mod quiet;
@@ -36,6 +37,7 @@ pub mod socket;
 pub mod stack;
 pub mod stream;
 pub mod sync;
+mod system_call;
 pub mod tcp;
 #[cfg(all(not(loom), target_arch = "x86_64"))]
 mod thread_words;

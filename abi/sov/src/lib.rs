@@ -185,7 +185,7 @@ pub extern "C" fn sov_close(fd: c_int) -> c_int {
     closed
 }
 
-/// As POSIX `setsockopt`: TCP_NODELAY, SO_RCVTIMEO, SO_SNDTIMEO, and SO_LINGER of no time; what else a TCP socket has is accepted and means nothing.
+/// As POSIX `setsockopt`: TCP_NODELAY, SO_RCVTIMEO, SO_SNDTIMEO, and SO_LINGER of no time; what else a TCP socket has is kept to be read back, and means nothing.
 ///
 /// # Safety
 /// `len` bytes at `value`.
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn sov_setsockopt(
     })
 }
 
-/// As POSIX `getsockopt`: TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_RCVTIMEO, SO_SNDTIMEO and SO_LINGER.
+/// As POSIX `getsockopt`: TCP_NODELAY, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_RCVTIMEO, SO_SNDTIMEO and SO_LINGER, and what else a TCP socket has, as it was set.
 ///
 /// # Safety
 /// Room for `*len` bytes at `value`.
@@ -222,14 +222,16 @@ pub unsafe extern "C" fn sov_getsockopt(
     len: *mut socklen_t,
 ) -> c_int {
     of(fd, |socket| {
-        match option::get(socket, level, name) {
+        // SAFETY: by the contract.
+        let wanted = unsafe { argument::room(len) }?;
+        match option::get(socket, level, name, wanted) {
             Err(Errno::NOPROTOOPT) if option::is_of_stand_in(level, name) => {
                 // SAFETY: the program's own arguments.
                 done(unsafe { libc::getsockopt(fd, level, name, value, len) })
             }
             answer => {
                 // SAFETY: by the contract.
-                unsafe { argument::put_int(answer?, value, len) }?;
+                unsafe { argument::put_bytes(&answer?, value, len) }?;
                 Ok(0)
             }
         }

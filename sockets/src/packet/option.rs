@@ -32,10 +32,10 @@ impl Kept {
 }
 
 /// Sets an option to what `value` reads: TCP_NODELAY counts, a TCP_CORK that is drawn, SO_LINGER of no time, SO_RCVTIMEO and SO_SNDTIMEO; what
-/// else a TCP socket has is accepted and means nothing. Then [`is_of_stand_in`] says whether the descriptor is to be told, too.
+/// else a TCP socket has, and as the kernel would take it, is kept to be read back and means nothing. Then [`is_of_stand_in`] says whether the descriptor is to be told, too.
 ///
 /// # Errors
-/// `ENOPROTOOPT` for other levels; `EINVAL` for a value that is too short, and those of `value`.
+/// `ENOPROTOOPT` for other levels; `EINVAL` for a value that is too short, and those of `value` and of TCP.
 pub fn set<'a>(
     socket: &Socket,
     level: i32,
@@ -90,18 +90,39 @@ pub fn set<'a>(
         (IPPROTO_IPV6, IPV6_V6ONLY) if socket.family() == Family::V6 => {
             socket.kept().only_v6 = number()? != 0;
         }
-        (IPPROTO_IPV6, _) if socket.family() == Family::V6 => {}
-        (SOL_SOCKET | IPPROTO_IP | IPPROTO_TCP, _) => {}
+        (SOL_SOCKET, _) => {}
+        (IPPROTO_IP | IPPROTO_TCP | IPPROTO_IPV6, _) => {
+            let family = socket.family();
+            socket.options().set(family, level, name, value()?)?;
+        }
         _ => return Err(Errno::NOPROTOOPT),
     }
     Ok(())
 }
 
-/// TCP_NODELAY, TCP_CORK, SO_RCVBUF, SO_SNDBUF, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL.
+/// What an option reads, `wanted` bytes of it at most: TCP_INFO, and what there is of it; those of TCP and IP that [`set`] has kept, or as TCP has them unless told;
+/// and `int`s, whole: TCP_NODELAY, TCP_CORK, TCP_MAXSEG of a connection, SO_RCVBUF, SO_SNDBUF, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL and the like.
 ///
 /// # Errors
-/// `ENOPROTOOPT` for any other.
-pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
+/// TCP's; `ENOPROTOOPT` for any other.
+pub fn get(socket: &Socket, level: i32, name: i32, wanted: usize) -> Result<Vec<u8>, Errno> {
+    match number(socket, level, name) {
+        Err(Errno::NOPROTOOPT) => {}
+        number => return Ok(number?.to_ne_bytes().into()),
+    }
+    match (level, name) {
+        (IPPROTO_TCP, TCP_INFO) => Ok(info(socket).into()),
+        (IPPROTO_IP | IPPROTO_TCP | IPPROTO_IPV6, _) => {
+            let mut value = vec![0; wanted.min(LONGEST)];
+            let len = (socket.options()).get(socket.family(), level, name, &mut value)?;
+            value.truncate(len);
+            Ok(value)
+        }
+        _ => Err(Errno::NOPROTOOPT),
+    }
+}
+
+fn number(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     Ok(match (level, name) {
         (IPPROTO_TCP, TCP_NODELAY) => socket.nodelay().into(),
         (IPPROTO_TCP, TCP_CORK) => socket.kept().cork.into(),
@@ -116,6 +137,9 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
             offset.map_or(-1, |offset| i32::try_from(offset).unwrap_or(i32::MAX))
         }
         (IPPROTO_TCP, TCP_INQ) => socket.kept().says_left.into(),
+        (IPPROTO_TCP, TCP_MAXSEG) if let (_, mtu @ 1..) = socket.state_of_tcp() => {
+            mtu.cast_signed()
+        }
         (SOL_SOCKET, SO_TYPE) => SOCK_VIA,
         (SOL_SOCKET, SO_ERROR) => socket.take_error().map_or(0, Errno::raw_os_error),
         (IPPROTO_IPV6, IPV6_V6ONLY) if socket.family() == Family::V6 => {
@@ -131,12 +155,8 @@ pub fn get(socket: &Socket, level: i32, name: i32) -> Result<i32, Errno> {
     })
 }
 
-/// Options that are no `int`: TCP_INFO, as the first version of `struct tcp_info` has it, with what there is of it: the state, and how much a packet carries.
-#[must_use]
-pub fn get_long(socket: &Socket, level: i32, name: i32) -> Option<[u8; INFO_LEN]> {
-    if (level, name) != (IPPROTO_TCP, TCP_INFO) {
-        return None;
-    }
+/// TCP_INFO, as the first version of `struct tcp_info` has it, with what there is of it: the state, and how much a packet carries.
+fn info(socket: &Socket) -> [u8; INFO_LEN] {
     let mut info = [0; INFO_LEN];
     let (state, mtu) = socket.state_of_tcp();
     if let Some(place) = info.first_mut() {
@@ -147,7 +167,7 @@ pub fn get_long(socket: &Socket, level: i32, name: i32) -> Option<[u8; INFO_LEN]
             place.copy_from_slice(&mtu.to_ne_bytes());
         }
     }
-    Some(info)
+    info
 }
 
 /// Whether a child of `fork` may ask for it: what kind of socket that is, and what no lock is in the way of.
@@ -192,11 +212,14 @@ fn doubled(told: Option<i32>) -> i32 {
     })
 }
 
+/// Options of more bytes are told as much of.
+const LONGEST: usize = 1024;
 const IPPROTO_IP: i32 = 0;
 const IPPROTO_TCP: i32 = 6;
 const IPPROTO_IPV6: i32 = 41;
 const IPV6_V6ONLY: i32 = 26;
 const TCP_NODELAY: i32 = 1;
+const TCP_MAXSEG: i32 = 2;
 const TCP_CORK: i32 = 3;
 const TCP_INFO: i32 = 11;
 const TCP_INQ: i32 = 36;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use sys::argument::Family;
 use sys::errno::Errno;
+use sys::options::Options;
 use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
@@ -45,6 +46,8 @@ pub struct Socket {
     /// Its calls wait so long at most, as its descriptor says (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
     is_timed: AtomicBool,
     kept: Mutex<Kept>,
+    /// What is TCP's and IP's, and is kept to be read back.
+    options: Mutex<Options>,
     /// Why a connect failed that went on behind the program, until that has been told.
     failure: Mutex<Option<Errno>>,
     /// What the descriptor shows is the end of such a connect: another needs another stand-in.
@@ -92,6 +95,7 @@ impl Socket {
             resets: AtomicBool::new(false),
             is_timed: AtomicBool::new(false),
             kept: Mutex::default(),
+            options: Mutex::default(),
             failure: Mutex::default(),
             is_spent: AtomicBool::new(false),
             names: std::sync::OnceLock::new(),
@@ -138,6 +142,7 @@ impl Socket {
         new.life = Mutex::new(Life::Fresh(bound));
         new.failure = Mutex::new(failure);
         new.kept = Mutex::new(*self.kept());
+        new.options = Mutex::new(self.options().clone());
         new.set_nodelay(self.nodelay());
         new.set_resets(self.resets.load(Ordering::Relaxed));
         let is_timed = self.is_timed.load(Ordering::Relaxed);
@@ -268,6 +273,11 @@ impl Socket {
     /// Options that are kept to be read back.
     pub(super) fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same of TCP's and IP's.
+    pub(super) fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a close breaks the connection: `SO_LINGER` with no time.

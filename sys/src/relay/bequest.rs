@@ -12,6 +12,7 @@ use rustix::process::{chdir, setsid};
 use super::{Pair, close_number};
 use crate::net::{Conn, Sent};
 use crate::quiet::Quiet;
+use crate::system_call::call;
 
 /// Bytes for those who have the other end of a pair, and who is to have our end of it after them.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ fn leave_behind(run: impl FnOnce()) -> io::Result<()> {
     let mut status: libc::c_int = 0;
     let room = (&raw mut status).addr();
     // No other wait knows of the child, as it says nothing when it ends.
-    let wait = [child, room, libc::__WALL as usize, 0];
+    let wait = [child, room, libc::__WALL as usize, 0, 0, 0];
     // SAFETY: the kernel fills the status in.
     while unsafe { call(libc::SYS_wait4, wait) } == -(libc::EINTR as isize) {}
     if status == 0 {
@@ -116,52 +117,15 @@ fn leave_behind(run: impl FnOnce()) -> io::Result<()> {
 /// A child with copies of everything, of whose end nobody is told: its number, and 0 there.
 fn clone() -> io::Result<usize> {
     // SAFETY: a fork. The child makes system calls and touches its own memory only, until it ends.
-    let child = unsafe { call(libc::SYS_clone, [0; 4]) };
+    let child = unsafe { call(libc::SYS_clone, [0; 6]) };
     usize::try_from(child).map_err(|_| io::Error::from_raw_os_error(-child as i32))
 }
 
 fn leave(status: usize) -> ! {
     loop {
         // SAFETY: ends this process, which has nothing to tidy.
-        unsafe { call(libc::SYS_exit_group, [status, 0, 0, 0]) };
+        unsafe { call(libc::SYS_exit_group, [status, 0, 0, 0, 0, 0]) };
     }
-}
-
-/// A system call past the C library, whose functions a library in front of it takes for the program's, `syscall` among them. What comes after these arguments is 0.
-///
-/// # Safety
-/// As for that call.
-unsafe fn call(number: libc::c_long, arguments: [usize; 4]) -> isize {
-    let [a, b, c, d] = arguments;
-    let result: isize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: by the caller's promise. The kernel changes these registers and no stack.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") 0, in("r9") 0,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above.
-    unsafe {
-        std::arch::asm!(
-            "svc 0",
-            in("x8") number,
-            inlateout("x0") a as isize => result,
-            in("x1") b, in("x2") c, in("x3") d, in("x4") 0, in("x5") 0,
-            options(nostack),
-        );
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    {
-        let _ = (number, a, b, c, d);
-        result = -(libc::ENOSYS as isize);
-    }
-    result
 }
 
 /// Closes every descriptor but those, which are in order.
@@ -176,7 +140,7 @@ fn close_all_but(kept: &[RawFd]) {
 }
 
 fn close_range(first: RawFd, last: RawFd) {
-    let range = [first as usize, last as usize, 0, 0];
+    let range = [first as usize, last as usize, 0, 0, 0, 0];
     // SAFETY: nobody uses them in this process.
     if unsafe { call(libc::SYS_close_range, range) } < 0 {
         // A kernel before 5.9.

@@ -87,14 +87,11 @@ pub(crate) unsafe fn get_option(
         return Outcome::NotOurs;
     }
     let outcome = of_known(fd, |socket| {
-        if let Some(answer) = option::get_long(socket, level, name) {
-            // SAFETY: the program's room, as long as it says.
-            unsafe { argument::put_bytes(&answer, value, len) }?;
-            return Ok(0);
-        }
-        let answer = option::get(socket, level, name)?;
+        // SAFETY: the program's.
+        let wanted = unsafe { argument::room(len) }?;
+        let answer = option::get(socket, level, name, wanted)?;
         // SAFETY: the program's room, as long as it says.
-        unsafe { argument::put_int(answer, value, len) }?;
+        unsafe { argument::put_bytes(&answer, value, len) }?;
         Ok(0)
     });
     match outcome {

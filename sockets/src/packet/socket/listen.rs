@@ -59,6 +59,7 @@ impl Socket {
             life: Mutex::new(Life::Connected(accepted_at, None)),
             resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
             kept: Mutex::new(*self.kept()),
+            options: Mutex::new(self.options().clone()),
             ..Self::of(self.family, &self.adapter)
         };
         accepted.adopt(stream);
