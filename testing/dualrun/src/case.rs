@@ -166,6 +166,7 @@ pub(crate) fn native_run(
         library: None,
         timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
         patience: None,
+        variables: Vec::new(),
     })
 }
 

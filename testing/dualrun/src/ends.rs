@@ -105,6 +105,8 @@ pub struct Run {
     pub timeout: Duration,
     /// Once an end has failed, the other has as long only: for what is known to differ.
     pub patience: Option<Duration>,
+    /// Variables of both ends.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 /// What came of it.
@@ -197,6 +199,8 @@ impl Run {
             .stdin(Stdio::from(channel))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let variables = self.variables.iter();
+        command.envs(variables.map(|(name, value)| (name, value)));
         if let Some(twin) = &self.static_twin {
             command.env("DUAL_STATIC", twin);
         }

@@ -22,6 +22,7 @@ fn run(name: &str, script: &str, combination: Combination, timeout: Duration) ->
         library: Some(PathBuf::from("/dev/null")),
         timeout,
         patience: None,
+        variables: Vec::new(),
     };
     run.carry_out().expect("sh can be started")
 }
