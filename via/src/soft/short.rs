@@ -19,7 +19,7 @@ impl<D: Device> SoftVi<D> {
     pub(super) fn send_short(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
         let Plain { immediate, len, .. } = plain;
         let is_plain = core.refused_write.is_none() && !core.awaits_acks();
-        let (Some(link), Some(segment)) = (&mut core.link, segments.only()) else {
+        let Some(link) = &mut core.link else {
             return false;
         };
         if !is_plain || (immediate.is_some() && !link.has_immediate()) {
@@ -30,10 +30,16 @@ impl<D: Device> SoftVi<D> {
             registry: &self.nic.registry,
             ptag: core.attributes.ptag,
         };
-        let Some((memory, offset)) = reach.local(segment.handle, segment.addr, len) else {
-            return false;
-        };
-        link.send_short(len, immediate, |room| memory.read(offset, room).is_ok())
+        link.send_short(len, immediate, |room| {
+            let mut room = room;
+            segments.iter().all(|segment| {
+                let gathered = room.split_off_mut(..segment.len as usize);
+                let place = reach.local(segment.handle, segment.addr, segment.len);
+                gathered.zip(place).is_some_and(|(here, (memory, offset))| {
+                    here.is_empty() || memory.read(offset, here).is_ok()
+                })
+            })
+        })
     }
 
     /// Takes a message that has come as the completion of the receive at the front of its queue.
