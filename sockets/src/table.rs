@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use sys::lock::{Guard, Lock};
 use sys::quiet::once;
+use sys::section::{self, Section};
 use sys::socket;
 use sys::stream::cookie;
 use sys::sync::Ordering;
@@ -50,13 +51,13 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
 /// Notes a connected TCP socket.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let nonblocking = socket::is_nonblocking(fd);
-    let _guard = CHANGES.lock();
+    let _guard = change();
     insert_locked(fd, origin, nonblocking)
 }
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.
 pub(crate) fn retire() {
-    let _guard = CHANGES.lock();
+    let _guard = change();
     RETIRED.store(1, Ordering::Release);
     for entry in ENTRIES.iter().take(TOP.load(Ordering::Acquire) as usize) {
         entry.store(OTHER, Ordering::Release);
@@ -76,7 +77,7 @@ pub(crate) fn insert_resumed(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
 
 /// Notes that `new` is now the same as `old`, of which it is a duplicate. What `new` was before must have been [removed](remove).
 pub fn duplicate(old: RawFd, new: RawFd) {
-    let _guard = CHANGES.lock();
+    let _guard = change();
     let (Some(from), Some(to)) = (entry(old), entry(new)) else {
         return;
     };
@@ -128,7 +129,7 @@ fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
     if before < FIRST && take_place(entry, before, value) {
         return None;
     }
-    let _guard = CHANGES.lock();
+    let _guard = change();
     let before = entry.swap(value, Ordering::AcqRel);
     if before < FIRST {
         return None;
@@ -151,7 +152,7 @@ pub fn renumber(fd: RawFd) {
     if before == UNKNOWN || before < FIRST && take_place(entry, before, UNKNOWN) {
         return;
     }
-    let _guard = CHANGES.lock();
+    let _guard = change();
     abandon(entry);
 }
 
@@ -167,7 +168,7 @@ fn abandon(entry: &AtomicU32) {
 
 /// Forgets everything from `first` to `last` but connections, which [`remove`] takes.
 pub fn forget(first: u32, last: u32) {
-    let _guard = CHANGES.lock();
+    let _guard = change();
     let top = TOP.load(Ordering::Acquire).min(last.saturating_add(1));
     for entry in (first..top).filter_map(|fd| entry(fd.cast_signed())) {
         let before = entry.load(Ordering::Acquire);
@@ -207,6 +208,13 @@ fn each_entry(mut visit: impl FnMut(RawFd, u32, &'static Conn)) {
     }
 }
 
+/// Keeps others from changing the table. In a program that has sockets of type `SOCK_VIA` no signal handler comes in between, who would leave the lock by a jump.
+fn change() -> (Guard<'static, ()>, Section) {
+    let section = Section::begin(section::cancellations());
+    // Given back in this order.
+    (CHANGES.lock(), section)
+}
+
 /// Holds the table still, as around `fork`, if nobody is changing it.
 pub(crate) fn try_freeze() -> Option<Guard<'static, ()>> {
     CHANGES.try_lock()
@@ -232,7 +240,7 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
         // The number means something else to the process whose table this is.
         return None;
     }
-    let _guard = CHANGES.lock();
+    let _guard = change();
     let entry = entry(fd.as_raw_fd())?;
     let value = entry.load(Ordering::Acquire);
     match value {

@@ -12,7 +12,7 @@ use sys::stream::cookie;
 use sys::sync::Ordering;
 
 use super::{
-    CHANGES, FIRST, LISTENER, SOCKET, UNKNOWN, abandon, entry, insert_locked, is_retired, known,
+    FIRST, LISTENER, SOCKET, UNKNOWN, abandon, change, entry, insert_locked, is_retired, known,
     note_top, renumber, take_place,
 };
 use crate::conn::{Conn, Origin};
@@ -42,7 +42,7 @@ pub fn accepted(listener: RawFd, fd: BorrowedFd<'_>, nonblocking: bool) {
     if is_retired() || !accepts_tcp(listener, fd) {
         return;
     }
-    let _guard = CHANGES.lock();
+    let _guard = change();
     if let Some(entry) = entry(fd.as_raw_fd()) {
         abandon(entry);
     }
@@ -96,7 +96,7 @@ pub fn connected(fd: BorrowedFd<'_>, outcome: Result<(), Errno>) {
     }
     // One whose calls do not wait is always told that it is under way. So is one after `SO_SNDTIMEO`.
     let nonblocking = outcome == Err(Errno::INPROGRESS);
-    let _guard = CHANGES.lock();
+    let _guard = change();
     if let Some(conn) = insert_locked(fd, Origin::Connected, nonblocking) {
         conn.guess_nonblocking(nonblocking);
         conn.set_connecting(under_way);
