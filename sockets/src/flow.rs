@@ -218,6 +218,7 @@ impl Flow {
             }
             return self.send_plain(kernel, pieces);
         }
+        tx.foresee();
         if tx.finished() != 0 {
             return Err(Stop::Failed(Errno::PIPE));
         }

@@ -248,6 +248,7 @@ impl Flow {
             return Ok(());
         }
         if self.sends_on_ring() {
+            self.stream.tx().publish_left();
             self.ring_bell_now(kernel)?;
         }
         Ok(())

@@ -38,6 +38,7 @@ impl<'a> Tx<'a> {
     /// [published and did not ring for](Held::orphaned) is the caller's business.
     pub fn end_left(&self) {
         self.stream.unfinished.forget();
+        self.publish_left();
         // SAFETY: a copy that is timed is made in a turn of this thread's, and that one was left; it notes
         // numbers, each in one store.
         unsafe { self.stream.choice.free_left() };

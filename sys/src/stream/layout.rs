@@ -58,15 +58,6 @@ pub(super) struct Published {
     pub(super) fin: AtomicU32,
 }
 
-impl Published {
-    /// How many bytes were written since the ring last began at its start, as its sender counts. A hint: nothing depends on it.
-    #[inline]
-    pub(super) fn since_base(&self) -> usize {
-        let tail = self.tail.load(Ordering::Relaxed);
-        tail.wrapping_sub(self.base.load(Ordering::Relaxed)) as usize
-    }
-}
-
 /// What the processes that share the sending end keep between them.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
@@ -75,6 +66,19 @@ pub(super) struct SenderWords {
     pub(super) head_seen: AtomicU64,
     /// How much of the ring, from its start, may have been written since its pages were last given back.
     pub(super) used: AtomicU64,
+    /// What [`Published`] says, for those who say it: who reads a line that another CPU polls takes it from there, and once more to write it.
+    pub(super) tail: AtomicU64,
+    pub(super) base: AtomicU64,
+    pub(super) fin: AtomicU32,
+}
+
+impl SenderWords {
+    /// How many bytes were written since the ring last began at its start. A hint: nothing depends on it.
+    #[inline]
+    pub(super) fn since_base(&self) -> usize {
+        let tail = self.tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(self.base.load(Ordering::Relaxed)) as usize
+    }
 }
 
 /// What the processes that share the receiving end keep between them.
@@ -180,7 +184,7 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// The unit of the layout, on machines with larger pages too.

@@ -16,7 +16,7 @@ fn loom_a_receiver_that_sleeps_is_rung() {
             let shared = shared.clone();
             thread::spawn(move || {
                 shared.write(0, 0);
-                assert!(shared.bytes().publish(0, 1));
+                shared.bytes().publish(0, 1);
                 shared.ring_if_armed();
                 shared.bytes().finish(1);
                 shared.ring_if_armed();
@@ -48,7 +48,7 @@ fn loom_a_sender_that_sleeps_is_rung_when_half_the_ring_is_free() {
                 let mut tail = 1;
                 while tail < 5 {
                     if tail - shared.space().seen() < RING {
-                        assert!(shared.bytes().publish(tail, tail + 1));
+                        shared.bytes().publish(tail, tail + 1);
                         tail += 1;
                     } else {
                         shared.sleep_for_room(tail);
@@ -94,7 +94,7 @@ fn loom_a_ring_begins_again_only_when_it_is_empty() {
                         continue;
                     }
                     shared.write(tail - base, tail);
-                    assert!(shared.bytes().publish(tail, tail + 1));
+                    shared.bytes().publish(tail, tail + 1);
                     tail += 1;
                 }
             })

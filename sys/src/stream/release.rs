@@ -23,12 +23,13 @@ impl Tx<'_> {
             return;
         }
         let _quiet = Quiet::begin();
-        let base = &self.words().published.0.base;
+        let base = &self.words().sender.0.base;
         let (was, tail) = (base.load(Ordering::Relaxed), self.tail());
         let empty = self.room_from(tail, self.ring_len()) == Ok(self.ring_len());
         if !empty || self.to_tcp().is_some() || !base.exchange_here(was, tail) {
             return;
         }
+        self.show_base(tail);
         used.store(0, Ordering::Relaxed);
         let len = self.ring_len() - PAGE as usize;
         let start = self.stream.ring(self.index).wrapping_add(PAGE as usize);

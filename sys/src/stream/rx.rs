@@ -99,7 +99,7 @@ impl Rx<'_> {
     #[inline]
     fn expect_answer(&self) {
         let index = self.index ^ 1;
-        let last = self.stream.direction(index).published.0.since_base();
+        let last = self.stream.direction(index).sender.0.since_base();
         let len = if last < LONG { last.max(SHORT) } else { SHORT };
         prefetch_to_write(self.stream.ring(index), len);
     }

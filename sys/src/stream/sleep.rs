@@ -13,11 +13,26 @@ pub(super) struct Bytes<'a, C, W> {
 }
 
 impl<C: Count, W: Word> Bytes<'_, C, W> {
-    /// Sender: moves the tail on, unless somebody did since it was `tail`. Ask [`Bytes::armed`] afterwards.
+    /// Sender: moves the tail, which is `tail` but for what comes in between, on to `at`. Ask [`Bytes::armed`] afterwards.
     #[inline]
-    pub(super) fn publish(&self, tail: u64, at: u64) -> bool {
+    pub(super) fn publish(&self, tail: u64, at: u64) {
         // Sequentially consistent with the look in `settled`; release for the bytes and what is said beside the tail.
-        self.tail.exchange(tail, at, Ordering::SeqCst)
+        if !self.tail.exchange(tail, at, Ordering::SeqCst) {
+            self.publish_beside(at);
+        }
+    }
+
+    /// A signal handler has published more, or came in before what it interrupted was published, or somebody was killed then.
+    #[cold]
+    fn publish_beside(&self, at: u64) {
+        for _ in 0..TRIES {
+            let tail = self.tail.load(Ordering::SeqCst);
+            let is_behind = at.wrapping_sub(tail).cast_signed() > 0;
+            if !is_behind || self.tail.exchange(tail, at, Ordering::SeqCst) {
+                return;
+            }
+        }
+        // The peer writes here all the time, and finds what it wrote.
     }
 
     /// Sender: adds to what it said of its end. Ask [`Bytes::armed`] afterwards.

@@ -72,7 +72,7 @@ impl Tx<'_> {
 
     /// Bytes written to the ring in all.
     pub fn tail(&self) -> u64 {
-        self.words().published.0.tail.load(Ordering::Relaxed)
+        self.words().sender.0.tail.load(Ordering::Relaxed)
     }
 
     /// Whether the receiver has taken everything.
@@ -92,7 +92,7 @@ impl Tx<'_> {
         let left = (self.ring_len() - self.room_from(tail, self.ring_len())?) as u64;
         let from = tail.wrapping_sub(left).wrapping_add(skip);
         let n = into.len().min(left.saturating_sub(skip) as usize);
-        let base = self.words().published.0.base.load(Ordering::Relaxed);
+        let base = self.words().sender.0.base.load(Ordering::Relaxed);
         if let Some(into) = into.get_mut(..n) {
             self.stream
                 .copy_out(self.index, from.wrapping_sub(base), into);
@@ -116,13 +116,14 @@ impl Tx<'_> {
 
     /// Says that nothing more will be written ([`super::FIN`]) or that the end is gone ([`super::GONE`]); bits as [`Tx::write`] returns them.
     pub fn finish(&self, how: u32) -> u32 {
+        self.words().sender.0.fin.fetch_or(how, Ordering::Relaxed);
         self.bytes().finish(how);
         self.bytes().armed()
     }
 
     /// What [`Tx::finish`] said so far.
     pub fn finished(&self) -> u32 {
-        self.words().published.0.fin.load(Ordering::Relaxed)
+        self.words().sender.0.fin.load(Ordering::Relaxed)
     }
 
     /// Whether the receiver has consented to the ring.

@@ -100,11 +100,13 @@ impl Tx<'_> {
         written: &mut usize,
     ) -> Result<bool, Corrupt> {
         // The order of these two: a handler that writes after the first changes the base, one before it the tail.
-        let word = &self.words().published.0.base;
-        let base = word.load(Ordering::Acquire);
-        let mut start = self.words().published.0.tail.load(Ordering::Acquire);
+        let own = &self.words().sender.0;
+        let base = own.base.load(Ordering::Acquire);
+        let mut start = own.tail.load(Ordering::Acquire);
         if between {
-            word.store(base.wrapping_add(self.ring_len() as u64), Ordering::Release);
+            let lap = base.wrapping_add(self.ring_len() as u64);
+            own.base.store(lap, Ordering::Release);
+            self.show_base(lap);
         } else {
             self.stream.unfinished.set_floor(start);
         }
@@ -190,7 +192,7 @@ impl Tx<'_> {
         let unfinished = &self.stream.unfinished;
         unfinished.copy(start, at, piece);
         // From here on a handler helps. One that came before does not see the copy; its bytes must not be overwritten.
-        let fresh = self.words().published.0.tail.load(Ordering::Relaxed) == start;
+        let fresh = self.tail() == start;
         if fresh {
             self.copy_by_choice(at.wrapping_sub(base), piece);
         }
@@ -217,11 +219,10 @@ impl Tx<'_> {
 
     /// In a handler: does what the interrupted copy has still to do, and publishes it.
     fn finish_copy(&self, copy: Copy) {
-        let words = self.words();
-        if words.published.0.tail.load(Ordering::Relaxed) != copy.tail {
+        if self.tail() != copy.tail {
             return;
         }
-        let base = words.published.0.base.load(Ordering::Relaxed);
+        let base = self.words().sender.0.base.load(Ordering::Relaxed);
         // SAFETY: the interrupted frame of this thread borrows these bytes, and goes on only when this one has returned.
         let piece = unsafe { std::slice::from_raw_parts(copy.from, copy.len) };
         self.stream
@@ -243,7 +244,31 @@ impl Tx<'_> {
             .0
             .ack
             .store(self.taken(), Ordering::Release);
-        self.bytes().publish(tail, at)
+        if !self.words().sender.0.tail.exchange_here(tail, at) {
+            return false;
+        }
+        self.bytes().publish(tail, at);
+        true
+    }
+
+    /// Publishes what was about to be, by a thread that left for good in that instant: by a jump, or because it was killed.
+    pub fn publish_left(&self) {
+        let shown = self.words().published.0.tail.load(Ordering::Relaxed);
+        if shown != self.tail() {
+            self.bytes().publish(shown, self.tail());
+        }
+    }
+
+    /// Asks for the line that a write will publish in.
+    #[inline]
+    pub fn foresee(&self) {
+        prefetch_to_write(std::ptr::from_ref(&self.words().published).cast(), 1);
+    }
+
+    #[inline]
+    pub(super) fn show_base(&self, base: u64) {
+        let shown = &self.words().published.0.base;
+        shown.store(base, Ordering::Release);
     }
 
     /// What this end has taken of the other direction.
@@ -282,12 +307,12 @@ impl Tx<'_> {
         {
             return Ok(Some(base));
         }
-        Ok(words
-            .published
-            .0
-            .base
-            .exchange_here(base, tail)
-            .then_some(tail))
+        if !words.sender.0.base.exchange_here(base, tail) {
+            return Ok(None);
+        }
+        // A handler that comes in before this goes on from there, and its laps make no difference to a place.
+        self.show_base(tail);
+        Ok(Some(tail))
     }
 
     /// [`Tx::room_from`] as far as the write that a handler came into leaves it.

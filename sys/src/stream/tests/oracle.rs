@@ -177,6 +177,7 @@ fn counts_wrap() {
     let near = u64::MAX - RING as u64 - 1000;
     let words = a.direction(0);
     words.published.0.tail.store(near, Ordering::Relaxed);
+    words.sender.0.tail.store(near, Ordering::Relaxed);
     words.head.0.store(near, Ordering::Relaxed);
     words.receiver.0.looked.store(near, Ordering::Relaxed);
     let mut model = Model::default();

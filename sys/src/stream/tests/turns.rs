@@ -64,3 +64,27 @@ fn one_who_is_not_there_is_replaced() {
     }
     assert!(a.rx().enter().expect("replaced").orphaned());
 }
+
+/// Who is killed, or left by a jump, after its bytes are counted and before they are shown.
+#[test]
+fn what_was_about_to_be_published_comes() {
+    let (a, b) = pair();
+    let send = |bytes: &[u8]| a.tx().write(false, || [bytes].into_iter());
+    let hide = |shown| {
+        let tail = &a.direction(0).published.0.tail;
+        tail.store(shown, Ordering::Relaxed);
+    };
+    assert_eq!(send(b"first"), Ok((5, 0)));
+    hide(0);
+    assert_eq!(b.rx().available(), Ok(0));
+    a.tx().publish_left();
+    assert_eq!(read(&b, 5), b"first");
+    // Or with what comes next.
+    assert_eq!(send(b"left"), Ok((4, 0)));
+    hide(5);
+    assert_eq!(send(b", next"), Ok((6, 0)));
+    assert_eq!(read(&b, 10), b"left, next");
+    // One that a handler published already stays so.
+    a.tx().bytes().publish(5, 9);
+    assert_eq!(a.direction(0).published.0.tail.load(Ordering::Relaxed), 15);
+}
