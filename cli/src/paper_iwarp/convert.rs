@@ -7,15 +7,17 @@ use iwarp::{IwarpDriver, Role};
 use sockets::extended::Socket;
 use sys::errno::Errno;
 
+use super::way::Way;
 use crate::error::{Context, Error, Result};
 use crate::netpipe::CONGESTION;
 
 /// Both ends call this.
-pub(super) fn convert(tcp: TcpStream, host: Ipv4Addr, crc: bool) -> Result<Socket> {
+pub(super) fn convert(tcp: TcpStream, host: Ipv4Addr, way: Way) -> Result<Socket> {
     let config = iwarp::Config {
         address: SocketAddrV4::new(host, 0),
         congestion: Some(CONGESTION),
-        crc,
+        crc: way.crc(),
+        markers: way.markers(),
         ..iwarp::Config::default()
     };
     let driver = IwarpDriver::new(config).context("a port")?;

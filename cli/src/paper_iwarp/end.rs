@@ -47,10 +47,10 @@ pub(crate) fn main(end: &End) -> Result<()> {
             let tcp = end.meeting()?.next()?;
             end.run(&mut StreamPipe::new(tcp, polls, BYTES_MAX)?, all)?
         }
-        Way::Extended | Way::ExtendedPlain => {
+        Way::Extended | Way::ExtendedPlain | Way::ExtendedMarkers => {
             let meeting = end.meeting()?;
             let run = |slots, lens| {
-                let socket = convert(meeting.next()?, end.host, end.way.crc())?;
+                let socket = convert(meeting.next()?, end.host, end.way)?;
                 end.run(&mut PostedPipe::new(socket, slots)?, lens)
             };
             let mut figures = run(SHORT, 0..=MTU)?;
@@ -59,7 +59,7 @@ pub(crate) fn main(end: &End) -> Result<()> {
             figures
         }
         Way::Stream | Way::StreamPlain => {
-            let socket = convert(end.meeting()?.next()?, end.host, end.way.crc())?;
+            let socket = convert(end.meeting()?.next()?, end.host, end.way)?;
             end.run(&mut BytesPipe::new(socket, BYTES_MAX), all)?
         }
         Way::Crc | Way::Plain | Way::CrcMarkers | Way::Markers => {

@@ -150,6 +150,7 @@ mod tests {
 
     use super::super::convert::convert;
     use super::*;
+    use crate::paper_iwarp::way::Way;
 
     #[test]
     fn receives_left_over_are_no_failure() {
@@ -162,7 +163,7 @@ mod tests {
             count: 4,
         };
         let pipe = |tcp| {
-            let socket = convert(tcp, Ipv4Addr::LOCALHOST, true).expect("converts");
+            let socket = convert(tcp, Ipv4Addr::LOCALHOST, Way::Extended).expect("converts");
             PostedPipe::new(socket, slots).expect("posts")
         };
         let (mut here, mut there) = thread::scope(|scope| {

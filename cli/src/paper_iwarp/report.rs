@@ -115,6 +115,7 @@ impl Report {
         for way in [
             Way::Extended,
             Way::ExtendedPlain,
+            Way::ExtendedMarkers,
             Way::Stream,
             Way::StreamPlain,
             Way::Crc,
@@ -148,6 +149,7 @@ impl Report {
             for way in [
                 Way::Extended,
                 Way::ExtendedPlain,
+                Way::ExtendedMarkers,
                 Way::Stream,
                 Way::StreamPlain,
                 Way::Crc,

@@ -18,6 +18,8 @@ pub(crate) enum Way {
     Extended,
     /// without
     ExtendedPlain,
+    /// with checksums, and markers both ways
+    ExtendedMarkers,
     /// the same sockets' plain calls, send and recv, with checksums
     Stream,
     /// without
@@ -40,13 +42,14 @@ pub(crate) enum Way {
 
 impl Way {
     /// What can be measured everywhere.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Tcp,
         Self::Asked,
         Self::Spinning,
         Self::AskedSpinning,
         Self::Extended,
         Self::ExtendedPlain,
+        Self::ExtendedMarkers,
         Self::Stream,
         Self::StreamPlain,
         Self::Crc,
@@ -65,6 +68,7 @@ impl Way {
             Self::AskedSpinning => "polling, under libsovia.so",
             Self::Extended => "extended sockets, CRC",
             Self::ExtendedPlain => "extended sockets",
+            Self::ExtendedMarkers => "extended sockets, CRC, markers",
             Self::Stream => "extended, send and recv, CRC",
             Self::StreamPlain => "extended, send and recv",
             Self::Crc => "VI, CRC",
@@ -86,6 +90,7 @@ impl Way {
             Self::AskedSpinning => "asked-spinning",
             Self::Extended => "extended",
             Self::ExtendedPlain => "extended-plain",
+            Self::ExtendedMarkers => "extended-markers",
             Self::Stream => "stream",
             Self::StreamPlain => "stream-plain",
             Self::Crc => "crc",
@@ -101,12 +106,15 @@ impl Way {
     pub(super) fn crc(self) -> bool {
         matches!(
             self,
-            Self::Extended | Self::Stream | Self::Crc | Self::CrcMarkers
+            Self::Extended | Self::ExtendedMarkers | Self::Stream | Self::Crc | Self::CrcMarkers
         )
     }
 
     pub(super) fn markers(self) -> bool {
-        matches!(self, Self::CrcMarkers | Self::Markers)
+        matches!(
+            self,
+            Self::ExtendedMarkers | Self::CrcMarkers | Self::Markers
+        )
     }
 
     /// TCP with the same way of waiting.
@@ -116,6 +124,7 @@ impl Way {
             | Self::Asked
             | Self::Extended
             | Self::ExtendedPlain
+            | Self::ExtendedMarkers
             | Self::Stream
             | Self::StreamPlain => Self::Tcp,
             _ => Self::Spinning,

@@ -166,9 +166,10 @@ fn the_iwarp_paper_s_figures() {
         "Figure 5(a)",
         "Figure 6(b)",
         "64k stream, extended sockets, CRC / TCP",
+        "64k stream, extended sockets, CRC, markers / TCP",
         "64k stream, extended, send and recv / TCP",
     ];
-    shows("--way tcp,extended,stream-plain", &sockets);
+    shows("--way tcp,extended,extended-markers,stream-plain", &sockets);
     if !rustix::process::geteuid().is_root() {
         println!("not tested here: --namespaces, which takes root");
         return;
