@@ -3,7 +3,8 @@
 use rustix::thread::sched_yield;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Bar, pause};
+use super::Bar;
+use super::pause::pause_in_wait;
 use crate::sync::{Ordering, mapped::AtomicU64 as StaticU64};
 
 /// Time, and how to pass it.
@@ -37,7 +38,7 @@ impl Clock for Monotonic {
 
     #[inline]
     fn pause(&self) {
-        pause();
+        pause_in_wait();
     }
 
     #[inline]

@@ -16,6 +16,15 @@ pub fn pause() {
     }
 }
 
+/// Passes half as long, between two polls of a wait. As the writer does not read what it has written (decision 27), a poll costs it nothing more: 64 B there and
+/// back through `epoll` take 0.50 to 0.53 µs with this, 0.53 to 0.55 with a whole one, and with a quarter the same.
+#[inline]
+pub(super) fn pause_in_wait() {
+    for _ in 0..(calibrate() / 2).max(1) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Lets a peer answer what has just been sent: a look at the line that it is about to write takes that away from it. 8 bytes there and back by
 /// [notes](crate::ring::Note) take 167 ns each way without, 129 with half a [`pause`], 136 with one, 154 with two.
 #[inline]
