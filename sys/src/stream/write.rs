@@ -251,11 +251,15 @@ impl Tx<'_> {
         true
     }
 
-    /// Publishes what was about to be, by a thread that left for good in that instant: by a jump, or because it was killed.
+    /// Publishes what was about to be, bytes and the end, by a thread that left for good in that instant: by a jump, or because it was killed.
     pub fn publish_left(&self) {
-        let shown = self.words().published.0.tail.load(Ordering::Relaxed);
+        let published = &self.words().published.0;
+        let shown = published.tail.load(Ordering::Relaxed);
         if shown != self.tail() {
             self.bytes().publish(shown, self.tail());
+        }
+        if published.fin.load(Ordering::Relaxed) != self.finished() {
+            self.bytes().finish(self.finished());
         }
     }
 

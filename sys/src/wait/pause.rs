@@ -29,9 +29,7 @@ pub(super) fn pause_in_wait() {
 /// [notes](crate::ring::Note) take 167 ns each way without, 129 with half a [`pause`], 136 with one, 154 with two.
 #[inline]
 pub fn let_answer() {
-    for _ in 0..(calibrate() / 2).max(1) {
-        std::hint::spin_loop();
-    }
+    pause_in_wait();
 }
 
 /// Lets a sender of small messages write a few before one looks again. Who looks after each takes the line away from the sender each time, which

@@ -5,7 +5,6 @@ use sys::errno::Errno;
 use super::Stream;
 use super::inner::{Inner, STASHED, Taken, URGENT};
 use super::relay::BY_KERNEL;
-use crate::packet::keeper;
 use crate::packet::wait::Wait;
 
 impl Stream {
@@ -70,12 +69,6 @@ impl Stream {
                 return inner.error.map_or(Ok(0), Err);
             }
             let limit = patient().limit()?;
-            if self.others_hold() {
-                drop(inner);
-                keeper::release();
-                inner = self.lock();
-                continue;
-            }
             let (waited, taken) = self.wait(inner, into, limit);
             inner = waited;
             match taken {
@@ -131,12 +124,6 @@ impl Stream {
                 }
                 Err(errno) => return Err(errno),
             };
-            if self.others_hold() {
-                drop(inner);
-                keeper::release();
-                inner = self.lock();
-                continue;
-            }
             let (waited, taken) = self.wait(inner, &mut [], limit);
             inner = waited;
             if taken == Taken::Interrupted {

@@ -11,11 +11,12 @@ use via::provider::Received;
 
 use super::Stream;
 use super::inner::{Inner, Taken};
+use crate::packet::keeper;
 use crate::packet::variant::Waiting;
 use crate::packet::wait::left;
 
 impl Stream {
-    /// Waits until something may have come, a signal, or the limit; takes in what has come, DATA to `into` if it can. The lock is not held
+    /// Waits until something may have come, a signal, or the limit, or does not wait, where other streams of the process held something back, which leaves first; takes in what has come, DATA to `into` if it can. The lock is not held
     /// meanwhile.
     pub(super) fn wait<'a>(
         &'a self,
@@ -23,6 +24,11 @@ impl Stream {
         into: &mut [u8],
         limit: Option<Instant>,
     ) -> (Guard<'a, Inner>, Taken) {
+        if self.others_hold() {
+            drop(inner);
+            keeper::release();
+            return (self.lock(), Taken::Nothing);
+        }
         self.settle(&mut inner);
         if limit.is_none() && section::is_pending() {
             return (inner, Taken::Interrupted);

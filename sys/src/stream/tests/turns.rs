@@ -87,4 +87,9 @@ fn what_was_about_to_be_published_comes() {
     // One that a handler published already stays so.
     a.tx().bytes().publish(5, 9);
     assert_eq!(a.direction(0).published.0.tail.load(Ordering::Relaxed), 15);
+    // The end, too.
+    a.tx().finish(FIN);
+    a.direction(0).published.0.fin.store(0, Ordering::Relaxed);
+    a.tx().publish_left();
+    assert_eq!(b.rx().finished(), FIN);
 }
