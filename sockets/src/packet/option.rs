@@ -104,7 +104,7 @@ pub fn set<'a>(
 /// and `int`s, whole: TCP_NODELAY, TCP_CORK, TCP_MAXSEG of a connection, SO_RCVBUF, SO_SNDBUF, SO_TYPE, SO_ERROR, SO_ACCEPTCONN, SO_DOMAIN, SO_PROTOCOL and the like.
 ///
 /// # Errors
-/// TCP's; `ENOPROTOOPT` for any other.
+/// TCP's.
 pub fn get(socket: &Socket, level: i32, name: i32, wanted: usize) -> Result<Vec<u8>, Errno> {
     match number(socket, level, name) {
         Err(Errno::NOPROTOOPT) => {}
@@ -112,13 +112,13 @@ pub fn get(socket: &Socket, level: i32, name: i32, wanted: usize) -> Result<Vec<
     }
     match (level, name) {
         (IPPROTO_TCP, TCP_INFO) => Ok(info(socket).into()),
-        (IPPROTO_IP | IPPROTO_TCP | IPPROTO_IPV6, _) => {
+        (SOL_SOCKET, _) => Err(Errno::NOPROTOOPT),
+        _ => {
             let mut value = vec![0; wanted.min(LONGEST)];
             let len = (socket.options()).get(socket.family(), level, name, &mut value)?;
             value.truncate(len);
             Ok(value)
         }
-        _ => Err(Errno::NOPROTOOPT),
     }
 }
 

@@ -1,21 +1,9 @@
-// System calls by an instruction of the program's own, as no library sees them.
+// What programs with system calls by instructions of their own share.
 #ifndef PAST_H
 #define PAST_H
 
 #include "dual.h"
-#include <sys/syscall.h>
-
-SHARED long past(long number, long a, long b, long c) {
-    long result;
-#if defined(__x86_64__)
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-#else
-    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
-    result = x0;
-#endif
-    return result;
-}
+#include "instruction.h"
 
 // The partner's part: two connections more, each of which gets what the subject sends there, and answers.
 SHARED void answer_at(int listener) {

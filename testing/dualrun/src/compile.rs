@@ -64,7 +64,10 @@ impl Sockets {
     fn arguments(self) -> Vec<OsString> {
         match self {
             Self::Tcp => Vec::new(),
-            Self::Via => vec!["-Wl,--wrap=socket".into(), folder().join("via.c").into()],
+            Self::Via => vec![
+                "-Wl,--wrap=socket,--wrap=getsockopt".into(),
+                folder().join("via.c").into(),
+            ],
         }
     }
 }

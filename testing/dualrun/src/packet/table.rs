@@ -105,10 +105,6 @@ pub const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "SO_TYPE is SOCK_VIA and SO_PROTOCOL 0, which say what was asked for",
-        programs: &["options/of_a_socket"],
-    },
-    Group {
         reason: "no send queue: what is sent has a place at the peer already, so that of a full connection nothing waits to be sent",
         programs: &["options/siocoutq"],
     },
