@@ -38,6 +38,11 @@ fn find(groups: &[Group], program: &str, subject: End) -> Option<&'static str> {
     group.map(|group| group.reason)
 }
 
+/// Why what the program asks for is nothing that a socket over a VI could have.
+pub fn of_tcp_alone(program: &str, subject: End) -> Option<&'static str> {
+    find(OF_TCP_ALONE, program, subject)
+}
+
 /// Programs that have nothing over packets that could differ.
 pub const NOT_APPLICABLE: &[Group] = &[
     Group {
@@ -47,6 +52,22 @@ pub const NOT_APPLICABLE: &[Group] = &[
     Group {
         reason: "it opens its TCP sockets by syscall(), where programs/via.c does not stand",
         programs: &["raw/accept"],
+    },
+];
+
+/// Programs about packets of IP, of which a socket over a VI sends none: they run, and see that there are none.
+pub const OF_TCP_ALONE: &[Group] = &[
+    Group {
+        reason: "it asks whether TCP carries what is sent at a rate, or past a filter of packets",
+        programs: &["options/asked_before", "options/pacing"],
+    },
+    Group {
+        reason: "it has a filter drop packets, for TCP to send them again: a VI delivers each message once, and has no filters",
+        programs: &["options/filter"],
+    },
+    Group {
+        reason: "it maps a socket, for TCP to put pages of a network card's there",
+        programs: &["options/zerocopy_receive"],
     },
 ];
 
@@ -95,14 +116,8 @@ pub const GROUPS: &[Group] = &[
         programs: &["wait/select_end"],
     },
     Group {
-        reason: "no IP packets that a filter, a pace or a lent page would count",
-        programs: &[
-            "options/asked_before",
-            "options/filter",
-            "options/pacing",
-            "options/zerocopy",
-            "options/zerocopy_receive",
-        ],
+        reason: "a stand-in cannot show POLLERR while it is connected, by which the kernel tells that memory is free again: so SO_ZEROCOPY is refused, as by a kernel without it",
+        programs: &["options/zerocopy"],
     },
     Group {
         reason: "no send queue: what is sent has a place at the peer already, so that of a full connection nothing waits to be sent",
