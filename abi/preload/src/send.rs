@@ -129,6 +129,10 @@ pub unsafe extern "C" fn sendto(
     // SAFETY: as above.
     unsafe {
         let native = |flags| real::sendto(fd, buffer, len, flags, address, address_len);
+        let flags = match via_socket::open_by_sending(fd, address, address_len, flags) {
+            Ok(flags) => flags,
+            Err(errno) => return fail(errno),
+        };
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
         send_pieces(fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
@@ -211,6 +215,11 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         {
             return fail(errno);
         }
+        let (address, len) = (header.msg_name.cast(), header.msg_namelen);
+        let flags = match via_socket::open_by_sending(fd, address, len, flags) {
+            Ok(flags) => flags,
+            Err(errno) => return fail(errno),
+        };
         let outcome = buffers::with_pieces(header.msg_iov, header.msg_iovlen, |pieces, asked| {
             send_pieces(fd, pieces, asked, flags, native)
         });

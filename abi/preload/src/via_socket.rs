@@ -214,6 +214,31 @@ unsafe fn connect_now(fd: c_int, address: *const sockaddr, len: socklen_t) -> Ou
     connected.map(|()| 0).into()
 }
 
+/// Before a call that may send: with `MSG_FASTOPEN` a socket is connected by it, here as over TCP to a peer of which no cookie is known, by a `connect` before it. The flags
+/// of what then sends.
+///
+/// # Errors
+/// As of `connect`; `EOPNOTSUPP` where there is no address to connect to.
+pub(crate) unsafe fn open_by_sending(
+    fd: c_int,
+    address: *const sockaddr,
+    len: socklen_t,
+    flags: c_int,
+) -> Result<c_int, Errno> {
+    if flags & libc::MSG_FASTOPEN == 0 || !table::is(fd) {
+        return Ok(flags);
+    }
+    // SAFETY: by the caller's promise.
+    if !is_memory(address) || unsafe { dissolves(address, len) } {
+        return Err(Errno::OPNOTSUPP);
+    }
+    // SAFETY: as above.
+    match unsafe { connect(fd, address, len) } {
+        Outcome::Failed(errno) => Err(errno),
+        Outcome::Done(_) | Outcome::NotOurs => Ok(flags & !libc::MSG_FASTOPEN),
+    }
+}
+
 pub(crate) fn shutdown(fd: c_int, how: c_int) -> Outcome<c_int> {
     let outcome = of(fd, |socket| {
         let (input, output) = argument::directions(how)?;

@@ -144,10 +144,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["threads/table_of_its_own"],
     },
     Group {
-        reason: "a VI is connected before it carries anything: nobody connects by sending",
-        programs: &["connect/fastopen"],
-    },
-    Group {
         reason: "to poll a socket that is nowhere yet has no POLLHUP: its stand-in is one of a pair of Unix sockets, which is connected",
         programs: &["shutdown/not_connected"],
     },
