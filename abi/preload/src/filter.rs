@@ -11,7 +11,7 @@ use sockets::reason::Reason;
 use sockets::{epoll, handover};
 
 use crate::outcome::keeping_errno;
-use crate::real;
+use crate::{real, via_socket};
 
 /// Linux. In C it takes what each option wants; whoever passes fewer arguments leaves something in the other registers.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -32,6 +32,7 @@ pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
 /// Before a thread has what `flags` say to itself.
 pub(crate) fn before_unsharing(flags: c_int) {
     if flags & libc::CLONE_FILES != 0 && host().is_some_and(|host| host.has_threads()) {
+        via_socket::part_thread();
         keeping_errno(|| {
             epoll::given::give_all();
             handover::retire(Reason::RawCalls);

@@ -291,6 +291,11 @@ pub(crate) fn share(fd: c_int) {
     }
 }
 
+/// This thread is to have a table of descriptors of its own.
+pub(crate) fn part_thread() {
+    keeping_errno(|| within(sharing::part_thread));
+}
+
 fn of_known(fd: c_int, act: impl FnOnce(&Socket) -> Result<c_int, Errno>) -> Outcome<c_int> {
     if !table::is_relayed(fd) {
         return of(fd, act);

@@ -2,6 +2,7 @@
 //!
 //! A socket has a descriptor of the kernel's, so that its number is taken: in the paper of `/dev/null`, here of a stand-in that can be polled.
 
+use std::cell::Cell;
 use std::net::SocketAddrV4;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
@@ -185,9 +186,9 @@ pub fn create(family: Family) -> Result<RawFd, Errno> {
 /// Gives a socket a descriptor.
 ///
 /// # Errors
-/// `EMFILE` and the like, with the socket. `ENETDOWN` in a child with its parent's memory, as after `vfork`, whose sockets these are not.
+/// `EMFILE` and the like, with the socket. `ENETDOWN` in a child with its parent's memory, as after `vfork`, whose sockets these are not, and in a thread whose descriptors are its own.
 pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> {
-    if is_visitor() {
+    if is_visitor() || is_apart() {
         return Err((Errno::NETDOWN, Box::new(socket)));
     }
     let descriptor = match socket.expose() {
@@ -348,14 +349,27 @@ fn is_visitor() -> bool {
     !is_owner() && any() && HOME.load(Ordering::Relaxed) == sys::fork::generation()
 }
 
-/// Whether it is one that has descriptors of its own: what it does to them is no concern of the table's.
+/// Whether it is one that has descriptors of its own, or such a thread: what it does to them is no concern of the table's.
 fn is_guest() -> bool {
-    is_visitor() && sys::fork::place() != Place::Sharer
+    is_apart() || (is_visitor() && sys::fork::place() != Place::Sharer)
+}
+
+/// This thread has descriptors of its own from now on.
+fn part() {
+    APART.with(|apart| apart.set(true));
+}
+
+fn is_apart() -> bool {
+    APART.with(Cell::get)
 }
 
 /// Whether the descriptors of this process are those of the table: it is the owner, or has that one's memory and descriptors, as after `clone` with both flags.
 fn has_table() -> bool {
     is_owner() || (is_visitor() && !is_guest())
+}
+
+thread_local! {
+    static APART: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The process whose sockets these are; a child of fork has copies that it can only close.

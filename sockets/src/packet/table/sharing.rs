@@ -38,6 +38,19 @@ pub fn everything() {
     }
 }
 
+/// All of them, and listeners: this thread is to have a table of descriptors of its own, by whose numbers it is to mean other files than the others do. Calls are the kernel's from now on, which tells
+/// the tables apart, and what this thread closes is open here.
+pub fn part_thread() {
+    if super::any() {
+        let _sharing = lock();
+        for socket in super::all() {
+            share(&socket);
+            offer(&socket);
+        }
+    }
+    super::part();
+}
+
 /// Those that a program inherits that this one starts.
 pub fn inherited() {
     if super::any() {

@@ -140,10 +140,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/itself"],
     },
     Group {
-        reason: "a thread that has a table of descriptors of its own is not told apart from the others",
-        programs: &["threads/table_of_its_own"],
-    },
-    Group {
         reason: "to poll a socket that is nowhere yet has no POLLHUP: its stand-in is one of a pair of Unix sockets, which is connected",
         programs: &["shutdown/not_connected"],
     },
