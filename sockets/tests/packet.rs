@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use iwarp::{Config, IwarpDriver};
 use proto::packet::{Kind, Packet, Settings, State, Wakeup};
 use sim::{Fabric, FabricConfig, Time};
-use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting};
+use sockets::packet::{Adapter, Large, Socket, Stream, Variant, Waiting, option};
 use sockets::stat::{Closed, Ledger, Line, Nic, Path};
 use sys::errno::Errno;
 use via::provider::Driver;
@@ -438,6 +438,74 @@ fn more_ask_than_there_is_room_for() {
         }
     });
     listener.close();
+}
+
+/// TCP_DEFER_ACCEPT, which TCP rounds up.
+fn defer(listener: &Socket, seconds: i32) {
+    let bytes = seconds.to_ne_bytes();
+    option::set(listener, 6, 9, || Ok(&bytes)).unwrap();
+}
+
+#[test]
+fn a_connection_waits_for_its_first_bytes() {
+    for variant in versions() {
+        let adapter = Adapter::open(&shm::DRIVER, variant, None).unwrap();
+        let listener = Socket::new(&adapter);
+        listener.bind(place(port())).unwrap();
+        defer(&listener, 1000);
+        // Those that wait are not in the way of others.
+        listener.listen(1).unwrap();
+        let asker = || {
+            let asker = Socket::new(&adapter);
+            asker.connect(listener.local(), 0).unwrap();
+            asker
+        };
+        let [silent, first, second] = [(); 3].map(|()| asker());
+        assert_eq!(listener.accept(at_once).unwrap_err(), Errno::AGAIN);
+        second.stream().unwrap().send(b"second", forever).unwrap();
+        second.stream().unwrap().release();
+        let accepted = listener.accept(forever).unwrap();
+        let stream = accepted.stream().unwrap();
+        assert_eq!(stream.readable(), 6);
+        assert_eq!(read(stream, 6), b"second");
+        // It is as any other from now on.
+        let bytes = pattern(300_000);
+        thread::scope(|scope| {
+            let sender = scope.spawn(|| second.stream().unwrap().send(&bytes, forever).unwrap());
+            assert_eq!(read(stream, bytes.len()), bytes);
+            assert_eq!(sender.join().unwrap(), bytes.len());
+            let answerer = scope.spawn(|| stream.send(&bytes, forever).unwrap());
+            assert_eq!(read(second.stream().unwrap(), bytes.len()), bytes);
+            assert_eq!(answerer.join().unwrap(), bytes.len());
+        });
+        // An end is something to tell, too.
+        first.close();
+        let ended = listener.accept(forever).unwrap();
+        assert_eq!(ended.stream().unwrap().recv(&mut [0], forever), Ok(0));
+        assert_eq!(listener.accept(at_once).unwrap_err(), Errno::AGAIN);
+        for socket in [silent, second, accepted, ended, listener] {
+            socket.close();
+        }
+    }
+}
+
+#[test]
+fn who_says_nothing_is_accepted_in_the_end() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(5).unwrap();
+    defer(&listener, 1);
+    let asker = Socket::new(&adapter);
+    asker.connect(listener.local(), 0).unwrap();
+    let accepted = listener.accept(forever).unwrap();
+    let [asking, answering] = [&asker, &accepted].map(|socket| socket.stream().unwrap());
+    asking.send(b"after all", forever).unwrap();
+    asking.release();
+    assert_eq!(read(answering, 9), b"after all");
+    for socket in [asker, accepted, listener] {
+        socket.close();
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
 use sys::quiet;
@@ -20,6 +20,7 @@ use super::stream::combine::any_holds;
 use super::stream::relay::BY_KERNEL;
 use super::wait::{Changed, Wait};
 
+mod deferral;
 mod knock;
 mod threads;
 
@@ -30,7 +31,7 @@ pub(super) struct Listener {
     at: NetAddress,
     local: SocketAddrV4,
     inner: Mutex<Inner>,
-    changed: Changed,
+    changed: Arc<Changed>,
 }
 
 #[derive(Debug)]
@@ -41,7 +42,11 @@ struct Inner {
     queue: VecDeque<Place>,
     /// How many of those had a silent peer when somebody last looked.
     silent: usize,
+    /// How many are not there before their peer has said something.
+    deferred: usize,
     backlog: usize,
+    /// How long a connection waits for its first bytes before it is there.
+    deferral: Option<Duration>,
     closed: bool,
     /// Nobody can wait there.
     failed: bool,
@@ -58,6 +63,8 @@ struct Inner {
 struct Place {
     stream: Arc<Stream>,
     since: Instant,
+    /// Until then it is not there, unless its peer has said something.
+    deferred_until: Option<Instant>,
 }
 
 impl Listener {
@@ -70,6 +77,7 @@ impl Listener {
         local: SocketAddrV4,
         claim: Option<Claim>,
         backlog: usize,
+        deferral: Option<Duration>,
     ) -> Result<Arc<Self>, Errno> {
         let at = adapter.listening_at(local.port())?;
         let listener = Arc::new(Self {
@@ -80,14 +88,16 @@ impl Listener {
                 requests: VecDeque::new(),
                 queue: VecDeque::new(),
                 silent: 0,
+                deferred: 0,
                 backlog: backlog.clamp(1, BACKLOG_MAX),
+                deferral,
                 closed: false,
                 failed: false,
                 claim,
                 is_offered: false,
                 shown: None,
             }),
-            changed: Changed::default(),
+            changed: Arc::default(),
         });
         if listener.is_taken() {
             return Err(Errno::ADDRINUSE);
@@ -138,6 +148,11 @@ impl Listener {
         self.changed.notify_all();
     }
 
+    /// For connections that are made from now on.
+    pub(super) fn set_deferral(&self, deferral: Option<Duration>) {
+        self.lock().deferral = deferral;
+    }
+
     /// The oldest connection, waiting for one as `patient` says.
     ///
     /// # Errors
@@ -145,6 +160,8 @@ impl Listener {
     pub(super) fn accept(&self, patient: impl Fn() -> Wait) -> Result<Arc<Stream>, Errno> {
         let mut inner = self.lock();
         loop {
+            // Before the look: a stream that hears from its peer tells without the lock.
+            let ticket = self.changed.ticket();
             if inner.is_offered {
                 return Err(BY_KERNEL);
             }
@@ -157,7 +174,6 @@ impl Listener {
                 return Err(Errno::INVAL);
             }
             let limit = patient().limit()?;
-            let ticket = self.changed.ticket();
             drop(inner);
             if any_holds() {
                 keeper::release();
@@ -197,6 +213,7 @@ impl Listener {
         inner.queue.push_front(Place {
             stream: Arc::clone(stream),
             since: Instant::now(),
+            deferred_until: None,
         });
         inner.show(true);
         drop(inner);
@@ -243,21 +260,19 @@ impl Inner {
     /// Says whether there is a connection to accept; `fresh` if there is one more.
     fn show(&self, fresh: bool) {
         if let Some(show) = &self.shown {
-            show.input(self.is_ready(), fresh);
+            show.input(self.first().is_some(), fresh);
         }
     }
 
-    fn is_ready(&self) -> bool {
-        self.first().is_some()
-    }
-
-    /// Where the oldest connection is whose peer has said who it is.
+    /// Where the oldest connection is whose peer has said who it is, and more if that is waited for.
     fn first(&self) -> Option<usize> {
-        self.queue.iter().position(|place| place.stream.is_met())
+        let is_there = |place: &Place| place.deferred_until.is_none() && place.stream.is_met();
+        self.queue.iter().position(is_there)
     }
 
     /// The oldest connection, if it is there.
     fn pop(&mut self) -> Option<Arc<Stream>> {
+        self.admit();
         Some(self.queue.remove(self.first()?)?.stream)
     }
 }

@@ -1,5 +1,7 @@
 //! Options of a socket of type `SOCK_VIA`: `setsockopt` and `getsockopt`, with Linux's numbers.
 
+use std::time::Duration;
+
 use sys::argument::Family;
 use sys::errno::Errno;
 
@@ -17,6 +19,8 @@ pub(super) struct Kept {
     peek_offset: Option<usize>,
     says_left: bool,
     only_v6: bool,
+    /// How long a connection waits for its first bytes before it is there to be accepted.
+    pub(super) deferral: Option<Duration>,
 }
 
 impl Kept {
@@ -89,6 +93,17 @@ pub fn set<'a>(
         }
         (IPPROTO_IPV6, IPV6_V6ONLY) if socket.family() == Family::V6 => {
             socket.kept().only_v6 = number()? != 0;
+        }
+        (IPPROTO_TCP, TCP_DEFER_ACCEPT) => {
+            let family = socket.family();
+            let mut told = [0; 4];
+            let mut options = socket.options();
+            options.set(family, level, name, value()?)?;
+            // TCP counts in repetitions, and says how long those take.
+            options.get(family, level, name, &mut told)?;
+            drop(options);
+            let seconds = u64::try_from(word(&told, 0)?).unwrap_or(0);
+            socket.set_deferral((seconds > 0).then(|| Duration::from_secs(seconds)));
         }
         (SOL_SOCKET, _) => {}
         (IPPROTO_IP | IPPROTO_TCP | IPPROTO_IPV6, _) => {
@@ -221,6 +236,7 @@ const IPV6_V6ONLY: i32 = 26;
 const TCP_NODELAY: i32 = 1;
 const TCP_MAXSEG: i32 = 2;
 const TCP_CORK: i32 = 3;
+const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_INFO: i32 = 11;
 const TCP_INQ: i32 = 36;
 const SOL_SOCKET: i32 = 1;

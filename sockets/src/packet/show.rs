@@ -9,6 +9,7 @@ use sys::double::Double;
 use sys::relay::Pair;
 
 use super::relay::Bell;
+use super::wait::Changed;
 
 /// The stand-in, which the socket, its stream and its listener have together.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ enum Shown {
     By(Double),
     /// Bytes show themselves, and who moves them is to look.
     Relayed(Bell),
+    /// No program polls it: these are to look.
+    Told(Arc<Changed>),
 }
 
 impl Show {
@@ -28,6 +31,11 @@ impl Show {
         Ok(Self(Arc::new(Mutex::new(Shown::By(Double::new()?)))))
     }
 
+    /// One that no program has: who waits for `changed` hears of what there is, and has the stream say what.
+    pub(super) fn telling(changed: &Arc<Changed>) -> Self {
+        Self(Arc::new(Mutex::new(Shown::Told(Arc::clone(changed)))))
+    }
+
     /// One for the program.
     ///
     /// # Errors
@@ -35,7 +43,7 @@ impl Show {
     pub(super) fn descriptor(&self) -> io::Result<OwnedFd> {
         match &*self.lock() {
             Shown::By(double) => double.duplicate(false),
-            Shown::Relayed(_) => Err(io::ErrorKind::InvalidInput.into()),
+            Shown::Relayed(_) | Shown::Told(_) => Err(io::ErrorKind::InvalidInput.into()),
         }
     }
 
@@ -52,7 +60,7 @@ impl Show {
         let mut shown = self.lock();
         let pair = match &mut *shown {
             Shown::By(double) => double.open()?,
-            Shown::Relayed(_) => None,
+            Shown::Relayed(_) | Shown::Told(_) => None,
         };
         let pair = pair.map_or_else(instead, Ok)?;
         *shown = Shown::Relayed(bell);
@@ -63,7 +71,7 @@ impl Show {
     pub(super) fn inode(&self) -> Option<u64> {
         match &*self.lock() {
             Shown::By(double) => double.inode(),
-            Shown::Relayed(_) => None,
+            Shown::Relayed(_) | Shown::Told(_) => None,
         }
     }
 
@@ -74,7 +82,7 @@ impl Show {
     pub(super) fn renew(&self, numbers: &[RawFd]) -> io::Result<()> {
         match &mut *self.lock() {
             Shown::By(double) => double.renew(numbers),
-            Shown::Relayed(_) => Ok(()),
+            Shown::Relayed(_) | Shown::Told(_) => Ok(()),
         }
     }
 
@@ -117,6 +125,7 @@ impl Show {
         match &mut *self.lock() {
             Shown::By(double) => what(double),
             Shown::Relayed(bell) => bell.ring(),
+            Shown::Told(changed) => changed.notify_all(),
         }
     }
 

@@ -62,6 +62,7 @@ impl Listener {
                 continue;
             };
             stream.meet(MEETING_TIME);
+            let deferred_until = self.defer(&stream);
             let mut inner = self.lock();
             if inner.closed {
                 drop(inner);
@@ -69,9 +70,11 @@ impl Listener {
                 return;
             }
             inner.silent += usize::from(!stream.is_met());
+            inner.deferred += usize::from(deferred_until.is_some());
             inner.queue.push_back(Place {
                 stream,
                 since: Instant::now(),
+                deferred_until,
             });
             inner.show(true);
             drop(inner);
@@ -82,11 +85,17 @@ impl Listener {
     /// The next request, when there is room for its connection; `None` when there are no more to be.
     fn next(&self) -> Option<Incoming> {
         loop {
+            // Before the look: a stream that hears from its peer tells without the lock.
+            let ticket = self.changed.ticket();
             let mut inner = self.look_at_silent(self.lock());
+            if inner.admit() {
+                inner.show(true);
+                self.changed.notify_all();
+            }
             if inner.closed || self.adapter.is_closed() {
                 return None;
             }
-            if inner.queue.len() < inner.backlog
+            if inner.has_room()
                 && let Some(request) = inner.requests.pop_front()
             {
                 let was_full = inner.requests.len() + 1 == REQUESTS_MAX;
@@ -96,8 +105,10 @@ impl Listener {
                 }
                 return Some(request);
             }
-            let limit = (inner.silent > 0).then_some(LOOK_TIME);
-            self.nap(inner, limit);
+            let silent = (inner.silent > 0).then(|| Instant::now() + LOOK_TIME);
+            let limit = silent.into_iter().chain(inner.next_deferred()).min();
+            drop(inner);
+            self.changed.wait(ticket, limit);
         }
     }
 
@@ -132,6 +143,7 @@ impl Listener {
             }
             !over
         });
+        inner.count_deferred();
         if std::mem::replace(&mut inner.silent, silent_now) == silent_now {
             return inner;
         }

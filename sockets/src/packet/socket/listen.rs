@@ -1,6 +1,7 @@
 //! How a socket listens and accepts.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use sys::errno::Errno;
 use sys::sync::{AtomicBool, Ordering};
@@ -20,8 +21,10 @@ impl Socket {
         let life = self.lock();
         match &*life {
             Life::Fresh(bound) => {
-                let start =
-                    |bound: Bound| Listener::start(&self.adapter, bound.at, bound.claim, backlog);
+                let deferral = self.kept().deferral;
+                let start = |Bound { at, claim }: Bound| {
+                    Listener::start(&self.adapter, at, claim, backlog, deferral)
+                };
                 let anywhere = || start(self.claim(ANYWHERE)?);
                 let listener = match bound {
                     Some(bound) => start(bound.clone())?,
@@ -39,6 +42,14 @@ impl Socket {
                 Ok(())
             }
             Life::Connecting(_) | Life::Connected(..) => Err(Errno::INVAL),
+        }
+    }
+
+    /// How long a connection waits for its first bytes before it is there to be accepted (`TCP_DEFER_ACCEPT`).
+    pub(in crate::packet) fn set_deferral(&self, deferral: Option<Duration>) {
+        self.kept().deferral = deferral;
+        if let Life::Listening(listener) = &*self.lock() {
+            listener.set_deferral(deferral);
         }
     }
 

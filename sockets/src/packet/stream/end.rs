@@ -207,7 +207,7 @@ impl Stream {
         self.transmit(inner);
     }
 
-    /// Has the NIC call for each packet from now on, until the end. `false` if it does not: then the connection is to be broken, which is left to
+    /// Has the NIC call for each packet from now on, until the end, or while somebody is told of them. `false` if it does not: then the connection is to be broken, which is left to
     /// the caller, for he may have the lock.
     #[must_use]
     pub(super) fn linger(self: &Arc<Self>) -> bool {
@@ -219,8 +219,11 @@ impl Stream {
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
             stream.show(&inner, true);
+            // Else the program's calls take in what follows.
+            let goes_on = inner.is_closing || inner.shown.is_some();
+            inner.is_noticed &= goes_on;
             stream.wake_waiters(inner);
-            if !over && !stream.linger() {
+            if !over && goes_on && !stream.linger() {
                 stream.abort();
             }
         });

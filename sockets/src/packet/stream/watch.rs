@@ -23,6 +23,21 @@ impl Stream {
         self.show(&inner, true);
     }
 
+    /// Nobody is told any more: the program's calls take packets in, but for the next.
+    pub(in crate::packet) fn unwatch(&self) {
+        let mut inner = self.lock();
+        inner.shown = None;
+        self.watched.store(false, Ordering::Relaxed);
+        inner.combiner.set_delay(self.adapter.variant.combine);
+    }
+
+    /// Whether there is something to read, or nothing will be.
+    pub(in crate::packet) fn has_news(&self) -> bool {
+        let mut inner = self.lock();
+        while self.take_in(&mut inner) {}
+        !inner.arrived.is_empty() || inner.ended || inner.is_over()
+    }
+
     /// From now on packets are taken in when they come, nothing is held back, and `show` hears what there is.
     pub(super) fn show_by(self: &Arc<Self>, inner: &mut Inner, show: &Show) {
         inner.shown = Some(show.clone());

@@ -152,10 +152,6 @@ pub const GROUPS: &[Group] = &[
 /// What shows now and then, so that a run says nothing about it.
 pub const UNSTEADY: &[Group] = &[
     Group {
-        reason: "TCP_DEFER_ACCEPT is read back and means nothing: what the peer sends may come after the connection",
-        programs: &["connect/defer_accept"],
-    },
-    Group {
         reason: "sockets of IPv6 have no addresses but ::, ::1 and mapped ones, and whether there is another depends on the host",
         programs: &["connect/link_local"],
     },
