@@ -89,6 +89,7 @@ pub(crate) fn made(fd: c_int, domain: c_int, kind: c_int, protocol: c_int) -> c_
     let is_tcp = matches!(domain, libc::AF_INET | libc::AF_INET6)
         && kind == libc::SOCK_STREAM
         && matches!(protocol, 0 | libc::IPPROTO_TCP);
+    via_socket::given_out(fd);
     keeping_errno(|| ends::made(fd, is_tcp))
 }
 
@@ -102,5 +103,6 @@ pub(crate) fn listens(fd: c_int, result: c_int) -> c_int {
 
 /// What was accepted inherits no `O_NONBLOCK`.
 fn accepted(listener: c_int, fd: c_int, flags: c_int) -> c_int {
+    via_socket::given_out(fd);
     keeping_errno(|| ends::accepted(listener, fd, flags & libc::SOCK_NONBLOCK != 0))
 }

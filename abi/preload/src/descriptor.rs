@@ -137,7 +137,9 @@ unsafe fn two(made: *const c_int, result: c_int) -> c_int {
         keeping_errno(|| {
             for at in 0..2 {
                 // SAFETY: the kernel has just written both.
-                ends::given_out(unsafe { made.add(at).read() });
+                let fd = unsafe { made.add(at).read() };
+                via_socket::given_out(fd);
+                ends::given_out(fd);
             }
         });
     }

@@ -268,6 +268,13 @@ pub(crate) fn watch_all() {
     }
 }
 
+/// The kernel has just given the program `fd`, unless that is an error: a socket that was known by it was closed by ways that we did not see.
+#[inline]
+pub(crate) fn given_out(fd: c_int) {
+    let _section = hold(fd);
+    keeping_errno(|| drop(table::remove(fd)));
+}
+
 /// Whether a descriptor is such a socket.
 #[inline]
 pub(crate) fn is(fd: c_int) -> bool {

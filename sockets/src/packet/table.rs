@@ -287,12 +287,10 @@ pub fn remove_range(first: u32, last: u32) -> Vec<Arc<Held>> {
         .collect()
 }
 
-/// `new` is a duplicate of `old` from now on.
+/// `new` is a duplicate of `old` from now on. What it was before was closed by ways that we did not see.
 pub fn duplicate(old: RawFd, new: RawFd) {
-    if let Some(socket) = known(old)
-        && !is_guest()
-    {
-        drop(swap(new, Some(socket)));
+    if old != new {
+        drop(replace(old, new));
     }
 }
 

@@ -128,8 +128,8 @@ pub const GROUPS: &[Group] = &[
         programs: &["raw/seccomp"],
     },
     Group {
-        reason: "what an instruction of the program's own does to its descriptors is not seen",
-        programs: &["raw/closed_past"],
+        reason: "a socket that an instruction of the program's own makes is TCP's, and the listener that it looks for is not",
+        programs: &["raw/replaced_past"],
     },
     Group {
         reason: "a socket takes three descriptors, so that one is not enough to accept one",
