@@ -10,8 +10,9 @@ use libc::{sockaddr_in, socklen_t};
 use crate::errno::Errno;
 
 mod family;
+mod own_v6;
 
-pub use family::{Family, LOOPBACK_OF_V6};
+pub use family::{Family, LOOPBACK_OF_V6, is_own_of_v6};
 
 /// Which directions `shutdown` is to end: whether the receiving one, and whether the sending one.
 ///

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 
-use sys::argument::LOOPBACK_OF_V6;
+use sys::argument::is_own_of_v6;
 use sys::errno::Errno;
 use via::provider::Driver;
 use via::{Capabilities, Engine, Memory, NetAddress, Nic, Ptag, Reliability, ViConfig};
@@ -137,9 +137,6 @@ impl Adapter {
 
     /// The address of ours that a connection with `peer` has, if none was chosen: as the kernel's routes have it.
     pub(super) fn facing(&self, peer: Ipv4Addr) -> Ipv4Addr {
-        if peer == LOOPBACK_OF_V6 {
-            return peer;
-        }
         if peer.is_loopback() || peer.is_unspecified() {
             return Ipv4Addr::LOCALHOST;
         }
@@ -180,8 +177,5 @@ impl fmt::Debug for Adapter {
 
 /// Whether the address is one of this host's: only then can something be bound to it.
 pub(super) fn is_local(ip: Ipv4Addr) -> bool {
-    ip.is_unspecified()
-        || ip.is_loopback()
-        || ip == LOOPBACK_OF_V6
-        || UdpSocket::bind((ip, 0)).is_ok()
+    ip.is_unspecified() || ip.is_loopback() || is_own_of_v6(ip) || UdpSocket::bind((ip, 0)).is_ok()
 }

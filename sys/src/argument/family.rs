@@ -1,13 +1,14 @@
 //! Addresses of sockets of IPv6, by which one reaches IPv4 and this host.
 //!
 //! What is behind knows addresses of IPv4. One that is mapped (`::ffff:a.b.c.d`) is that of IPv4, `::` is any, and `::1`, which is none of IPv4's, is 0.0.0.1:
-//! no host has that.
+//! no host has that. The others that this host has are numbered, too.
 
 use std::ffi::c_void;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use libc::sockaddr_in6;
 
+use super::own_v6::Own;
 use super::{address, check, put_address, put_bytes};
 use crate::errno::Errno;
 
@@ -23,11 +24,17 @@ pub enum Family {
 /// The number of `::1`.
 pub const LOOPBACK_OF_V6: Ipv4Addr = Ipv4Addr::new(0, 0, 0, 1);
 
+/// Whether it is the number of one of this host's addresses of IPv6.
+#[must_use]
+pub fn is_own_of_v6(number: Ipv4Addr) -> bool {
+    number == LOOPBACK_OF_V6 || Own::numbered(number).is_some()
+}
+
 impl Family {
     /// As [`address`], of this family.
     ///
     /// # Errors
-    /// As [`address`]; `ENETUNREACH` if it is one of IPv6's other hosts.
+    /// As [`address`]; `ENETUNREACH` if it is one of IPv6's other hosts, `EINVAL` if it means nothing without an interface and says none.
     ///
     /// # Safety
     /// As of [`address`].
@@ -56,7 +63,14 @@ impl Family {
             Some(ip) => ip,
             None if ip.is_unspecified() => Ipv4Addr::UNSPECIFIED,
             None if ip.is_loopback() => LOOPBACK_OF_V6,
-            None => return Err(Errno::NETUNREACH),
+            None => {
+                let scope = match ip.is_unicast_link_local() {
+                    true if found.sin6_scope_id == 0 => return Err(Errno::INVAL),
+                    true => found.sin6_scope_id,
+                    false => 0,
+                };
+                Own { ip, scope }.number().ok_or(Errno::NETUNREACH)?
+            }
         };
         Ok(SocketAddrV4::new(ip, u16::from_be(found.sin6_port)))
     }
@@ -84,6 +98,7 @@ impl Family {
         full.sin6_family = libc::AF_INET6 as libc::sa_family_t;
         full.sin6_port = from.port().to_be();
         full.sin6_addr.s6_addr = from.ip().octets();
+        full.sin6_scope_id = from.scope_id();
         let bytes = (&raw const full).cast::<u8>();
         // SAFETY: the bytes of `full`, which has no padding.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<sockaddr_in6>()) };
@@ -98,18 +113,26 @@ impl Family {
     #[must_use]
     pub fn shown(self, address: SocketAddrV4) -> SocketAddr {
         let (ip, port) = (*address.ip(), address.port());
-        match (self, ip) {
-            (Self::V4, LOOPBACK_OF_V6) => SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into(),
-            (Self::V4, _) => address.into(),
-            (Self::V6, LOOPBACK_OF_V6) => v6(Ipv6Addr::LOCALHOST, port),
-            (Self::V6, Ipv4Addr::UNSPECIFIED) => v6(Ipv6Addr::UNSPECIFIED, port),
-            (Self::V6, _) => v6(ip.to_ipv6_mapped(), port),
+        let is_numbered = ip.octets()[0] == 0 && !ip.is_unspecified();
+        match self {
+            Self::V4 if is_numbered => SocketAddrV4::new(Ipv4Addr::LOCALHOST, port).into(),
+            Self::V4 => address.into(),
+            Self::V6 => {
+                let own = of_v6(ip);
+                SocketAddrV6::new(own.ip, port, 0, own.scope).into()
+            }
         }
     }
 }
 
-fn v6(ip: Ipv6Addr, port: u16) -> SocketAddr {
-    SocketAddrV6::new(ip, port, 0, 0).into()
+/// What that is in IPv6. One that this host has no more is shown as itself.
+fn of_v6(ip: Ipv4Addr) -> Own {
+    let of_all = |ip| Own { ip, scope: 0 };
+    match ip {
+        LOOPBACK_OF_V6 => of_all(Ipv6Addr::LOCALHOST),
+        Ipv4Addr::UNSPECIFIED => of_all(Ipv6Addr::UNSPECIFIED),
+        _ => Own::numbered(ip).unwrap_or_else(|| of_all(ip.to_ipv6_mapped())),
+    }
 }
 
 /// An address without its last field, as it was before RFC 2553; the kernel takes it.
