@@ -128,6 +128,18 @@ impl Stream {
         self.lock().combiner.held() as usize
     }
 
+    /// What is left to be sent, or to be acknowledged where the peer has room for no more: of a packet that has left no more is known than that it has a byte.
+    pub fn outstanding(&self) -> usize {
+        let mut inner = self.lock();
+        while self.take_in(&mut inner) {}
+        let is_full = inner.talk.sends() && inner.talk.window() == 0;
+        let packets = match inner.peer {
+            Some(peer) if is_full => peer.settings.window,
+            _ => 0,
+        };
+        (inner.combiner.held() + packets) as usize
+    }
+
     fn post_recv(&self, slot: u32) -> Result<(), via::Error> {
         let start = slot * self.stride;
         let descriptor = Descriptor::recv().segment(&self.incoming, start..start + self.mtu);

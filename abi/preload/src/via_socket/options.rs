@@ -37,7 +37,7 @@ pub(crate) unsafe fn control(
         }
         let bytes = match (socket.stream(), request) {
             (Ok(stream), libc::FIONREAD) => stream.readable(),
-            (Ok(stream), _) => stream.held(),
+            (Ok(stream), _) => stream.outstanding(),
             (Err(_), _) => 0,
         };
         if !is_memory(argument) {

@@ -120,10 +120,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["options/zerocopy"],
     },
     Group {
-        reason: "no send queue: what is sent has a place at the peer already, so that of a full connection nothing waits to be sent",
-        programs: &["options/siocoutq"],
-    },
-    Group {
         reason: "a NIC needs system calls that the program has forbidden itself",
         programs: &["raw/seccomp"],
     },
