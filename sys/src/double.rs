@@ -23,6 +23,8 @@ pub struct Double {
     tokens: u32,
     full: bool,
     ended: bool,
+    /// There is no other end yet.
+    alone: bool,
 }
 
 impl Double {
@@ -32,15 +34,41 @@ impl Double {
     /// The kernel's.
     pub fn new() -> io::Result<Self> {
         let (theirs, ours) = relay::ends()?;
+        Self::of(theirs, Some(ours))
+    }
+
+    /// One of a socket that is connected to nothing, which shows what one of TCP does (POLLOUT and POLLHUP) until [`Double::join`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn alone() -> io::Result<Self> {
+        Self::of(relay::end()?, None)
+    }
+
+    fn of(theirs: OwnedFd, ours: Option<OwnedFd>) -> io::Result<Self> {
         // The smallest that the kernel allows: a few bytes fill it.
         sockopt::set_socket_send_buffer_size(&theirs, 0)?;
         Ok(Self {
             theirs: Some(Hidden::if_possible(theirs)),
-            ours: Some(Hidden::if_possible(ours)),
+            alone: ours.is_none(),
+            ours: ours.map(Hidden::if_possible),
             tokens: 0,
             full: false,
             ended: false,
         })
+    }
+
+    /// It is writable, and not readable, from now on, if it was alone. Whoever has it keeps it, as sets of `epoll` do.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn join(&mut self) -> io::Result<()> {
+        if let (Some(theirs), true) = (&self.theirs, self.alone) {
+            let ours = relay::other_end_of(theirs.as_fd())?;
+            self.ours = Some(Hidden::if_possible(ours));
+            self.alone = false;
+        }
+        Ok(())
     }
 
     /// A duplicate for the program, at the lowest number. Past the C library, which may be watched for the program's calls.
@@ -61,12 +89,12 @@ impl Double {
         crate::socket::inode(self.theirs.as_ref()?.as_fd())
     }
 
-    /// Begins anew, with another descriptor at each of the program's `numbers`.
+    /// Begins anew, alone, with another descriptor at each of the program's `numbers`.
     ///
     /// # Errors
     /// The kernel's.
     pub fn renew(&mut self, numbers: &[RawFd]) -> io::Result<()> {
-        let new = Self::new()?;
+        let new = Self::alone()?;
         if let Some(theirs) = &new.theirs {
             relay::take_over_all(theirs.as_fd(), numbers)?;
         }
@@ -241,6 +269,8 @@ const TOKENS_MAX: u32 = 8;
 mod tests {
     use std::thread;
 
+    use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
     use super::*;
     use crate::sync::{AtomicU32, Ordering};
 
@@ -279,6 +309,32 @@ mod tests {
         double.show_gone();
         assert!(shows(&double).contains(PollFlags::HUP));
         assert!(!shows(&double).contains(PollFlags::ERR));
+    }
+
+    #[test]
+    fn one_that_is_alone_hangs_up_until_it_is_joined() {
+        let mut double = Double::alone().expect("a socket");
+        let set = epoll::create(CreateFlags::CLOEXEC).expect("a set");
+        let program = double.duplicate(true).expect("a descriptor");
+        let data = EventData::new_u64(7);
+        epoll::add(&set, &program, data, EventFlags::IN).expect("a member");
+        for _ in 0..2 {
+            double.show_room(false);
+            assert_eq!(shows(&double), PollFlags::OUT | PollFlags::HUP);
+        }
+        double.join().expect("another end");
+        assert_eq!(shows(&double), PollFlags::OUT);
+        double.show_room(false);
+        assert_eq!(shows(&double), PollFlags::empty());
+        double.join().expect("it has one");
+        double.show_input(true, true);
+        assert_eq!(shows(&double), PollFlags::IN);
+        let mut told = [epoll::Event {
+            flags: EventFlags::empty(),
+            data,
+        }];
+        let count = epoll::wait(&set, &mut told, Some(&Timespec::default()));
+        assert_eq!(count, Ok(1));
     }
 
     #[test]

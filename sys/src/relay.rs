@@ -13,7 +13,8 @@ use rustix::io::{DupFlags, Errno, FdFlags, fcntl_getfd};
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown,
-    SocketFlags, SocketType, recv, send, sendmsg, shutdown, socketpair, sockopt,
+    SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recv, send,
+    sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 use rustix::rand::GetRandomFlags;
 use rustix::time::Timespec;
@@ -231,6 +232,23 @@ impl AsFd for Pair {
 pub(crate) fn ends() -> io::Result<(OwnedFd, OwnedFd)> {
     let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
     Ok(socketpair(AddressFamily::UNIX, kind, flags, None)?)
+}
+
+/// A socket of which there is no other end yet.
+pub(crate) fn end() -> io::Result<OwnedFd> {
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    Ok(socket_with(AddressFamily::UNIX, kind, flags, None)?)
+}
+
+/// The other end of `alone` from now on. They meet at a name that nobody else knows.
+pub(crate) fn other_end_of(alone: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let name: [u8; 16] = unguessable()?;
+    let name = SocketAddrUnix::new_abstract_name(&name)?;
+    let meeting = end()?;
+    bind(&meeting, &name)?;
+    listen(&meeting, 1)?;
+    connect(alone, &name)?;
+    Ok(accept_with(&meeting, SocketFlags::CLOEXEC)?)
 }
 
 /// Bytes that nobody can guess.

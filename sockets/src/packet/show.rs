@@ -31,6 +31,25 @@ impl Show {
         Ok(Self(Arc::new(Mutex::new(Shown::By(Double::new()?)))))
     }
 
+    /// That of a socket which is nowhere yet, until [`Show::join`].
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn alone() -> io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(Shown::By(Double::alone()?)))))
+    }
+
+    /// The socket is connected, or is to be, or listens.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn join(&self) -> io::Result<()> {
+        match &mut *self.lock() {
+            Shown::By(double) => double.join(),
+            Shown::Relayed(_) | Shown::Told(_) => Ok(()),
+        }
+    }
+
     /// One that no program has: who waits for `changed` hears of what there is, and has the stream say what.
     pub(super) fn telling(changed: &Arc<Changed>) -> Self {
         Self(Arc::new(Mutex::new(Shown::Told(Arc::clone(changed)))))

@@ -107,7 +107,10 @@ impl Socket {
     /// # Errors
     /// The kernel's.
     pub(super) fn expose(&mut self) -> io::Result<OwnedFd> {
-        let show = Show::new()?;
+        let show = match self.is_fresh() {
+            true => Show::alone(),
+            false => Show::new(),
+        }?;
         let descriptor = show.descriptor()?;
         self.show = Some(show);
         Ok(descriptor)
@@ -124,7 +127,7 @@ impl Socket {
     /// The kernel's.
     pub(super) fn anew(&self, numbers: &[RawFd]) -> io::Result<Self> {
         let mut new = Self::of(self.family, &self.adapter);
-        let show = Show::new()?;
+        let show = Show::alone()?;
         show.renew(numbers)?;
         new.show = Some(show);
         let (bound, failure) = match &*self.lock() {
@@ -168,13 +171,19 @@ impl Socket {
         } else if let Life::Listening(listener) = life {
             listener.watch(show);
         } else if let Life::Connecting(_) = life {
-            // With the lock, so that it is not shown after what becomes of it.
-            if matches!(&*self.lock(), Life::Connecting(_)) {
+            // With the lock, so that it is not shown after what becomes of it. One for which there is no descriptor shows that it is nowhere.
+            if matches!(&*self.lock(), Life::Connecting(_)) && show.join().is_ok() {
                 show.room(false);
             }
         } else if self.failure().is_some() {
             show.reset();
         }
+    }
+
+    /// It is nowhere no more: the stand-in does not say so any longer.
+    fn join(&self) -> Result<(), Errno> {
+        let joined = self.show.as_ref().map_or(Ok(()), Show::join);
+        joined.map_err(|_| Errno::NOBUFS)
     }
 
     /// It has become something else, which may be watched already.

@@ -40,6 +40,8 @@ impl Socket {
         if !matches!(at_once, Err(Errno::CONNREFUSED | Errno::TIMEDOUT)) {
             return held.settle_connect(bound, at_once);
         }
+        // Where there is no descriptor for that it is shown later.
+        let _ = held.join();
         held.show_busy();
         let (asker, kept) = (Arc::clone(held), bound.clone());
         let started = quiet::spawn("sovia-asker", None, move || {
@@ -122,6 +124,10 @@ impl Socket {
         };
         let remote = self.adapter.reach(address)?;
         let stream = Stream::connect_within(&self.adapter, &remote, identity, patience)?;
+        if let Err(errno) = self.join() {
+            stream.abort();
+            return Err(errno);
+        }
         stream.meet(MEETING_TIME);
         self.adopt(stream);
         let claim = bound.and_then(|bound| bound.claim);

@@ -34,6 +34,10 @@ impl Socket {
                         .find(|started| !matches!(started, Err(Errno::ADDRINUSE)))
                         .unwrap_or(Err(Errno::ADDRINUSE))?,
                 };
+                if let Err(errno) = self.join() {
+                    listener.close();
+                    return Err(errno);
+                }
                 self.become_now(life, Life::Listening(listener));
                 Ok(())
             }

@@ -136,10 +136,6 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/itself"],
     },
     Group {
-        reason: "to poll a socket that is nowhere yet has no POLLHUP: its stand-in is one of a pair of Unix sockets, which is connected",
-        programs: &["shutdown/not_connected"],
-    },
-    Group {
         reason: "our copy meets SIGSEGV where the kernel says EFAULT, as over the ring",
         programs: &["transfer/from_read_only_memory"],
     },
