@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use crate::hidden::Hidden;
 use crate::relay::{self, Pair};
+use crate::sync::{Ordering, mapped::AtomicU32};
 use crate::time;
 
 /// The stand-in.
@@ -152,6 +153,7 @@ impl Double {
 
     /// Nothing more will come or go.
     pub fn show_gone(&mut self) {
+        let _full = self.full.then(FullEnd::begin);
         if let (Some(ours), true) = (&self.ours, self.full) {
             // Who waits for room is woken by the end, and not by room that is there for no use. A pair can always be shut down.
             let _ = shutdown(ours.as_fd(), Shutdown::Both);
@@ -165,6 +167,7 @@ impl Double {
         if let (Some(_), Some(theirs), false) = (&self.ours, &self.theirs, self.full) {
             give(theirs.as_fd(), &[0]);
         }
+        let _full = self.full.then(FullEnd::begin);
         // The kernel tells an end of a pair that the other was closed with something unread, which it throws away: so there is room, and not a moment before.
         self.ours = None;
     }
@@ -188,6 +191,37 @@ impl Double {
         }
     }
 }
+
+/// One that is full shows its end, and a moment later its room, for the kernel does not show both at once.
+struct FullEnd;
+
+impl FullEnd {
+    fn begin() -> Self {
+        // Pairs with `full_ends_begun`: who has seen the end finds that it has begun.
+        BEGUN.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for FullEnd {
+    fn drop(&mut self) {
+        // Pairs with `full_ends_done`: who finds that it is done sees the room, too.
+        DONE.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// How many stand-ins that were full have shown their end and their room.
+pub fn full_ends_done() -> u32 {
+    DONE.load(Ordering::Acquire)
+}
+
+/// How many have shown their end, or are about to. Where there are more than were done before a wait, an end that it told of may lack its room.
+pub fn full_ends_begun() -> u32 {
+    BEGUN.load(Ordering::Acquire)
+}
+
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+static DONE: AtomicU32 = AtomicU32::new(0);
 
 /// A descriptor that is readable while its owner says so.
 #[derive(Debug)]
@@ -272,7 +306,6 @@ mod tests {
     use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
     use super::*;
-    use crate::sync::{AtomicU32, Ordering};
 
     fn shows(double: &Double) -> PollFlags {
         let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP;

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use libc::{epoll_event, sigset_t, timespec};
 use sockets::epoll::{self, Change, Event, Waiter};
+use sockets::packet;
+use sys::double::{full_ends_begun, full_ends_done};
+use sys::epoll::{Entry, entries};
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
@@ -155,9 +158,31 @@ unsafe fn wait(
     cancel::point();
     // SAFETY: the program's array, of the same layout. Nobody else looks at it during the call.
     let events = unsafe { std::slice::from_raw_parts_mut(events.cast::<Event>(), len) };
-    epoll::wait(kernel.set, events, timeout, kernel)
-        .map(|found| found as c_int)
-        .into()
+    let ends = full_ends_done();
+    let found = epoll::wait(kernel.set, events, timeout, kernel);
+    if full_ends_begun() != ends {
+        let found = events.get_mut(..found.unwrap_or(0));
+        keeping_errno(|| show_room(kernel.set, found.unwrap_or_default()));
+    }
+    found.map(|found| found as c_int).into()
+}
+
+/// A stand-in shows an end a moment before the room that TCP shows with it: which member it is the kernel knows.
+#[cold]
+fn show_room(set: c_int, events: &mut [Event]) {
+    let (end, room) = (libc::EPOLLHUP as u32, libc::EPOLLOUT as u32);
+    let lacks = |event: &Event| event.events & (end | room) == end;
+    if !packet::table::any() || !events.iter().any(lacks) {
+        return;
+    }
+    let members = entries(set);
+    for event in events.iter_mut().filter(|event| lacks(event)) {
+        let is_it = |member: &Entry| member.data == event.data && via_socket::is_any(member.fd);
+        let asks = |member: &Entry| member.events & room != 0;
+        if members.iter().filter(|member| is_it(member)).any(asks) {
+            event.events |= room;
+        }
+    }
 }
 
 /// More the kernel refuses.

@@ -184,25 +184,28 @@ unsafe fn wait(
     // SAFETY: the program's array, of the same layout.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.cast::<PollFd>(), len) };
     let result = poll::poll(fds, timeout, &kernel);
-    let result: Outcome<usize> = result.map(|count| count - without_band(fds)).into();
+    let result: Outcome<usize> = result.map(|count| count - as_of_tcp(fds)).into();
     result.or(|| 0) as c_int
 }
 
-/// Takes out what a stand-in shows and TCP does not: room for priority data. How many of `fds` show nothing then.
+/// Takes out what a stand-in shows and TCP does not, room for priority data, and puts in what it shows a moment later: to what hangs up one can write. How many of `fds` show nothing then.
 #[inline]
-fn without_band(fds: &mut [PollFd]) -> usize {
+fn as_of_tcp(fds: &mut [PollFd]) -> usize {
     if !packet::table::any() {
         return 0;
     }
-    let band = fds.iter_mut().filter(|one| {
-        let is_via = packet::table::is(one.fd) || packet::table::is_relayed(one.fd);
-        is_via && one.revents & libc::POLLWRBAND != 0
+    let others = fds.iter_mut().filter(|one| {
+        one.revents & (libc::POLLWRBAND | libc::POLLHUP) != 0 && via_socket::is_any(one.fd)
     });
-    band.map(|one| {
-        one.revents &= !libc::POLLWRBAND;
-        usize::from(one.revents == 0)
-    })
-    .sum()
+    others
+        .map(|one| {
+            one.revents &= !libc::POLLWRBAND;
+            if one.revents & libc::POLLHUP != 0 {
+                one.revents |= one.events & libc::POLLOUT;
+            }
+            usize::from(one.revents == 0)
+        })
+        .sum()
 }
 
 fn choose(

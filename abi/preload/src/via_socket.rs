@@ -281,6 +281,12 @@ pub(crate) fn is(fd: c_int) -> bool {
     table::is(fd)
 }
 
+/// Whether it is one, though it may be relayed.
+#[inline]
+pub(crate) fn is_any(fd: c_int) -> bool {
+    table::is(fd) || table::is_relayed(fd)
+}
+
 fn find<'a>(fd: c_int) -> Outcome<(Arc<Held>, BorrowedFd<'a>)> {
     match (table::get(fd), borrow(fd)) {
         // A child of fork has copies, which it can only close.
