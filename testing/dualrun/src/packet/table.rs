@@ -100,19 +100,19 @@ pub const OVER_IWARP: &[&str] = &[
 /// The groups.
 pub const GROUPS: &[Group] = &[
     Group {
-        reason: "a program that another becomes has a Unix socket, which has no option of TCP's; where that one is not preloaded nobody could answer for it",
+        reason: "the last program that the process becomes is not preloaded, and asks the kernel for options of TCP's: what is at the number then is a Unix socket, which has none",
         programs: &["exec/options_kept"],
     },
     Group {
-        reason: "bytes that go over to the pair are an edge for a set that has told of them",
+        reason: "what a set has told of by an edge goes over to the pair, where it is new to the kernel: no call puts bytes into a socket without an edge, or takes one back from a set",
         programs: &["exec/epoll_told"],
     },
     Group {
-        reason: "what the NIC of a process that is killed has not taken yet is lost, and the peer is told of a reset",
+        reason: "the last bytes wait to be combined, in the memory of the process that is killed: they go with it, and the peer, which cannot know whether there were some, is told of a reset",
         programs: &["kill/itself"],
     },
     Group {
-        reason: "a pair of Unix sockets shows an urgent byte as something to read, too",
+        reason: "the kernel shows the urgent byte of a Unix socket as something to read, too, and a program that waits for other bytes cannot be put to sleep by another rule than the kernel's",
         programs: &["wait/select_end"],
     },
     Group {
@@ -120,7 +120,7 @@ pub const GROUPS: &[Group] = &[
         programs: &["options/zerocopy"],
     },
     Group {
-        reason: "a NIC needs system calls that the program has forbidden itself",
+        reason: "what the program forbids itself the NIC needs until the end of the process, to wait, to wake and to close",
         programs: &["raw/seccomp"],
     },
     Group {
@@ -128,15 +128,15 @@ pub const GROUPS: &[Group] = &[
         programs: &["raw/replaced_past"],
     },
     Group {
-        reason: "a socket takes three descriptors, so that one is not enough to accept one",
+        reason: "a socket has two descriptors of ours beside the program's, and the kernel gives none past the limit: where it leaves one number there is none for those",
         programs: &["limits/low_limit"],
     },
     Group {
-        reason: "a socket has one VI, and a VI is not connected to itself",
+        reason: "a socket has one VI, a connection of VIA's has two ends, and nobody listens: TCP connects a socket to itself because both ends of a simultaneous open are that socket",
         programs: &["connect/itself"],
     },
     Group {
-        reason: "our copy meets SIGSEGV where the kernel says EFAULT, as over the ring",
+        reason: "our copy meets SIGSEGV where the kernel says EFAULT, as over the ring: to ask beforehand would be a system call for each message",
         programs: &["transfer/from_read_only_memory"],
     },
 ];
