@@ -7,6 +7,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::thread::{Builder, JoinHandle};
 
+use crate::fds;
+use crate::fork::Own;
 use crate::sync::{Ordering, mapped::AtomicU32 as StaticU32};
 
 /// Begins a thread that takes no signals, with a stack of so many bytes, or as many as usual.
@@ -25,7 +27,34 @@ pub fn spawn<T: Send + 'static>(
     };
     // A thread begins with the mask of who makes it.
     let _quiet = Quiet::begin();
-    builder.spawn(run)
+    let ours = Ours::begin();
+    builder.spawn(move || {
+        let _ours = ours;
+        run()
+    })
+}
+
+/// Whether the program has other threads than the calling one, besides those that were begun here. Where nobody tells it may have.
+pub fn program_has_others() -> bool {
+    let ours = OURS.get().load(Ordering::Relaxed) as usize;
+    fds::thread_count().map_or(true, |count| count > ours + 1)
+}
+
+/// One of them, until its end.
+struct Ours(&'static StaticU32);
+
+impl Ours {
+    fn begin() -> Self {
+        let count = OURS.get();
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What is in `place`, made at first: quietly, for a handler that came in between would wait for it, and one that jumped out would leave it unmade for ever.
@@ -83,4 +112,6 @@ pub fn forgo() {
     FORGONE.store(1, Ordering::Relaxed);
 }
 
+/// How many there are of a process; a forked child has none of its parent's.
+static OURS: Own<StaticU32> = Own::new();
 static FORGONE: StaticU32 = StaticU32::new(0);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use sys::fds;
+use sys::quiet::program_has_others;
 use sys::relay::close_number;
 use sys::socket::{inode, with_borrowed};
 use sys::stream::closes_on_exec;
@@ -39,8 +40,11 @@ pub fn everything() {
 }
 
 /// All of them, and listeners: this thread is to have a table of descriptors of its own, by whose numbers it is to mean other files than the others do. Calls are the kernel's from now on, which tells
-/// the tables apart, and what this thread closes is open here.
+/// the tables apart, and what this thread closes is open here. Where it is the program's only thread nobody else means anything by those numbers, and all is as before.
 pub fn part_thread() {
+    if !program_has_others() {
+        return;
+    }
     if super::any() {
         let _sharing = lock();
         for socket in super::all() {
