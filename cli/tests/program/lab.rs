@@ -8,6 +8,8 @@ use crate::rping::free_port;
 use crate::text;
 
 /// Runs a command in each of the guests with siw, `./sovia` at hand, and what `options` say beside them; what they say. `None` without a lab.
+///
+/// A guest's command writes to a file: its console is the kernel's, too, and what is under way there when the guest goes need not arrive.
 fn lab(parameters: &str, options: &[&str], commands: &[&str]) -> Option<String> {
     let Some(lab) = env::var_os("SOVIA_LAB") else {
         println!("not run: SOVIA_LAB names no lab (see CONTRIBUTING.md)");
@@ -21,20 +23,33 @@ fn lab(parameters: &str, options: &[&str], commands: &[&str]) -> Option<String> 
     fs::copy(env!("CARGO_BIN_EXE_sovia"), share.join("sovia")).expect("a copy");
     let mut run = Command::new(PathBuf::from(lab).join("run"));
     run.args(["-t", "280", "-p", parameters, "-s"]).arg(&share);
-    let output = run.args(options).args(commands).output();
+    let commands = commands
+        .iter()
+        .map(|command| format!("{{ {command}\n}} > {SAID}.$LAB_ID 2>&1"));
+    let output = run.args(options).args(commands.clone()).output();
     let output = output.expect("the lab runs");
+    let mut said = text(&output.stdout).to_owned();
+    for guest in 0..commands.len() {
+        let of_guest = fs::read(share.join(format!("{SAID}.{guest}"))).unwrap_or_default();
+        for line in String::from_utf8_lossy(&of_guest).lines() {
+            said.push_str(&format!("guest{guest}| {line}\n"));
+        }
+    }
+    said.push_str(text(&output.stderr));
     fs::remove_dir_all(&share).expect("ours");
-    let said = text(&output.stdout).to_owned();
-    println!("{said}{}", text(&output.stderr));
+    println!("{said}");
     Some(said)
 }
+
+/// Where a guest's command writes.
+const SAID: &str = "said";
 
 #[track_caller]
 fn assert_said(said: &str, expected: &[String]) {
     for line in expected {
         assert!(
             said.lines().any(|it| it.ends_with(line.as_str())),
-            "no {line:?}"
+            "no {line:?} in what was said:\n{said}"
         );
     }
 }
