@@ -142,6 +142,11 @@ struct Slots {
     stride: u32,
 }
 
+/// How many receives a VI of that maximum transfer size has.
+pub(crate) fn receives(mtu: u32, medium: Medium) -> usize {
+    Slots::fitting(mtu, medium).count as usize
+}
+
 impl Slots {
     fn fitting(mtu: u32, medium: Medium) -> Self {
         let lines = mtu.div_ceil(LINE) | 1;

@@ -68,11 +68,7 @@ pub(crate) fn main(end: &End) -> Result<()> {
                 yielding: false,
                 bytes_max: BYTES_MAX,
                 mtu: Some(MTU as u32),
-                medium: Medium::Iwarp {
-                    host: end.host,
-                    crc: end.way.crc(),
-                    markers: end.way.markers(),
-                },
+                medium: end.medium(),
             };
             let mut port: ViPort = steps::port(shape, end.dial.as_deref())?;
             let mut figures = end.run(&mut port.open()?, 0..=MTU)?;
@@ -82,9 +78,16 @@ pub(crate) fn main(end: &End) -> Result<()> {
             figures
         }
         Way::Bare | Way::BareMarkers => {
-            let tcp = end.meeting()?.next()?;
-            let markers = end.way == Way::BareMarkers;
-            end.run(&mut BarePipe::new(tcp, markers, BYTES_MAX)?, all)?
+            let meeting = end.meeting()?;
+            let run = |mtu, lens| {
+                let markers = end.way == Way::BareMarkers;
+                let mut pipe = BarePipe::new(meeting.next()?, markers, mtu, end.medium())?;
+                end.run(&mut pipe, lens)
+            };
+            let mut figures = run(MTU, 0..=MTU)?;
+            // As with a VI.
+            figures.extend(run(BYTES_MAX, MTU + 1..=BYTES_MAX)?);
+            figures
         }
         Way::Siw => {
             // What is started from here keeps to it, too.
@@ -103,6 +106,14 @@ pub(crate) fn main(end: &End) -> Result<()> {
 }
 
 impl End {
+    fn medium(&self) -> Medium {
+        Medium::Iwarp {
+            host: self.host,
+            crc: self.way.crc(),
+            markers: self.way.markers(),
+        }
+    }
+
     fn meeting(&self) -> Result<Meeting> {
         if let Some(address) = &self.dial {
             return Ok(Meeting::At(address.clone()));
