@@ -66,7 +66,7 @@ pub use self::error::MpaError;
 pub use self::fpdu::{
     FPDU_LEN_MAX, MARKER_INTERVAL, ULPDU_LEN_MAX, ULPDU_LEN_MIN, fpdu_len, mulpdu, pad_len,
 };
-pub use self::framer::{Framer, Piece};
+pub use self::framer::{Framer, Piece, ULPDU_APART_MAX};
 pub use self::handshake::{Handshake, HandshakeMisuse, Outcome};
 pub use self::negotiation::{Depths, Options, PeerToPeer, Revision, Role, Terms};
 pub use self::source::{Place, Source, SourceLost};

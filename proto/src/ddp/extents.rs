@@ -49,6 +49,7 @@ impl Extents {
     }
 
     /// Behind the last octet that has come.
+    #[inline]
     pub(super) fn end(&self) -> u64 {
         self.later.last().map_or(self.prefix, |&(_, end)| end)
     }

@@ -185,14 +185,21 @@ impl Untagged {
     /// The octets of the header.
     #[must_use]
     pub fn encode(&self) -> HeaderOctets {
+        HeaderOctets::of(&self.octets())
+    }
+
+    /// As [`encode`](Self::encode), for who needs no room behind them.
+    #[must_use]
+    #[inline]
+    pub fn octets(&self) -> [u8; UNTAGGED_LEN] {
         let [a, b, c, d] = self.ulp_word.to_be_bytes();
         let [e, f, g, h] = self.queue.to_be_bytes();
         let [i, j, k, l] = self.msn.0.to_be_bytes();
         let [m, n, o, p] = self.mo.to_be_bytes();
         let control = control(0, self.last);
-        HeaderOctets::of(&[
+        [
             control, self.ulp, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p,
-        ])
+        ]
     }
 }
 

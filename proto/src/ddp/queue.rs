@@ -187,6 +187,22 @@ impl<B: Copy> Queue<B> {
         Ok(())
     }
 
+    /// The buffer of the next message, and its octets, if nothing has come of that message.
+    #[must_use]
+    #[inline]
+    pub fn untouched(&self) -> Option<(B, u32)> {
+        let slot = self.slots.front()?;
+        let is_untouched = slot.total.is_none() && slot.come.end() == 0;
+        is_untouched.then_some((slot.buffer, slot.capacity))
+    }
+
+    /// The next message has come whole, into the buffer that [`untouched`](Self::untouched) told of.
+    #[inline]
+    pub fn deliver_whole(&mut self) {
+        self.slots.pop_front();
+        self.first = self.first.plus(1);
+    }
+
     /// The next message, if it is complete and all before it have been delivered.
     pub fn deliver(&mut self) -> Option<Delivered<B>> {
         let slot = self.slots.pop_front_if(|slot| slot.is_complete())?;

@@ -6,7 +6,10 @@ use diverted::Diverted;
 
 use super::crc::{Crc, crc_of};
 use super::error::MpaError;
-use super::fpdu::{CRC_LEN, FPDU_LEN_MAX, LENGTH_LEN, MARKER_INTERVAL, MARKER_LEN, pad_len, span};
+use super::fpdu::{
+    CRC_LEN, FPDU_LEN_MAX, LENGTH_LEN, MARKER_INTERVAL, MARKER_LEN, is_between_markers, pad_len,
+    span,
+};
 use super::ring::Ring;
 use super::ulpdu::Ulpdu;
 
@@ -99,7 +102,17 @@ impl Deframer {
         self.ring.space()
     }
 
+    /// All of the room, in one piece, between two FPDUs of which nothing has come.
+    #[inline]
+    pub fn fresh(&mut self) -> Option<&mut [u8]> {
+        match self.current {
+            Current::Unknown => self.ring.fresh(),
+            Current::Whole(_) | Current::Diverted(_) => None,
+        }
+    }
+
     /// `n` octets of the space have been filled.
+    #[inline]
     pub fn handle_filled(&mut self, n: usize) {
         self.ring.fill(n);
     }
@@ -126,10 +139,24 @@ impl Deframer {
         self.ring.len()
     }
 
-    /// Whether what [`poll`](Self::poll) has found is all that is here.
+    /// The ULPDU of an FPDU that is all that is here, and right: if it lies in one piece, without a marker. `None` where [`poll`](Self::poll) is to say what is
+    /// here, which changes nothing of the answer.
     #[must_use]
-    pub fn is_all(&self) -> bool {
-        matches!(self.current, Current::Whole(extent) if extent.total() == self.ring.len())
+    #[inline]
+    pub fn alone(&self) -> Option<&[u8]> {
+        let is_unknown = matches!(self.current, Current::Unknown) && self.failed.is_none();
+        let octets = self.ring.run().filter(|_| is_unknown)?;
+        if self.markers.is_some() && !is_between_markers(self.at, octets.len()) {
+            return None;
+        }
+        let (covered, crc) = octets.split_last_chunk::<CRC_LEN>()?;
+        let (length, padded) = covered.split_first_chunk::<LENGTH_LEN>()?;
+        let ulpdu_len = usize::from(u16::from_be_bytes(*length));
+        let is_whole = padded.len() == ulpdu_len + pad_len(ulpdu_len);
+        if !is_whole || (self.crc && crc_of(covered) != *crc) {
+            return None;
+        }
+        padded.get(..ulpdu_len)
     }
 
     /// How many octets of the FPDU that is on its way have not come, as far as its length is known; 0 between FPDUs.

@@ -38,6 +38,13 @@ pub fn mulpdu(emss: u32, markers: bool) -> u16 {
     room.clamp(ULPDU_LEN_MIN, ULPDU_LEN_MAX)
 }
 
+/// Whether no marker is due in `octets` of an FPDU that begins at position `at`.
+#[inline]
+pub(crate) fn is_between_markers(at: u64, octets: usize) -> bool {
+    let behind = at % MARKER_INTERVAL;
+    behind != 0 && behind + octets as u64 <= MARKER_INTERVAL
+}
+
 /// Octets of stream that `octets` of an FPDU take from position `at`, which is not a marker's.
 pub(crate) fn span(at: u64, octets: usize, markers: bool) -> usize {
     let until_marker = (MARKER_INTERVAL - at % MARKER_INTERVAL) as usize;

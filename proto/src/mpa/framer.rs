@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+mod apart;
 mod run;
 mod stream;
 
+use apart::Apart;
+pub use apart::ULPDU_APART_MAX;
 use run::Run;
 
 use super::crc::{Crc, crc_of};
@@ -44,6 +47,7 @@ pub struct Framer {
     complete: u64,
     /// Where the others end.
     ends: VecDeque<u64>,
+    apart: Apart,
 }
 
 impl Framer {
@@ -61,6 +65,7 @@ impl Framer {
             queued: 0,
             complete: 0,
             ends: VecDeque::new(),
+            apart: Apart::default(),
         }
     }
 

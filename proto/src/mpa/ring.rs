@@ -26,7 +26,7 @@ impl Ring {
     /// Room for more, in the order in which it is to be filled.
     pub(super) fn space(&mut self) -> [&mut [u8]; 2] {
         if self.octets.is_empty() {
-            self.octets = vec![0; self.capacity].into_boxed_slice();
+            self.allocate();
         }
         if self.len == 0 {
             self.head = 0;
@@ -40,7 +40,26 @@ impl Ring {
         [high, low.get_mut(..self.head).unwrap_or_default()]
     }
 
+    /// All of the room, in one piece, if nothing is in it.
+    #[inline]
+    pub(super) fn fresh(&mut self) -> Option<&mut [u8]> {
+        if self.len > 0 {
+            return None;
+        }
+        if self.octets.is_empty() {
+            self.allocate();
+        }
+        self.head = 0;
+        Some(&mut self.octets)
+    }
+
+    #[cold]
+    fn allocate(&mut self) {
+        self.octets = vec![0; self.capacity].into_boxed_slice();
+    }
+
     /// `n` octets of the space have been filled.
+    #[inline]
     pub(super) fn fill(&mut self, n: usize) {
         self.len += n.min(self.capacity - self.len);
     }
@@ -53,6 +72,12 @@ impl Ring {
         if self.head >= self.capacity {
             self.head -= self.capacity;
         }
+    }
+
+    /// All of them, if they lie in one piece.
+    #[inline]
+    pub(super) fn run(&self) -> Option<&[u8]> {
+        self.octets.get(self.head..self.head + self.len)
     }
 
     /// `len` octets from the `from`th on, as far as there are any.

@@ -169,6 +169,7 @@ impl Engine {
 
     /// How many octets wait to be written.
     #[must_use]
+    #[inline]
     pub fn waiting(&self) -> u64 {
         if self.state.writes() {
             self.outbound.framer().waiting()

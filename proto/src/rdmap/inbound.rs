@@ -229,18 +229,19 @@ impl Inbound {
         Ok(Brought::Nothing)
     }
 
-    /// Whether the next receive is `id`, and takes all of a Send of `len` octets, whose only segment this is.
-    pub(super) fn expects(&self, id: WorkId, header: &Untagged, len: u32) -> bool {
+    /// The number of the next Send, if none of its octets has come, and its receive is `id` and takes `len`.
+    #[inline]
+    pub(super) fn awaits_whole(&self, id: WorkId, len: u32) -> Option<Msn> {
         let is_rtr = self.may_be_rtr && len == 0;
-        !is_rtr
-            && matches!(self.receives.spot(header, len), Ok(Spot::In(receive)) if receive.id == id)
+        let (receive, capacity) = self.receives.untouched().filter(|_| !is_rtr)?;
+        (receive.id == id && len <= capacity).then(|| self.receives.next_msn())
     }
 
-    /// Such a one is in its place; its octets.
-    pub(super) fn take_whole(&mut self, header: &Untagged, len: u32) -> Option<u32> {
+    /// It has come, in one segment, and is in its place.
+    #[inline]
+    pub(super) fn deliver_whole(&mut self) {
         self.may_be_rtr = false;
-        self.receives.handle_placed(header, len).ok()?;
-        self.receives.deliver().map(|delivered| delivered.len)
+        self.receives.deliver_whole();
     }
 
     fn handle_send(

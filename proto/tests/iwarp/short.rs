@@ -7,25 +7,30 @@ use proto::rdmap::{Action, Config, Operation, Received, Remote, WorkId};
 use crate::hostile::{Dice, change, corpus, victim};
 use crate::rig::{Sut, counting, fpdu, hex, terms, ulpdus};
 
-/// Sends the octets in one of the two ways.
-fn send(sut: &mut Sut, id: u64, octets: Vec<u8>, invalidate: Option<Stag>, is_short: bool) -> bool {
-    let len = octets.len() as u32;
-    if is_short {
-        let fill = |room: &mut [u8]| {
-            room.copy_from_slice(&octets);
-            true
-        };
-        return sut.engine.send_short(len, invalidate, fill);
-    }
+/// Sends the octets the short way; what left of them, if they were taken.
+fn send_short(sut: &mut Sut, octets: &[u8], invalidate: Option<Stag>) -> Option<Vec<u8>> {
+    let fill = |room: &mut [u8]| {
+        room.copy_from_slice(octets);
+        true
+    };
+    let framed = sut
+        .engine
+        .frame_short(octets.len() as u32, invalidate, fill)?;
+    let left = framed.to_vec();
+    sut.engine.handle_short_written(left.len());
+    Some(left)
+}
+
+/// Posts them.
+fn post(sut: &mut Sut, id: u64, octets: Vec<u8>, invalidate: Option<Stag>) {
     let operation = Operation::Send {
         from: proto::mpa::Place::new(id),
-        len: len.into(),
+        len: octets.len() as u64,
         solicited: false,
         invalidate,
     };
     sut.memory.buffers.insert(id, octets);
     sut.post(id, operation);
-    true
 }
 
 #[test]
@@ -38,29 +43,38 @@ fn the_same_octets_leave() {
         };
         let mut short = Sut::new(terms, Config::default());
         let mut general = Sut::new(terms, Config::default());
-        for (id, len) in (1..).zip([0, 1, 4, 100, 511, 512]) {
+        let mut taken = 0;
+        for (id, len) in (1..).zip([0, 1, 4, 100, 256, 2, 511, 512]) {
             let invalidate = (len == 4).then_some(Stag(7));
-            assert!(send(&mut short, id, counting(len), invalidate, true));
-            send(&mut general, id, counting(len), invalidate, false);
-            let left = short.output();
-            assert!(!left.is_empty());
+            let left = send_short(&mut short, &counting(len), invalidate);
+            post(&mut general, id, counting(len), invalidate);
+            assert!(left.is_some() || send_markers, "{len}");
+            let left = left.unwrap_or_else(|| {
+                // A marker is due.
+                post(&mut short, id, counting(len), invalidate);
+                let left = short.output();
+                assert_eq!(short.completed(), [(id, len as u64)]);
+                taken -= 1;
+                left
+            });
+            taken += 1;
             assert_eq!(left, general.output(), "{len}");
             assert_eq!(short.actions(), [], "nobody hears of it");
         }
-        assert!(!send(&mut short, 9, counting(513), None, true), "too long");
+        assert!(taken >= 4, "{taken}");
+        let none = send_short(&mut short, &counting(513), None);
+        assert_eq!(none, None, "too long");
     }
 }
 
 #[test]
 fn nothing_overtakes() {
     let mut sut = Sut::open();
-    let is_taken = |sut: &mut Sut| send(sut, 9, counting(4), None, true);
-    send(&mut sut, 1, counting(4), None, false);
+    let is_taken = |sut: &mut Sut| send_short(sut, &counting(4), None).is_some();
+    post(&mut sut, 1, counting(4), None);
     assert!(!is_taken(&mut sut), "a work that was posted before");
     sut.output();
     assert!(is_taken(&mut sut));
-    assert!(!is_taken(&mut sut), "one that has not left");
-    sut.output();
     let there = Remote {
         stag: Stag(1),
         to: 0,
@@ -77,18 +91,37 @@ fn nothing_overtakes() {
         ..Config::default()
     };
     let mut narrow = Sut::with(narrow);
-    assert!(!send(&mut narrow, 9, counting(111), None, true));
-    assert!(send(&mut narrow, 9, counting(110), None, true));
+    assert_eq!(send_short(&mut narrow, &counting(111), None), None);
+    assert!(send_short(&mut narrow, &counting(110), None).is_some());
+}
+
+#[test]
+fn what_the_socket_did_not_take_comes_next() {
+    let mut whole = Sut::open();
+    let expected = [4, 5].map(|len| send_short(&mut whole, &counting(len), None));
+    let expected: Vec<u8> = expected.into_iter().flatten().flatten().collect();
+    let mut sut = Sut::open();
+    let framed = sut.engine.frame_short(4, None, |room| {
+        room.copy_from_slice(&counting(4));
+        true
+    });
+    let mut left = framed.expect("nothing waits")[..5].to_vec();
+    sut.engine.handle_short_written(5);
+    assert_eq!(send_short(&mut sut, &counting(5), None), None);
+    left.extend(sut.output());
+    left.extend(send_short(&mut sut, &counting(5), None).expect("nothing waits"));
+    assert_eq!(left, expected);
+    assert_eq!(sut.actions(), []);
 }
 
 #[test]
 fn what_could_not_be_written_has_not_been() {
     let mut sut = Sut::open();
-    assert!(send(&mut sut, 1, counting(4), None, true));
-    sut.engine.withdraw_short();
-    assert!(!sut.engine.send_short(4, None, |_| false), "no memory");
+    assert!(sut.engine.frame_short(4, None, |_| true).is_some());
+    let refused = sut.engine.frame_short(4, None, |_| false);
+    assert_eq!(refused, None, "no memory");
     assert_eq!(sut.engine.waiting(), 0);
-    send(&mut sut, 1, counting(3), None, false);
+    post(&mut sut, 1, counting(3), None);
     let said = ulpdus(&sut.output(), false, true);
     assert_eq!(
         said,

@@ -1,7 +1,7 @@
 //! What a short message costs the CPU: there and back between two VIs, or two TCP sockets, of one thread, so that nobody waits for anybody.
 //!
-//! `cargo run --release -p iwarp --example short`, or `-- CRC 4 1000` for a thousand messages of one way. What one way takes more than TCP is the
-//! work of both ends: `valgrind --tool=callgrind` counts its instructions, as the difference of two numbers of messages.
+//! `cargo run --release -p iwarp --example short`, or `-- CRC 4 1000` for a thousand messages of one way, `-- CRC 0 1000` for as many looks that find nothing.
+//! What one way takes more than TCP is the work of both ends: `valgrind --tool=callgrind` counts its instructions, as the difference of two numbers of messages.
 #![forbid(unsafe_code)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -15,6 +15,9 @@ use via::{Access, Descriptor, Done, Error, Memory, Nic, Ptag, Region, Vi, ViConf
 /// What carries a message from one end to the other, and back.
 trait Pair {
     fn carry(&mut self, from: usize, len: usize);
+
+    /// Looks whether something has come, which has not.
+    fn look(&mut self, at: usize);
 }
 
 struct Tcp([TcpStream; 2], Vec<u8>);
@@ -46,6 +49,12 @@ impl Pair for Tcp {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    fn look(&mut self, at: usize) {
+        let Self(ends, message) = self;
+        let read = ends[at].read(message);
+        assert!(read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
     }
 }
 
@@ -121,13 +130,20 @@ impl Pair for Vis {
         assert_eq!(came.ok().expect("a message").length as usize, len);
         post_recv(receiver, &self.regions[1 - from], len);
     }
+
+    fn look(&mut self, at: usize) {
+        assert_eq!(self.ends[at].recv_done().expect("alive"), Done::NotDone);
+    }
 }
 
-/// Nanoseconds one way.
+/// Nanoseconds one way, or for a look.
 fn measure(pair: &mut dyn Pair, len: usize, messages: usize) -> f64 {
     let start = Instant::now();
     for message in 0..messages {
-        pair.carry(message % 2, len);
+        match len {
+            0 => pair.look(message % 2),
+            _ => pair.carry(message % 2, len),
+        }
     }
     start.elapsed().as_nanos() as f64 / messages as f64
 }
@@ -146,8 +162,9 @@ fn main() {
     sys::host::pin(cpus[cpus.len() - 1]).expect("pins");
     let arguments: Vec<_> = env::args().skip(1).collect();
     if let [way, len, messages] = &arguments[..] {
-        let [len, messages] = [len, messages].map(|text| text.parse().expect("a number"));
-        return println!("{:.0}", measure(&mut *pair(way, len), len, messages));
+        let [len, messages] = [len, messages].map(|text| text.parse::<usize>().expect("a number"));
+        let mut pair = pair(way, len.max(1));
+        return println!("{:.0}", measure(&mut *pair, len, messages));
     }
     for len in [4, 64, 1024, 4096] {
         let mut pairs = WAYS.map(|way| pair(way, len));

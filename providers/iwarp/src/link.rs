@@ -104,8 +104,7 @@ impl IwarpLink {
     fn send(&self, ground: &Ground<'_>) -> io::Result<usize> {
         let mut pieces = self.engine.pieces();
         if let (Some(Piece::Own(octets)), None) = (pieces.next(), pieces.next()) {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            return Ok(rustix::net::send(self.wire.tcp(), octets, flags)?);
+            return Ok(rustix::net::send(self.wire.tcp(), octets, FLAGS)?);
         }
         let pieces = Vectors::new(self.engine.pieces(), ground);
         vectored::send(self.wire.tcp(), pieces)
@@ -123,20 +122,6 @@ impl IwarpLink {
         }
         self.pace.handle_gathered();
         self.wire.set_wants_room(self.engine.waiting() > 0);
-    }
-
-    /// Writes a short message, which is a piece of the engine's own and all that waits. Whether the socket took it, or its beginning.
-    fn write_short(&mut self) -> bool {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let Some(Piece::Own(octets)) = self.engine.pieces().next() else {
-            return false;
-        };
-        let Ok(n) = rustix::net::send(self.wire.tcp(), octets, flags) else {
-            return false;
-        };
-        self.engine.handle_written(n as u64, now());
-        self.wire.set_wants_room(self.engine.waiting() > 0);
-        true
     }
 
     /// Writes once; whether the socket may take more.
@@ -181,6 +166,7 @@ impl Link for IwarpLink {
         Ok(())
     }
 
+    #[inline(always)]
     fn send_short(
         &mut self,
         len: u32,
@@ -191,16 +177,21 @@ impl Link for IwarpLink {
         if len > INLINE_MAX || self.pace.has_posted() {
             return false;
         }
-        if !self.engine.send_short(len, immediate.map(Stag), fill) {
+        let Some(octets) = self.engine.frame_short(len, immediate.map(Stag), fill) else {
             return false;
+        };
+        let Ok(n) = rustix::net::send(self.wire.tcp(), octets, FLAGS) else {
+            return false;
+        };
+        let is_whole = n == octets.len();
+        self.engine.handle_short_written(n);
+        if !is_whole {
+            self.wire.set_wants_room(true);
         }
-        let written = self.write_short();
-        if !written {
-            self.engine.withdraw_short();
-        }
-        written
+        true
     }
 
+    #[inline]
     fn receive_short(&mut self, id: WorkId, place: impl FnOnce(&[u8]) -> bool) -> Option<u32> {
         let waits = self.engine.waiting() > 0 || self.pace.has_posted();
         if waits || self.unheard_since.is_some() || !self.look() {
@@ -320,6 +311,7 @@ pub(crate) fn now() -> Duration {
     sys::time::coarse()
 }
 
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 /// A write of so many octets may have been cut short by its number of pieces.
 const SHORT_WRITE: usize = 32 << 10;
 /// Of a work that no descriptor stands for: what is even ends none.

@@ -21,6 +21,21 @@ fn fresh_memory_is_zero_and_keeps_what_is_written() {
 }
 
 #[test]
+fn a_few_bytes_are_copied_and_no_others() {
+    for (len, shift) in (0..40).flat_map(|len| (0..9).map(move |shift| (len, shift))) {
+        let memory = Memory::private(64).expect("memory");
+        let mut expected: Vec<u8> = (0..64).collect();
+        memory.write(0, &expected).expect("inside");
+        Memory::copy(&memory, 8 + shift, &memory, 8, len, Store::Plain).expect("inside");
+        expected.copy_within(8..8 + len, 8 + shift);
+        assert_eq!(bytes(&memory), expected, "{len} bytes, {shift} further");
+        Memory::copy(&memory, 8, &memory, 8 + shift, len, Store::Plain).expect("inside");
+        expected.copy_within(8 + shift..8 + shift + len, 8);
+        assert_eq!(bytes(&memory), expected, "{len} bytes, {shift} back");
+    }
+}
+
+#[test]
 fn an_access_outside_is_refused() {
     let memory = Memory::private(100).expect("memory");
     assert_eq!(memory.write(0, &[0; 101]), Err(OutOfRange));

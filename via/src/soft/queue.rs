@@ -130,7 +130,10 @@ impl WorkQueue {
             first_segment: self.segments_taken + self.segments.len() as u64,
             segments: segments.len() as u32,
         });
-        self.segments.extend(segments.iter());
+        match segments.only() {
+            Some(segment) => self.segments.push_back(segment),
+            None => self.segments.extend(segments.iter()),
+        }
     }
 
     /// Adds a descriptor that has left as message `seq` while it was posted, and with the outcome, if

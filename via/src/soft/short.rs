@@ -9,13 +9,14 @@ use super::core::Core;
 use super::device::Device;
 use super::link::Link;
 use super::memory::Reach;
-use super::queue::{Outcome, Plain};
+use super::queue::{Outcome, Plain, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
-use crate::{CompletedOp, Completion, Queue};
+use crate::{CompletedOp, Completion, Queue, Segment};
 
 impl<D: Device> SoftVi<D> {
     /// Sends `plain`, which is the next of its queue.
+    #[inline(always)]
     pub(super) fn send_short(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) -> bool {
         let Plain { immediate, len, .. } = plain;
         let is_plain = core.refused_write.is_none() && !core.awaits_acks();
@@ -30,15 +31,9 @@ impl<D: Device> SoftVi<D> {
             registry: &self.nic.registry,
             ptag: core.attributes.ptag,
         };
-        link.send_short(len, immediate, |room| {
-            let mut room = room;
-            segments.iter().all(|segment| {
-                let gathered = room.split_off_mut(..segment.len as usize);
-                let place = reach.local(segment.handle, segment.addr, segment.len);
-                gathered.zip(place).is_some_and(|(here, (memory, offset))| {
-                    here.is_empty() || memory.read(offset, here).is_ok()
-                })
-            })
+        link.send_short(len, immediate, |room| match segments.only() {
+            Some(segment) => gather(&mut reach, segment, room),
+            None => gather_all(&mut reach, segments, room),
         })
     }
 
@@ -64,7 +59,9 @@ impl<D: Device> SoftVi<D> {
         core.dry = false;
         core.recv.drop_front();
         let outcome = Outcome::done(CompletedOp::Receive, len, None);
-        self.write_outcome(core, ticket, &outcome);
+        if matches!(ticket, Ticket::At(_)) {
+            self.write_outcome(core, ticket, &outcome);
+        }
         Some(Completion {
             token: ticket.token(),
             status: outcome.status,
@@ -72,4 +69,20 @@ impl<D: Device> SoftVi<D> {
             immediate: None,
         })
     }
+}
+
+/// Copies a segment; whether it could.
+#[inline(always)]
+fn gather(reach: &mut Reach<'_>, segment: Segment, into: &mut [u8]) -> bool {
+    let place = reach.local(segment.handle, segment.addr, segment.len);
+    place.is_some_and(|(memory, offset)| into.is_empty() || memory.read(offset, into).is_ok())
+}
+
+#[inline(never)]
+fn gather_all(reach: &mut Reach<'_>, segments: &Segments, into: &mut [u8]) -> bool {
+    let mut room = into;
+    segments.iter().all(|segment| {
+        let gathered = room.split_off_mut(..segment.len as usize);
+        gathered.is_some_and(|here| gather(reach, segment, here))
+    })
 }

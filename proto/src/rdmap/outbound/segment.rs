@@ -6,12 +6,12 @@ use super::super::opcode::Opcode;
 use super::super::response::AskedFor;
 use super::super::terminate::Violation;
 use super::super::work::Operation;
-use super::{NoPayload, Outbound, Stage, len_of, request_id};
+use super::{Outbound, Stage, len_of, request_id};
 use crate::ddp::{
     Cut, HeaderOctets, Memory, QN_REQUEST, QN_SEND, Segment, Stag, TAGGED_LEN, Tagged,
     UNTAGGED_LEN, Untagged,
 };
-use crate::mpa::Place;
+use crate::mpa::{Place, ULPDU_APART_MAX};
 
 impl Outbound {
     /// One segment of the next work; whether it was the last.
@@ -45,22 +45,22 @@ impl Outbound {
         Ok(segment.last)
     }
 
-    /// [`Engine::send_short`](crate::rdmap::Engine::send_short).
-    pub(in crate::rdmap) fn send_short(
+    /// [`Engine::frame_short`](crate::rdmap::Engine::frame_short).
+    #[inline(always)]
+    pub(in crate::rdmap) fn frame_short(
         &mut self,
         len: u32,
         invalidate: Option<Stag>,
         fill: impl FnOnce(&mut [u8]) -> bool,
-    ) -> bool {
-        let is_alone = self.entries.is_empty() && self.framer.waiting() == 0;
-        let octets = len as usize + UNTAGGED_LEN;
-        if !is_alone || self.current.is_some() || octets > usize::from(self.mulpdu) {
-            return false;
+    ) -> Option<&[u8]> {
+        let is_alone = self.entries.is_empty() && self.current.is_none();
+        let ulpdu_len = len as usize + UNTAGGED_LEN;
+        if !is_alone || len > SHORT_MAX || ulpdu_len > usize::from(self.mulpdu) {
+            return None;
         }
-        let opcode = if invalidate.is_some() {
-            Opcode::SendInvalidate
-        } else {
-            Opcode::Send
+        let opcode = match invalidate {
+            Some(_) => Opcode::SendInvalidate,
+            None => Opcode::Send,
         };
         let header = Untagged {
             last: true,
@@ -70,25 +70,21 @@ impl Outbound {
             msn: self.send_msn,
             mo: 0,
         };
-        let mut ulpdu = [0; UNTAGGED_LEN + SHORT_MAX];
-        let Some(ulpdu) = ulpdu.get_mut(..octets) else {
-            return false;
-        };
-        let Some((head, payload)) = ulpdu.split_at_mut_checked(UNTAGGED_LEN) else {
-            return false;
-        };
-        head.copy_from_slice(&header.encode());
-        let framed = fill(payload) && self.framer.frame(ulpdu, None, &NoPayload).is_ok();
-        if framed {
-            self.send_msn = self.send_msn.plus(1);
-        }
-        framed
+        self.framer
+            .frame_apart(ulpdu_len, |ulpdu| match ulpdu.split_first_chunk_mut() {
+                Some((head, payload)) => {
+                    *head = header.octets();
+                    fill(payload)
+                }
+                None => false,
+            })
     }
 
-    /// As it was before [`send_short`](Self::send_short).
-    pub(in crate::rdmap) fn withdraw_short(&mut self) {
-        self.framer.drop_unbegun();
-        self.send_msn = self.send_msn.plus(u32::MAX);
+    /// [`Engine::handle_short_written`](crate::rdmap::Engine::handle_short_written).
+    #[inline(always)]
+    pub(in crate::rdmap) fn handle_short_written(&mut self, n: usize) {
+        self.framer.handle_apart_written(n);
+        self.send_msn = self.send_msn.plus(1);
     }
 
     fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {
@@ -206,8 +202,9 @@ impl Outbound {
     }
 }
 
-/// Octets that are copied at once for a message of its own.
-const SHORT_MAX: usize = 512;
+/// Octets of a message that is [framed apart](Outbound::frame_short).
+const SHORT_MAX: u32 = 512;
+const _: () = assert!(SHORT_MAX as usize + UNTAGGED_LEN <= ULPDU_APART_MAX);
 
 fn payload(from: Place, segment: &Segment) -> Option<(Place, u32)> {
     (segment.len > 0).then(|| (from.advanced(segment.offset.into()), segment.len))

@@ -51,17 +51,29 @@ impl IwarpLink {
     }
 
     /// Reads where nothing has begun, for a short message; whether anything came. Where that is not all the next read has the answer.
+    #[inline(always)]
     pub(super) fn look(&mut self) -> bool {
         if self.is_ended || self.is_drained || self.looked.is_some() {
             return false;
         }
-        if self.engine.is_inside_segment() || self.engine.is_blocked() {
+        let Some(space) = self.engine.space_short() else {
             return false;
-        }
-        let read = self.read_space();
-        let came = matches!(read, Ok(Some(n)) if n > 0);
-        self.looked = Some(read);
-        came
+        };
+        let room = space.len();
+        let read = rustix::net::recv(self.wire.tcp(), space, RecvFlags::DONTWAIT);
+        let came = match read {
+            Ok((_, n)) => {
+                self.is_drained = n < room;
+                self.engine.handle_filled(n);
+                self.looked = Some(Ok(Some(n)));
+                n
+            }
+            Err(error) => {
+                self.looked = Some(Err(error.into()));
+                0
+            }
+        };
+        came > 0
     }
 
     /// `None` when there is no room.
