@@ -5,6 +5,7 @@
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+mod answer;
 mod bar;
 mod clock;
 mod crowd;
@@ -12,6 +13,7 @@ mod limits;
 mod pause;
 mod spin;
 
+pub use answer::Answer;
 pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar};
 pub use clock::{Clock, Monotonic};
 pub use crowd::{CROWD_FACTOR, LOOK_EVERY_NS, LOOK_NS, STEP_MAX_NS, STEP_NS, USED_NS};

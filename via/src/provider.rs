@@ -254,6 +254,11 @@ pub trait ViOps: Send + Sync {
         let _ = (bytes, immediate);
         Ok(false)
     }
+    /// As [`ViOps::receive`] for a timeout of zero. Who would ask again and again says how often to look for the message: a look costs less than a call.
+    fn look(&self, into: &mut [u8], looks: u32) -> Result<Received, Error> {
+        let _ = (into, looks);
+        self.done(Queue::Recv).map(Received::Posted)
+    }
     /// As [`ViOps::wait`] on the receive queue, or as [`ViOps::done`] for a timeout of zero; but a message for which no descriptor has been used
     /// yet may be copied to `into`, if it fits there, without one. [`Done::NotDone`] as [`ViOps::wait_or_signal`].
     fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {

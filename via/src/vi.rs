@@ -250,6 +250,15 @@ impl Vi {
         self.ops.receive(into, timeout)
     }
 
+    /// As [`Vi::receive`] for a timeout of zero. Who would ask again and again says how often to look for the message: a look costs less than a call.
+    ///
+    /// # Errors
+    /// As [`Vi::recv_done`].
+    #[inline]
+    pub fn look(&self, into: &mut [u8], looks: u32) -> Result<Received, Error> {
+        self.ops.look(into, looks)
+    }
+
     /// What the peer writes to `at`, of which it has been told, nobody sees before immediate data behind it have come, as nobody looks into a receive
     /// that is not complete: a NIC that checks what comes may place it first. So until immediate data follow a write there, or [`Vi::dismiss_write`].
     pub fn expect_write(&self, at: Segment) {

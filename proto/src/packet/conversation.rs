@@ -275,8 +275,14 @@ impl Conversation {
             return Err(Violation::Order(kind, self.state));
         }
         match kind {
-            Kind::Data => self.handle_data(kind, Arrival::Data),
-            Kind::Urgent => self.handle_data(kind, Arrival::Urgent(byte)),
+            Kind::Data | Kind::Urgent => {
+                self.handle_data(kind)?;
+                Ok(match kind {
+                    _ if self.deaf => Arrival::Unwanted,
+                    Kind::Data => Arrival::Data,
+                    _ => Arrival::Urgent(byte),
+                })
+            }
             Kind::Ack => Ok(Arrival::Control),
             Kind::Wakeup => self.handle_wakeup(&payload()),
             Kind::Fin => {
@@ -351,15 +357,11 @@ impl Conversation {
     }
 
     #[inline]
-    fn handle_data(&mut self, kind: Kind, arrival: Arrival) -> Result<Arrival, Violation> {
+    fn handle_data(&mut self, kind: Kind) -> Result<(), Violation> {
         if !self.state.receives() {
             return Err(Violation::Order(kind, self.state));
         }
-        self.note_unread()?;
-        if self.deaf {
-            return Ok(Arrival::Unwanted);
-        }
-        Ok(arrival)
+        self.note_unread()
     }
 
     #[cold]

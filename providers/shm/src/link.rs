@@ -9,7 +9,7 @@ use sys::mem::{Memory, OutOfRange};
 use sys::net::Conn;
 use sys::ring::{Cell, Consumer, Frame, Note, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait};
-use sys::wait::let_answer;
+use sys::wait::{Answer, let_answer};
 use via::RemoteSegment;
 use via::soft::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
 
@@ -44,6 +44,7 @@ pub(crate) struct ShmLink {
     landing: Landing,
     /// A note went out, and nobody has looked for its answer yet.
     asks: bool,
+    answer: Answer,
     /// The message that [`Link::brief`] gave lies in a cell.
     brief_in_cell: bool,
     windows: Windows,
@@ -75,6 +76,7 @@ impl ShmLink {
             last_seq: 0,
             landing: Landing::default(),
             asks: false,
+            answer: Answer::new(),
             brief_in_cell: false,
             windows: Windows::default(),
         }
@@ -205,9 +207,13 @@ impl Link for ShmLink {
         sent
     }
 
-    #[inline]
+    // Returned in memory it would be read back before its parts have been written.
+    #[inline(always)]
     fn brief(&mut self, looks: u32) -> Option<Brief> {
-        if !(0..looks).any(|_| self.consumer.ready()) {
+        let vain = (0..looks).take_while(|_| !self.consumer.ready()).count() as u32;
+        let found = vain < looks;
+        self.answer.looked(vain, found);
+        if !found {
             return None;
         }
         if let Some(note) = self.consumer.note() {
@@ -241,8 +247,13 @@ impl Link for ShmLink {
     }
 
     #[inline]
-    fn before_look(&mut self) {
-        if std::mem::take(&mut self.asks) && !self.consumer.has_cell() {
+    fn before_look(&mut self, steadily: bool) {
+        if !std::mem::take(&mut self.asks) || self.consumer.has_cell() {
+            return;
+        }
+        if steadily {
+            self.answer.let_come();
+        } else {
             let_answer();
         }
     }

@@ -13,7 +13,7 @@ use crate::{Done, Queue};
 
 impl<D: Device> SoftVi<D> {
     /// Sends a message that fits in one frame and need not wait, from any memory.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_bytes(
         &self,
         core: &mut Core<D>,
@@ -42,34 +42,39 @@ impl<D: Device> SoftVi<D> {
     }
 
     /// The next message: from its descriptor if it has one already, else straight into the caller's memory if it fits there.
-    #[inline]
-    pub(super) fn receive_bytes(&self, core: &mut Core<D>, into: &mut [u8]) -> Received {
+    #[inline(always)]
+    pub(super) fn receive_bytes(
+        &self,
+        core: &mut Core<D>,
+        into: &mut [u8],
+        looks: u32,
+    ) -> Received {
         if let Some(completion) = core.recv.take() {
             return Received::Posted(Done::Completed(completion));
         }
         if let Some(link) = &mut core.link {
-            link.before_look();
+            link.before_look(true);
         }
-        match Self::take_front(core, into) {
+        match Self::take_front(core, into, looks) {
             Some((length, immediate)) => {
                 if Self::has_to_send(core) {
                     self.pump(core);
                 }
                 Received::Copied { length, immediate }
             }
-            None => Received::Posted(self.take(core, Queue::Recv)),
+            None => Received::Posted(self.take_posted(core, Queue::Recv)),
         }
     }
 
     /// Takes the message at the front of the link, if it is whole and nobody else is to have it.
-    #[inline]
-    fn take_front(core: &mut Core<D>, into: &mut [u8]) -> Option<(u32, Option<u32>)> {
+    #[inline(always)]
+    fn take_front(core: &mut Core<D>, into: &mut [u8], looks: u32) -> Option<(u32, Option<u32>)> {
         let awaited = core.inbound.is_some() || !core.notify[Queue::Recv as usize].is_empty();
         if awaited || core.awaits_acks() {
             return None;
         }
         let link = core.link.as_mut()?;
-        if let Some(message) = link.brief(1)
+        if let Some(message) = link.brief(looks)
             && let Some(place) = into.get_mut(..message.len as usize)
         {
             message.read(place);

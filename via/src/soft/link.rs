@@ -10,39 +10,9 @@ use sys::mem::{Memory, OutOfRange};
 use super::ground::Ground;
 use crate::RemoteSegment;
 
-/// A whole send of a few bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Brief {
-    /// The number of the message.
-    pub seq: u32,
-    /// Bytes.
-    pub len: u32,
-    /// The bytes, as they lie in memory.
-    pub words: [u64; 2],
-    /// Immediate data, which take the place of four bytes.
-    pub immediate: Option<u32>,
-}
+mod brief;
 
-impl Brief {
-    /// Whether a message is short enough.
-    #[inline]
-    #[must_use]
-    pub fn fits(len: u32, immediate: Option<u32>) -> bool {
-        len <= BRIEF_MAX - if immediate.is_some() { 4 } else { 0 }
-    }
-
-    /// Copies as many of the bytes as there is room for.
-    #[inline]
-    pub fn read(&self, into: &mut [u8]) {
-        let bytes = self.words.map(u64::to_ne_bytes);
-        for (to, from) in into.iter_mut().zip(bytes.as_flattened()) {
-            *to = *from;
-        }
-    }
-}
-
-/// Most bytes of a [`Brief`] without immediate data.
-pub const BRIEF_MAX: u32 = 16;
+pub use brief::{BRIEF_MAX, Brief};
 
 /// One end of a connection: carries frames or, if it has a protocol of its own for them, messages, in order, as far as the medium can.
 ///
@@ -111,8 +81,10 @@ pub trait Link: Send + 'static {
     }
     /// Drops the message of which [`Link::brief`] gave a copy.
     fn take_brief(&mut self) {}
-    /// Who waits for nothing but this link looks for a message: the link may make it wait until there can be one.
-    fn before_look(&mut self) {}
+    /// Who waits for nothing but this link looks for a message: the link may make it wait until there can be one. Whether it does little between two looks.
+    fn before_look(&mut self, steadily: bool) {
+        let _ = steadily;
+    }
 
     /// Whether [`Link::peek`] would find something; as cheap as possible.
     fn ready(&self) -> bool {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sys::futex::interruptions;
 
+use super::brief::LOOKS;
 use super::core::Attempt;
 use super::device::{Device, Pending};
 use super::link::{Goodbye, Link};
@@ -236,15 +237,19 @@ impl<D: Device> ViOps for SoftVi<D> {
         Ok(self.send_bytes(&mut core, bytes, immediate))
     }
 
+    fn look(&self, into: &mut [u8], looks: u32) -> Result<Received, Error> {
+        let mut core = self.enter()?;
+        self.attend(&mut core);
+        Ok(self.receive_bytes(&mut core, into, looks))
+    }
+
     fn receive(&self, into: &mut [u8], timeout: Timeout) -> Result<Received, Error> {
         if timeout == Some(Duration::ZERO) {
-            let mut core = self.enter()?;
-            self.attend(&mut core);
-            return Ok(self.receive_bytes(&mut core, into));
+            return self.look(into, 1);
         }
         let before = interruptions();
         self.await_message(Queue::Recv, timeout, |core| {
-            let received = self.receive_bytes(core, into);
+            let received = self.receive_bytes(core, into, LOOKS);
             let came = received != Received::Posted(Done::NotDone);
             let ends = came || core.take_interruption(Queue::Recv);
             (ends || interruptions() != before).then_some(received)

@@ -85,7 +85,7 @@ impl<D: Device> SoftVi<D> {
         }
         if queue == Queue::Recv {
             if let Some(link) = &mut core.link {
-                link.before_look();
+                link.before_look(false);
             }
             let completion = if D::Link::MESSAGES {
                 self.receive_short(core)
@@ -99,6 +99,12 @@ impl<D: Device> SoftVi<D> {
                 return Done::Completed(completion);
             }
         }
+        self.take_posted(core, queue)
+    }
+
+    /// As [`SoftVi::take`], by the queues' general way alone.
+    #[inline(always)]
+    pub(super) fn take_posted(&self, core: &mut Core<D>, queue: Queue) -> Done {
         self.progress(core);
         match core.queue_mut(queue).take() {
             Some(completion) => Done::Completed(completion),
