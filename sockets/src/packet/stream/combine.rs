@@ -101,7 +101,14 @@ impl Stream {
     }
 
     /// Sends what is held, which is one packet, if the window is open, and the FIN that follows, if one does.
+    #[inline(always)]
     pub(super) fn flush_now(&self, inner: &mut Inner) {
+        if inner.held_in.is_some() || inner.is_ending {
+            self.flush_what_is_held(inner);
+        }
+    }
+
+    fn flush_what_is_held(&self, inner: &mut Inner) {
         let held = inner.combiner.held();
         if let Some(slot) = inner.held_in.filter(|_| held > 0)
             && let Some(packet) = inner.talk.take_window()

@@ -1,7 +1,5 @@
 //! The packets that come.
 
-use std::time::Duration;
-
 use proto::packet::{Arrival, Packet, WAKEUP_LEN};
 use sys::lock::Guard;
 use sys::sync::Ordering;
@@ -20,25 +18,30 @@ impl Stream {
     }
 
     /// As [`Stream::take_in`]; DATA may go straight to `into`, which is the program's, and where it continues what the program has read.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_into(&self, inner: &mut Inner, into: &mut [u8]) -> Taken {
         if inner.is_awaited || inner.is_noticed || self.adapter.variant.handler || inner.lost {
             return Taken::Nothing;
         }
-        let received = self.look(inner.peer.is_some(), into);
+        let received = self.look(inner.peer.is_some(), into, 1);
         self.absorb_received(inner, received)
     }
 
     /// What has come; DATA goes to `into` where nothing is gained by a buffer of ours in between. The first packet is none.
-    #[inline]
-    pub(super) fn look(&self, acquainted: bool, into: &mut [u8]) -> Result<Received, via::Error> {
+    #[inline(always)]
+    pub(super) fn look(
+        &self,
+        acquainted: bool,
+        into: &mut [u8],
+        looks: u32,
+    ) -> Result<Received, via::Error> {
         if acquainted && self.adapter.copies {
-            return self.vi.receive(into, Some(Duration::ZERO));
+            return self.vi.look(into, looks);
         }
         self.vi.recv_done().map(Received::Posted)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn absorb_received(
         &self,
         inner: &mut Inner,
@@ -60,7 +63,7 @@ impl Stream {
     }
 
     /// A packet came that used no descriptor, and its bytes are the program's already.
-    #[inline]
+    #[inline(always)]
     fn absorb_copied(&self, inner: &mut Inner, length: u32, immediate: Option<u32>) -> Taken {
         let Some(Ok(packet)) = immediate.map(Packet::decode) else {
             self.lose(inner);
@@ -85,7 +88,7 @@ impl Stream {
     }
 
     /// Acknowledges what the program has read, if it is time; but not before the program's next call if that may be a send. A timer bounds this.
-    #[inline]
+    #[inline(always)]
     fn acknowledge(&self, inner: &mut Inner) {
         let elsewhere = inner.is_noticed || self.adapter.variant.handler || inner.is_closing;
         if elsewhere || !inner.talk.may_defer() {

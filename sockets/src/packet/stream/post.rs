@@ -61,7 +61,7 @@ impl Stream {
     }
 
     /// Hands a packet to a NIC that copies, from wherever its bytes are; `false` if it has to be posted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn post_at_once(&self, bytes: &[u8], packet: Packet) -> bool {
         self.adapter.copies && matches!(self.vi.send_copied(bytes, Some(packet.encode())), Ok(true))
     }

@@ -37,7 +37,7 @@ impl Stream {
         taken
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(
         &self,
         into: &mut [u8],
@@ -155,7 +155,7 @@ impl Stream {
         Ok(seen)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&self, inner: &mut Inner, into: &mut [u8]) -> usize {
         let mut read = 0;
         while read < into.len() {

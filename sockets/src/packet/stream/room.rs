@@ -14,6 +14,7 @@ use crate::packet::variant::Waiting;
 use crate::packet::wait::{Wait, left};
 
 impl Stream {
+    #[inline(always)]
     fn may_send(inner: &Inner) -> Result<(), Errno> {
         if let Some(error) = inner.error {
             return Err(error);
@@ -135,8 +136,21 @@ impl Stream {
     }
 
     /// Waits until a packet may be sent.
-    #[inline]
+    #[inline(always)]
     pub(super) fn window<'a>(
+        &'a self,
+        inner: Guard<'a, Inner>,
+        patient: &impl Fn() -> Wait,
+    ) -> Result<Guard<'a, Inner>, Errno> {
+        Self::may_send(&inner)?;
+        if inner.talk.window() > 0 {
+            return Ok(inner);
+        }
+        self.wait_for_window(inner, patient)
+    }
+
+    #[cold]
+    fn wait_for_window<'a>(
         &'a self,
         mut inner: Guard<'a, Inner>,
         patient: &impl Fn() -> Wait,

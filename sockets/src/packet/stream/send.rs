@@ -45,7 +45,7 @@ impl Stream {
         given
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn give(
         self: &Arc<Self>,
         bytes: &[u8],
@@ -94,6 +94,7 @@ impl Stream {
         self.send_packets(inner, bytes, begun, patient)
     }
 
+    #[inline(always)]
     fn send_packets<'a>(
         &'a self,
         mut inner: Guard<'a, Inner>,
@@ -140,7 +141,7 @@ impl Stream {
     }
 
     /// Sends bytes from where they are by a NIC that copies; it may have room in a moment. `false` if they have to be staged.
-    #[inline]
+    #[inline(always)]
     fn send_at_once(&self, inner: &mut Inner, piece: &[u8]) -> bool {
         if !self.adapter.copies {
             return false;
