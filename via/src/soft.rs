@@ -39,5 +39,5 @@ mod vi;
 pub use self::agent::{Agent, CqBell, Duties, Member};
 pub use self::device::{Ask, Attention, CqWaiter, Device, Established, Incoming, Pending, Service};
 pub use self::ground::{Ground, Run};
-pub use self::link::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Sleeper, Waiter};
+pub use self::link::{BRIEF_MAX, Brief, Garbage, Goodbye, Link, Look, Sleeper, Waiter};
 pub use self::nic::SoftNic;

@@ -11,7 +11,7 @@ use proto::mpa::{Piece, Place, Role};
 use proto::rdmap::{Action, Code, Engine, Operation, PostError, Receive, Remote, Work, WorkId};
 use rustix::net::SendFlags;
 use sys::vectored;
-use via::soft::{Agent, Goodbye, Ground, Link, Sleeper};
+use via::soft::{Agent, Goodbye, Ground, Link, Look, Sleeper};
 
 use crate::departures::Departures;
 use crate::pace::Pace;
@@ -191,12 +191,17 @@ impl Link for IwarpLink {
         true
     }
 
+    #[inline(always)]
+    fn look(&mut self) -> Look {
+        let waits = self.engine.waiting() > 0 || self.pace.has_posted();
+        if waits || self.unheard_since.is_some() {
+            return Look::Unclear;
+        }
+        self.read_short()
+    }
+
     #[inline]
     fn receive_short(&mut self, id: WorkId, place: impl FnOnce(&[u8]) -> bool) -> Option<u32> {
-        let waits = self.engine.waiting() > 0 || self.pace.has_posted();
-        if waits || self.unheard_since.is_some() || !self.look() {
-            return None;
-        }
         let len = self.engine.take_short(id, place)?;
         // It has been heard of.
         self.looked = None;

@@ -139,7 +139,11 @@ pub trait Link: Send + 'static {
         let _ = (len, immediate, fill);
         false
     }
-    /// Looks once for a short message that comes alone, for the next receive, which is `id`: `place` puts it there, or refuses. Its bytes. Otherwise
+    /// Looks once whether anything has come, where a short message may be next.
+    fn look(&mut self) -> Look {
+        Look::Unclear
+    }
+    /// Takes the short message that has [come](Look::Came), for the next receive, which is `id`: `place` puts it there, or refuses. Its bytes. Otherwise
     /// [`Link::turn`] follows, which does not look again.
     fn receive_short(&mut self, id: WorkId, place: impl FnOnce(&[u8]) -> bool) -> Option<u32> {
         let _ = (id, place);
@@ -217,6 +221,17 @@ pub trait Link: Send + 'static {
     fn unwatch(&mut self) {}
     /// How to sleep, without the VI's lock.
     fn waiter(&self) -> Self::Waiter;
+}
+
+/// What a [look](Link::look) found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Something has come, and is to be taken now.
+    Came,
+    /// Nothing has come, and there is nothing else that a [turn](Link::turn) could do.
+    Nothing,
+    /// A turn is to say.
+    Unclear,
 }
 
 /// A frame that no honest peer sends.

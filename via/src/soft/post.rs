@@ -87,12 +87,11 @@ impl<D: Device> SoftVi<D> {
             if let Some(link) = &mut core.link {
                 link.before_look(false);
             }
-            let completion = if D::Link::MESSAGES {
-                self.receive_short(core)
-            } else {
-                self.receive_brief(core)
-            };
-            if let Some(completion) = completion {
+            if D::Link::MESSAGES {
+                if let Some(done) = self.look_short(core) {
+                    return done;
+                }
+            } else if let Some(completion) = self.receive_brief(core) {
                 if Self::has_to_send(core) {
                     self.pump(core);
                 }

@@ -7,12 +7,12 @@ use proto::rdmap::WorkId;
 
 use super::core::Core;
 use super::device::Device;
-use super::link::Link;
+use super::link::{Link, Look};
 use super::memory::Reach;
 use super::queue::{Outcome, Plain, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
-use crate::{CompletedOp, Completion, Queue, Segment};
+use crate::{CompletedOp, Completion, Done, Queue, Segment};
 
 impl<D: Device> SoftVi<D> {
     /// Sends `plain`, which is the next of its queue.
@@ -37,8 +37,24 @@ impl<D: Device> SoftVi<D> {
         })
     }
 
+    /// Looks for a message for the receive queue, which has none that is complete. `None` where [`SoftVi::progress`] is to say what there is.
+    #[inline(always)]
+    pub(super) fn look_short(&self, core: &mut Core<D>) -> Option<Done> {
+        match core.link.as_mut()?.look() {
+            Look::Came => self.receive_short(core).map(Done::Completed),
+            Look::Nothing => {
+                let is_all = core.recv.has_open()
+                    && core.send.next() >= core.send.len()
+                    && core.refused_write.is_none();
+                is_all.then_some(Done::NotDone)
+            }
+            Look::Unclear => None,
+        }
+    }
+
     /// Takes a message that has come as the completion of the receive at the front of its queue.
-    pub(super) fn receive_short(&self, core: &mut Core<D>) -> Option<Completion> {
+    #[inline]
+    fn receive_short(&self, core: &mut Core<D>) -> Option<Completion> {
         let is_plain = core.sleepers == 0
             && !core.awaits_acks()
             && core.refused_write.is_none()
@@ -61,6 +77,9 @@ impl<D: Device> SoftVi<D> {
         let outcome = Outcome::done(CompletedOp::Receive, len, None);
         if matches!(ticket, Ticket::At(_)) {
             self.write_outcome(core, ticket, &outcome);
+        }
+        if core.send.next() < core.send.len() {
+            self.pump(core);
         }
         Some(Completion {
             token: ticket.token(),

@@ -5,9 +5,10 @@ use std::iter::once;
 use std::os::fd::OwnedFd;
 
 use proto::rdmap::{Ahead, GUESSES_MAX, Guess, SEAM_MAX};
+use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use sys::vectored;
-use via::soft::Ground;
+use via::soft::{Ground, Look};
 
 use super::{IwarpLink, now};
 use crate::runs::{Leg, Scatter};
@@ -50,30 +51,29 @@ impl IwarpLink {
         }
     }
 
-    /// Reads where nothing has begun, for a short message; whether anything came. Where that is not all the next read has the answer.
+    /// Reads where nothing has begun, for a short message. What came, or the end, is the next read's answer.
     #[inline(always)]
-    pub(super) fn look(&mut self) -> bool {
+    pub(super) fn read_short(&mut self) -> Look {
         if self.is_ended || self.is_drained || self.looked.is_some() {
-            return false;
+            return Look::Unclear;
         }
         let Some(space) = self.engine.space_short() else {
-            return false;
+            return Look::Unclear;
         };
         let room = space.len();
-        let read = rustix::net::recv(self.wire.tcp(), space, RecvFlags::DONTWAIT);
-        let came = match read {
+        match rustix::net::recv(self.wire.tcp(), space, RecvFlags::DONTWAIT) {
             Ok((_, n)) => {
                 self.is_drained = n < room;
                 self.engine.handle_filled(n);
                 self.looked = Some(Ok(Some(n)));
-                n
+                if n > 0 { Look::Came } else { Look::Unclear }
             }
+            Err(Errno::AGAIN | Errno::INTR) => Look::Nothing,
             Err(error) => {
                 self.looked = Some(Err(error.into()));
-                0
+                Look::Unclear
             }
-        };
-        came > 0
+        }
     }
 
     /// `None` when there is no room.
