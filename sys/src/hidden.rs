@@ -9,8 +9,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
-use rustix::process::{Resource, getrlimit};
 
+use crate::limits;
 use crate::sync::{
     Ordering,
     mapped::{AtomicU32, AtomicU64},
@@ -197,8 +197,7 @@ pub fn base() -> RawFd {
     if known != 0 {
         return known.cast_signed();
     }
-    let limit = getrlimit(Resource::Nofile)
-        .current
+    let limit = limits::soft(libc::RLIMIT_NOFILE)
         .unwrap_or(LIMIT_MAX)
         .min(LIMIT_MAX);
     let base = u32::try_from(limit - limit / 2).unwrap_or(1).max(1);

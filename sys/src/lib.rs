@@ -21,6 +21,7 @@ pub mod hidden;
 pub mod holders;
 pub mod host;
 pub mod ledger;
+mod limits;
 pub mod lock;
 pub mod mem;
 pub mod net;

@@ -12,8 +12,9 @@ use rustix::{
         ftruncate, memfd_create, seek,
     },
     io::Errno,
-    process::{Resource, getrlimit},
 };
+
+use crate::limits;
 
 pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
     create_as(NAME, len)
@@ -24,10 +25,7 @@ pub(crate) fn create(len: usize) -> io::Result<OwnedFd> {
 /// # Errors
 /// `EFBIG` beyond the process's limit on the size of files, for which the kernel would send it `SIGXFSZ`; else the kernel's.
 pub(crate) fn create_as(name: &str, len: usize) -> io::Result<OwnedFd> {
-    if getrlimit(Resource::Fsize)
-        .current
-        .is_some_and(|most| most < len as u64)
-    {
+    if limits::soft(libc::RLIMIT_FSIZE).is_some_and(|most| most < len as u64) {
         return Err(Errno::FBIG.into());
     }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
