@@ -27,7 +27,7 @@ mod unit;
 mod watched;
 pub(crate) mod way;
 
-pub(crate) use place::clear_when_told_to_end;
+pub(crate) use place::{clear_when_told_to_end, make_within};
 
 use crate::error::{Error, Result};
 

@@ -56,6 +56,10 @@ impl Place {
         } else {
             folder.clone()
         };
+        fs::create_dir_all(&memory).map_err(|source| Error::File {
+            path: memory.display().to_string(),
+            source,
+        })?;
         clear_when_told_to_end([folder.clone(), memory.clone()])?;
         Ok(Self {
             cpus,
@@ -75,10 +79,7 @@ impl Place {
     pub(super) fn memory(&self, trace: &Trace) -> Result<PathBuf> {
         let name = trace.0.file_name().unwrap_or_default();
         let folder = self.memory.join(name).with_extension("memory");
-        fs::create_dir_all(&folder).map_err(|source| Error::File {
-            path: folder.display().to_string(),
-            source,
-        })?;
+        make_within(&folder)?;
         Ok(folder)
     }
 
@@ -222,6 +223,17 @@ pub(crate) fn clear_when_told_to_end<const N: usize>(folders: [PathBuf; N]) -> R
         })
         .context("starting a thread")
         .map(drop)
+}
+
+/// Makes a folder within one that is [cleared](clear_when_told_to_end), unless it is there already; but not that one anew, once it has been.
+pub(crate) fn make_within(folder: &Path) -> Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::File {
+            path: folder.display().to_string(),
+            source: error,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether files by the hundred megabytes fit there.

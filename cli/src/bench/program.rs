@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::pair::SILENCE_MAX;
-use super::place::{Cpus, Place, Trace};
+use super::place::{Cpus, Place, Trace, make_within};
 use super::registry::Need;
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
@@ -193,7 +193,7 @@ impl<'a> Real<'a> {
             user,
             stop: recipe.stop,
         };
-        fs::create_dir_all(&stage.folder).context("a folder for a server")?;
+        make_within(&stage.folder)?;
         if let Some(User { uid, gid }) = user {
             chown(&stage.folder, Some(uid), Some(gid)).context("chown")?;
             chown(trace.path(), Some(uid), Some(gid)).context("chown")?;

@@ -1,4 +1,3 @@
-use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::pair::{SILENCE_MAX, ended};
-use super::place::{Cpus, Place, Trace};
+use super::place::{Cpus, Place, Trace, make_within};
 use super::program::free_port;
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
@@ -120,7 +119,7 @@ impl Contestant for Redis<'_> {
 
 fn serve(place: &Place, way: Way, trace: &Trace, port: u16) -> Result<Process> {
     let folder = place.folder().join("redis");
-    fs::create_dir_all(&folder).context("a folder for redis-server")?;
+    make_within(&folder)?;
     let mut command = until_our_end(Path::new("redis-server"), Signal::TERM);
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])

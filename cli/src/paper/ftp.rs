@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::file;
 use super::stage::{Side, Stage, free_port, missing, program};
 use super::way::Way;
+use crate::bench::make_within;
 use crate::error::{Context, Error, Result};
 use crate::process::{Process, Said, myself};
 use crate::steps::{SILENCE_MAX, line};
@@ -68,8 +69,8 @@ pub(super) fn obstacle() -> Option<String> {
 /// Makes the files.
 pub(super) fn prepare(stage: &Stage) -> Result<()> {
     let site = stage.folder().join("site");
-    fs::create_dir_all(&site).context("a folder for vsftpd")?;
-    fs::create_dir_all(stage.folder().join("empty")).context("a folder for vsftpd")?;
+    make_within(&site)?;
+    make_within(&stage.folder().join("empty"))?;
     for bytes in FILES {
         let mut file = File::create(site.join(bytes.to_string())).context("a file to send")?;
         let mut left = bytes;
@@ -113,7 +114,7 @@ fn ftp(stage: &Stage, way: Way, times: u32) -> Result<Vec<(u64, f64)>> {
     let port = free_port()?;
     let _server = serve(stage, way, port)?;
     let taken = stage.folder().join("taken");
-    fs::create_dir_all(&taken).context("a folder for the client")?;
+    make_within(&taken)?;
     let mut orders = "user anonymous nobody\nbinary\n".to_owned();
     for time in 0..times {
         for bytes in FILES {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::end::CALL_BYTES;
 use super::stage::{Side, Stage, missing};
 use super::way::Way;
+use crate::bench::make_within;
 use crate::error::{Context, Error, Result};
 use crate::process::{Said, until_our_end};
 use crate::steps::Figure;
@@ -86,7 +87,7 @@ pub(super) struct Programs {
 impl Programs {
     pub(super) fn build(stage: &Stage) -> Result<Self> {
         let sources = stage.folder().join("rpc");
-        fs::create_dir_all(&sources).context("a folder for RPC")?;
+        make_within(&sources)?;
         for (name, text) in SOURCES {
             fs::write(sources.join(name), text).context("the sources of RPC")?;
         }

@@ -3,6 +3,7 @@ use std::io::Write;
 
 use rustix::process::Signal;
 
+use super::super::place::make_within;
 use super::super::registry::Need;
 use super::{Recipe, Stage};
 use crate::error::{Context, Result};
@@ -44,8 +45,8 @@ pub(super) const RECIPE: Recipe = Recipe {
 fn prepare(stage: &Stage) -> Result<()> {
     let site = stage.memory.join("site");
     let empty = stage.folder.join("empty");
-    fs::create_dir_all(&site).context("a folder for vsftpd")?;
-    fs::create_dir_all(&empty).context("a folder for vsftpd")?;
+    make_within(&site)?;
+    make_within(&empty)?;
     let mut file = File::create(site.join("file")).context("a file for vsftpd")?;
     for megabyte in 0..MEGABYTES {
         let bytes = vec![megabyte; 1_000_000];
