@@ -16,8 +16,8 @@ use crate::packet::variant::Waiting;
 use crate::packet::wait::left;
 
 impl Stream {
-    /// Waits until something may have come, a signal, or the limit, or does not wait, where other streams of the process held something back, which leaves first; takes in what has come, DATA to `into` if it can. The lock is not held
-    /// meanwhile.
+    /// Waits until something may have come, a signal, or the limit; takes in what has come, DATA to `into` if it can. Where other streams of the process held something back that leaves instead.
+    /// The lock is let go of meanwhile, but for the first microsecond of a wait that polls.
     pub(super) fn wait<'a>(
         &'a self,
         mut inner: Guard<'a, Inner>,
