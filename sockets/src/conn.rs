@@ -322,6 +322,7 @@ impl Conn {
     }
 
     /// Says that a call gives the program's buffer to the kernel, for as long as the result lives; `None` if there are rings, and it must not.
+    #[inline]
     pub fn native(&self, way: Way) -> Option<Native<'_>> {
         let count = match way {
             Way::In => &self.native_in,
@@ -331,6 +332,19 @@ impl Conn {
         count.fetch_add(1, Ordering::SeqCst);
         let native = Native(count);
         (self.path.load(Ordering::SeqCst) != MAPPED).then_some(native)
+    }
+
+    /// Whether a call that does not wait is the kernel's alone.
+    #[inline]
+    pub(crate) fn rest(&self, way: Way) -> Option<Rest<'_>> {
+        if !self.is_nonblocking() {
+            return None;
+        }
+        match self.path.load(Ordering::Acquire) {
+            TCP => Some(Rest::ForGood),
+            MEETING if self.schedule.rests() => self.native(way).map(Rest::InMeeting),
+            _ => None,
+        }
     }
 
     /// Whether this end called `connect`.
@@ -358,7 +372,17 @@ impl Conn {
 #[derive(Debug)]
 pub struct Native<'a>(&'a AtomicU32);
 
+/// Why a call is the kernel's alone.
+#[derive(Debug)]
+pub(crate) enum Rest<'a> {
+    /// The connection stays on TCP.
+    ForGood,
+    /// The next look at the meeting is far away; another thread may take it.
+    InMeeting(Native<'a>),
+}
+
 impl Drop for Native<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

@@ -6,7 +6,7 @@ use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
 
 use libc::{cmsghdr, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
-use sockets::conn::Conn;
+use sockets::conn::{Conn, Way};
 use sockets::ends;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
@@ -33,6 +33,12 @@ fn receive(
     if flags & BESIDE != 0 {
         return Outcome::NotOurs;
     }
+    let mut native = native;
+    if flags & libc::MSG_PEEK == 0
+        && let Some(result) = io::pass(conn, borrowed, Way::In, || checked(native(flags)))
+    {
+        return result.into();
+    }
     cancel::point();
     let how = Receive {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
@@ -46,7 +52,6 @@ fn receive(
             return wait_only(conn, borrowed, asked, how);
         }
     }
-    let mut native = native;
     let received = io::receive(conn, borrowed, into, how, |more| {
         // The attempts before one that succeeds leave no trace.
         keeping_errno(|| checked(native(flags | more)))

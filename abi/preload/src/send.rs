@@ -46,6 +46,9 @@ fn send_pieces(
             Err(errno) => Outcome::Failed(errno),
         };
     }
+    if let Some(result) = io::pass(conn, borrowed, Way::Out, || checked(native(flags))) {
+        return result.into();
+    }
     cancel::point();
     let mut by_kernel = false;
     let mut result = io::send(

@@ -35,15 +35,30 @@ impl Schedule {
     /// After a call: whether a look is due. Then the next is due an interval later.
     pub(super) fn is_due(&self) -> bool {
         let vain = VAIN.load(Ordering::Relaxed);
-        if vain > HOPEFUL && self.interval_ns.load(Ordering::Relaxed) > LONG_NS {
-            // The clock, too, costs such a process more than it brings.
-            let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
-            self.calls.store(calls, Ordering::Relaxed);
-            if !calls.is_multiple_of(CALLS) {
-                return false;
-            }
+        if self.rests_after(vain) {
+            return false;
         }
+        self.calls.store(0, Ordering::Relaxed);
         self.is_due_at(time::monotonic_ns(), vain)
+    }
+
+    /// Whether it is too soon for a call even to ask for the time, which costs a process to whose meetings nobody comes more than it brings.
+    #[inline]
+    pub(super) fn rests(&self) -> bool {
+        self.rests_after(VAIN.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn rests_after(&self, vain: u32) -> bool {
+        if vain <= HOPEFUL || self.interval_ns.load(Ordering::Relaxed) <= LONG_NS {
+            return false;
+        }
+        let calls = self.calls.load(Ordering::Relaxed) + 1;
+        let rests = calls < CALLS;
+        if rests {
+            self.calls.store(calls, Ordering::Relaxed);
+        }
+        rests
     }
 
     fn is_due_at(&self, now_ns: u64, vain: u32) -> bool {
@@ -79,7 +94,7 @@ static VAIN: AtomicU32 = AtomicU32::new(0);
 /// So many meetings look closely. A process to whose meetings nobody comes takes a dozen looks at each of the others where it took fifty: each is three
 /// system calls, which with 50 connections were 2 % of their first 160 ms. Who comes late there waits three times as long as he was late, at most.
 const HOPEFUL: u32 = 8;
-/// Between looks that are further apart such a process asks for the time after each of so many calls.
+/// Between looks that are further apart such a process asks for the time after each of so many calls; the others rest.
 const LONG_NS: u64 = 100_000;
 const CALLS: u32 = 8;
 
@@ -114,6 +129,22 @@ mod tests {
         for vain in [0, u32::MAX] {
             assert_eq!(longer(STEP_MAX_NS, vain), STEP_MAX_NS);
         }
+    }
+
+    #[test]
+    fn most_calls_rest_where_nobody_comes() {
+        let schedule = Schedule::new();
+        schedule.begin();
+        assert!(!schedule.rests_after(u32::MAX), "the first looks are close");
+        schedule.interval_ns.store(LONG_NS + 1, Ordering::Relaxed);
+        assert!(!schedule.rests_after(HOPEFUL));
+        for _ in 1..CALLS {
+            assert!(schedule.rests_after(u32::MAX));
+        }
+        assert!(!schedule.rests_after(u32::MAX));
+        assert!(!schedule.rests_after(u32::MAX), "until one has looked");
+        schedule.calls.store(0, Ordering::Relaxed);
+        assert!(schedule.rests_after(u32::MAX));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use sys::wait::Spin;
 
 use super::duty::pay_late;
 use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
-use crate::conn::{Conn, Way};
+use crate::conn::{Conn, Rest, Way};
 
 pub(super) fn receive_plain(
     conn: &Conn,
@@ -60,6 +60,27 @@ pub(super) fn send_plain(
         conn.advance(fd, Way::Out);
     }
     result
+}
+
+/// Has the kernel do a call that does not wait, where there is nothing for us to do but to count: the connection stays on TCP, or its meeting rests.
+/// `None`, and nothing is done, if there is more.
+#[inline]
+pub fn pass(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    way: Way,
+    native: impl FnOnce() -> Result<usize, Errno>,
+) -> Option<Result<usize, Errno>> {
+    let rest = conn.rest(way)?;
+    let result = native();
+    if let Rest::InMeeting(under_way) = rest {
+        drop(under_way);
+        pay_late(conn, fd);
+    }
+    if let Ok(bytes) = result {
+        conn.count(way, bytes);
+    }
+    Some(result)
 }
 
 /// Polls the kernel for a while before a call that sleeps in it.
