@@ -15,6 +15,10 @@ use rustix::net::{
 
 use crate::mem::Memory;
 
+mod around;
+
+pub use around::{Run, receive_around, send_around};
+
 /// One of the places that a send gathers from.
 #[derive(Debug)]
 pub enum Piece<'a> {
