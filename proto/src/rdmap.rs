@@ -138,7 +138,7 @@ pub use self::action::{Action, Failure};
 pub use self::body::{AtomicOperation, AtomicRequest, AtomicResponse, ReadRequest, Remote};
 pub use self::code::{Code, RdmapError};
 pub use self::config::{Config, NoBuffer, PlaceAhead, ReadCopy};
-pub use self::engine::{Ahead, Engine, GUESSES_MAX, Guess, SEAM_MAX};
+pub use self::engine::{Ahead, Engine, GUESSES_MAX, Guess, SEAM_MAX, SEND_LEAD};
 pub use self::inbound::Received;
 pub use self::line::Line;
 pub use self::opcode::{Carries, Opcode, Row};

@@ -19,6 +19,8 @@ mod fpdu;
 mod guess;
 #[path = "iwarp/hostile.rs"]
 mod hostile;
+#[path = "iwarp/lone.rs"]
+mod lone;
 #[path = "iwarp/properties.rs"]
 mod properties;
 #[path = "iwarp/rdmap.rs"]

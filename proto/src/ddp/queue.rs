@@ -196,6 +196,18 @@ impl<B: Copy> Queue<B> {
         is_untouched.then_some((slot.buffer, slot.capacity))
     }
 
+    /// The buffer of the `n`th message from now, how many octets it takes, and how many of its first have come: `None` if its last segment has come already, or
+    /// some behind others that have not.
+    #[must_use]
+    pub fn vacancy(&self, n: usize) -> Option<(B, u32, u32)> {
+        let slot = self.slots.get(n).filter(|slot| slot.total.is_none())?;
+        let come = slot.come.end();
+        let done = u32::try_from(come)
+            .ok()
+            .filter(|_| slot.come.covers(come))?;
+        Some((slot.buffer, slot.capacity, done))
+    }
+
     /// The next message has come whole, into the buffer that [`untouched`](Self::untouched) told of.
     #[inline]
     pub fn deliver_whole(&mut self) {

@@ -1,6 +1,7 @@
 //! From octets to ULPDUs, which stay where they were read.
 
 mod diverted;
+mod pass;
 
 use diverted::Diverted;
 

@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 mod apart;
+mod around;
 mod run;
 mod stream;
 
 use apart::Apart;
 pub use apart::ULPDU_APART_MAX;
+use around::Around;
 use run::Run;
 
 use super::crc::{Crc, crc_of};
@@ -48,6 +50,7 @@ pub struct Framer {
     /// Where the others end.
     ends: VecDeque<u64>,
     apart: Apart,
+    around: Around,
 }
 
 impl Framer {
@@ -66,6 +69,7 @@ impl Framer {
             complete: 0,
             ends: VecDeque::new(),
             apart: Apart::default(),
+            around: Around::default(),
         }
     }
 

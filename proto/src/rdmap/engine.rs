@@ -5,6 +5,7 @@ mod arrivals;
 mod end;
 mod guess;
 mod short;
+mod usual;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub use self::ahead::Ahead;
 use self::ahead::{Diversion, GLANCE};
 pub use self::guess::{GUESSES_MAX, Guess, SEAM_MAX};
 use self::guess::{Habit, Strays};
+pub use self::usual::SEND_LEAD;
+use self::usual::Usual;
 
 /// One end of an RDMA stream over a TCP connection in full operation.
 ///
@@ -39,6 +42,7 @@ pub struct Engine {
     diversion: Option<Diversion>,
     guesses: Vec<Guess>,
     habit: Habit,
+    usual: Usual,
     /// Octets that have come of an RDMA Write.
     written: u32,
     strays: Strays,
@@ -78,6 +82,7 @@ impl Engine {
             diversion: None,
             guesses: Vec::new(),
             habit: Habit::default(),
+            usual: Usual::default(),
             written: 0,
             strays: Strays::default(),
             glance: GLANCE,

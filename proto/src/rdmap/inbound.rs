@@ -237,6 +237,12 @@ impl Inbound {
         (receive.id == id && len <= capacity).then(|| self.receives.next_msn())
     }
 
+    /// Where the `n`th Send from now goes, how many octets it may have, and how many of the first have come.
+    pub(super) fn vacancy(&self, n: usize) -> Option<(Place, u32, u32)> {
+        let (receive, capacity, done) = self.receives.vacancy(n)?;
+        Some((receive.into, capacity, done))
+    }
+
     /// It has come, in one segment, and is in its place.
     #[inline]
     pub(super) fn deliver_whole(&mut self) {

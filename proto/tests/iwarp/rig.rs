@@ -171,6 +171,10 @@ pub(crate) struct Sut {
     pub(crate) memory: Plain,
     pub(crate) terms: Terms,
     pub(crate) now: Duration,
+    /// What it has said before a message that was taken by itself, and that.
+    pub(crate) told: Vec<Action>,
+    /// Messages that were taken by themselves.
+    pub(crate) lone: usize,
 }
 
 impl Sut {
@@ -189,6 +193,8 @@ impl Sut {
             memory: Plain::default(),
             terms,
             now: NOW,
+            told: Vec::new(),
+            lone: 0,
         }
     }
 
@@ -305,7 +311,9 @@ impl Sut {
     }
 
     pub(crate) fn actions(&mut self) -> Vec<Action> {
-        std::iter::from_fn(|| self.engine.poll_action()).collect()
+        let mut told = std::mem::take(&mut self.told);
+        told.extend(std::iter::from_fn(|| self.engine.poll_action()));
+        told
     }
 
     /// The messages received, as `id:len`.

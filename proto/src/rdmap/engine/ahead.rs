@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    fn may_place_ahead(&self) -> bool {
+    pub(super) fn may_place_ahead(&self) -> bool {
         let allowed = match self.config.place_ahead {
             PlaceAhead::Never => false,
             PlaceAhead::WithoutCrc => !self.crc,

@@ -98,6 +98,7 @@ impl Engine {
     }
 
     fn handle_placed(&mut self, incoming: &Incoming, memory: &mut impl Memory, now: Duration) {
+        self.usual.handle_placed(incoming);
         let brought = self
             .inbound
             .handle_placed(incoming, &mut self.outbound, memory);
@@ -105,6 +106,7 @@ impl Engine {
             Ok(Brought::Nothing) => self.learn_write(incoming),
             Ok(Brought::Message(received)) => {
                 self.habit.learn(received.len);
+                self.usual.learn(received.len);
                 self.actions.push_back(Action::Received(received));
             }
             Ok(Brought::Terminate(terminate)) => {

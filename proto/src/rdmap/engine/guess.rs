@@ -1,8 +1,8 @@
 //! Several segments of a message with one read: those behind the one that is on its way, where they should belong.
 //!
 //! Only a header says how long a segment is and where it belongs, and it comes behind the payload of the segment before it. A read for each
-//! segment costs a stream of long messages a third of its throughput. So the places are guessed: segments of one message have one length, and
-//! messages are as long as those before them. A guess is written only to memory that is the message's alone (a receive that is not complete, the
+//! segment costs a stream of long messages a third of its throughput, and what is read together with a header has to be copied. So the places are
+//! guessed: segments of one message have one length, and messages are as long as those before them. A guess is written only to memory that is the message's alone (a receive that is not complete, the
 //! sink of a Read, what nobody [sees](crate::ddp::Memory::unseen) yet of a Write's), behind all that has come of it; what a wrong one put there is taken out again, and goes the ordinary way.
 
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::super::inbound::Way;
 use super::super::incoming::{Incoming, Kind};
 use super::Engine;
+use super::usual::SEND_LEAD;
 use crate::ddp::{DdpError, Memory, TAGGED_LEN, UNTAGGED_LEN};
 use crate::mpa::{Place, fpdu_len};
 
@@ -71,21 +72,30 @@ impl Strays {
 }
 
 impl Engine {
-    /// Where what follows the octets of [`ahead`](Self::ahead), which has just been asked, should belong: to be read with the same call,
-    /// each guess behind a slot of [`SEAM_MAX`] octets of which [`Guess::seam`] are filled, and one more slot, filled entirely, behind the
-    /// last. Then say [how much](Self::handle_guessed) came. Without a guess there is only the [`space`](Self::space).
+    /// Where what follows the octets of [`ahead`](Self::ahead), which has just been asked, should belong; or, where it is not asked as
+    /// [nothing](Self::is_inside_segment) is under way, what comes next. To be read with the same call, each guess behind a slot of [`SEAM_MAX`] octets of
+    /// which [`Guess::seam`] are filled, and one more slot, filled entirely, behind the last. Then say [how much](Self::handle_guessed) came. Without a
+    /// guess there is only the [`space`](Self::space).
     pub fn guess(&mut self, memory: &impl Memory) -> &[Guess] {
         self.guesses.clear();
-        let Some(diversion) = self.diversion else {
-            return &[];
-        };
-        let incoming = diversion.incoming;
+        match self.diversion {
+            Some(diversion) => self.guess_behind(&diversion.incoming, memory),
+            None if self.may_guess_next() => self.guess_messages(0, SEND_LEAD),
+            None => {}
+        }
+        &self.guesses
+    }
+
+    fn guess_behind(&mut self, incoming: &Incoming, memory: &impl Memory) {
         let len = incoming.payload_len;
         let (header_len, rest, is_end) = match incoming.kind {
             Kind::Send(_, header) if !header.last => {
                 let free = self.inbound.free_behind(&header, len);
                 let (rest, is_end) = self.habit.rest(header.mo.saturating_add(len));
                 (UNTAGGED_LEN, rest.min(free), is_end)
+            }
+            Kind::Send(..) if self.usual.is_flowing() => {
+                return self.guess_messages(1, seam(UNTAGGED_LEN, len));
             }
             Kind::ReadResponse(header) if !header.last => {
                 let left = self.outbound.outstanding().left();
@@ -97,18 +107,17 @@ impl Engine {
                 let (rest, is_end) = self.habit.rest(self.written.saturating_add(len));
                 (TAGGED_LEN, rest.min(free), is_end)
             }
-            _ => return &[],
+            _ => return,
         };
         if len < LONG_MIN {
-            return &[];
+            return;
         }
-        let way = self.inbound.way(&incoming, &self.outbound, memory);
+        let way = self.inbound.way(incoming, &self.outbound, memory);
         let Ok(Way::To(place)) = way else {
-            return &[];
+            return;
         };
-        let ulpdu_len = header_len + len as usize;
-        // Pad, checksum, and the length and header of the next, which is taken to be as long.
-        let seam = fpdu_len(ulpdu_len) - ulpdu_len + header_len;
+        // The next is taken to be as long.
+        let seam = seam(header_len, len);
         let most = self.config.guess_max.min(rest);
         let mut at = 0;
         while at < most && self.guesses.len() < GUESSES_MAX {
@@ -123,7 +132,6 @@ impl Engine {
             });
             at += next;
         }
-        &self.guesses
     }
 
     /// `n` octets have been read to where [`ahead`](Self::ahead) said, to the slots of `seams` and to where the guesses said.
@@ -136,6 +144,7 @@ impl Engine {
     ) {
         let guesses = std::mem::take(&mut self.guesses);
         let ahead = self.diversion.map_or(0, |diversion| diversion.left());
+        self.usual.handle_read(n, ahead, &guesses);
         let first = n.min(ahead as usize);
         self.handle_ahead(first as u32, memory, now);
         let mut left = n - first;
@@ -151,7 +160,8 @@ impl Engine {
             if is_right {
                 self.handle_octets(seam);
                 self.handle_arrivals(memory, now);
-            } else {
+            } else if !seam.is_empty() {
+                self.usual.doubt();
                 self.strays.octets.extend_from_slice(seam);
             }
             let Some(guess) = guess.filter(|_| left > 0) else {
@@ -168,6 +178,7 @@ impl Engine {
             }
             if right < come {
                 is_right = false;
+                self.usual.doubt();
                 self.stray(
                     guess.place.advanced(right.into()),
                     come - right,
@@ -229,9 +240,15 @@ impl Engine {
     }
 }
 
+/// Octets between the payloads of two segments: pad, checksum, and the length and header of the next.
+pub(super) fn seam(header_len: usize, payload_len: u32) -> usize {
+    let ulpdu_len = header_len + payload_len as usize;
+    fpdu_len(ulpdu_len) - ulpdu_len + header_len
+}
+
 /// Octets of a slot between two guesses: no seam is longer, and behind the last one the header of the next message fits.
 pub const SEAM_MAX: usize = 64;
 /// Guesses of one read.
 pub const GUESSES_MAX: usize = 15;
 /// A message, or a segment, of so many octets is long: shorter ones are copied from the space in less time.
-const LONG_MIN: u32 = 16 << 10;
+pub(super) const LONG_MIN: u32 = 16 << 10;

@@ -1,13 +1,16 @@
-//! Short messages where nothing else is under way: one segment that leaves, or has come, whole.
+//! Messages of one segment where nothing else is under way: it leaves, or has come, whole.
 //!
 //! What is checked is the same. Where anything is out of the ordinary the answer is "no", nothing has changed, and the
 //! general way finds and tells it.
 
 use super::super::opcode::Opcode;
 use super::super::state::State;
-use super::super::work::WorkId;
+use super::super::work::{Work, WorkId};
 use super::Engine;
-use crate::ddp::{QN_SEND, Stag, UNTAGGED_LEN, Untagged};
+use super::guess::{Guess, SEAM_MAX};
+use super::usual::SEND_LEAD;
+use crate::ddp::{Msn, QN_SEND, Stag, UNTAGGED_LEN, Untagged};
+use crate::mpa::{Crc, fpdu_len};
 
 impl Engine {
     /// Frames a Send of `len` octets, which `fill` puts where it is told to: the octets to be written, of which the stream
@@ -30,6 +33,28 @@ impl Engine {
     #[inline(always)]
     pub fn handle_short_written(&mut self, n: usize) {
         self.outbound.handle_short_written(n);
+    }
+
+    /// Frames a Send around `len` octets, which `digest` adds to a checksum: what is to be written before and behind them. Say [how much](Self::handle_lone_written)
+    /// was. `None` when it is to be [posted](Self::post), which is always right.
+    #[inline]
+    pub fn frame_lone(
+        &mut self,
+        len: u32,
+        invalidate: Option<Stag>,
+        digest: impl FnOnce(&mut Crc) -> bool,
+    ) -> Option<[&[u8]; 2]> {
+        if self.state != State::Open {
+            return None;
+        }
+        self.outbound.frame_lone(len, invalidate, digest)
+    }
+
+    /// The socket took the first `n` octets of what [`frame_lone`](Self::frame_lone) has just framed, one at least. Whether those are all: the message is
+    /// complete then, and has no completion. Else it is as if it had been posted as `work`, which is that Send.
+    #[inline]
+    pub fn handle_lone_written(&mut self, n: usize, work: &Work) -> bool {
+        self.outbound.handle_lone_written(n, work)
     }
 
     /// Room for what the socket has, if nothing is under way and a short message [may](Self::take_short) be what comes next.
@@ -61,22 +86,84 @@ impl Engine {
         }
         let (header, payload) = self.deframer.alone()?.split_first_chunk()?;
         let len = payload.len() as u32;
-        // All others that mean the same go the general way.
-        let expected = Untagged {
-            last: true,
-            ulp: Opcode::Send.control(),
-            ulp_word: 0,
-            queue: QN_SEND,
-            msn: self.inbound.awaits_whole(id, len)?,
-            mo: 0,
-        };
-        if words(header) != words(&expected.octets()) || !place(payload) {
+        let msn = self.inbound.awaits_whole(id, len)?;
+        if !is_whole_send(header, msn) || !place(payload) {
             return None;
         }
         self.deframer.discard();
         self.inbound.deliver_whole();
+        self.usual.learn_whole(len);
         Some(len)
     }
+
+    /// Whether the message of `len` octets that is [expected](Self::expects_lone) goes to receive `id`.
+    #[must_use]
+    #[inline]
+    pub fn awaits_lone(&self, id: WorkId, len: u32) -> bool {
+        self.inbound.awaits_whole(id, len).is_some()
+    }
+
+    /// Delivers an [expected](Self::expects_lone) Send of `len` octets that was read to the receive that [awaits it](Self::awaits_lone), behind the first slot of
+    /// `seams` and before the second, as a [guess](Self::guess) is: if those `n` octets are all of it and nothing else. `digest` adds the `len` octets to
+    /// a checksum. No [action](Self::poll_action) tells of it. Else they are as yet to be [handled](Self::handle_guessed).
+    #[inline]
+    pub fn take_lone(
+        &mut self,
+        id: WorkId,
+        len: u32,
+        n: usize,
+        seams: &[u8],
+        digest: impl FnOnce(&mut Crc) -> bool,
+    ) -> bool {
+        let is_taken = self.is_lone(id, len, n, seams, digest);
+        if is_taken == Some(true) {
+            self.inbound.deliver_whole();
+            self.usual.learn_whole(len);
+            return true;
+        }
+        self.guesses.clear();
+        if let Some((place, ..)) = self.inbound.vacancy(0) {
+            let seam = SEND_LEAD;
+            self.guesses.push(Guess { seam, place, len });
+        }
+        false
+    }
+
+    #[inline]
+    fn is_lone(
+        &mut self,
+        id: WorkId,
+        len: u32,
+        n: usize,
+        seams: &[u8],
+        digest: impl FnOnce(&mut Crc) -> bool,
+    ) -> Option<bool> {
+        let behind = n.checked_sub(SEND_LEAD + len as usize)?;
+        if n != fpdu_len(UNTAGGED_LEN + len as usize) {
+            return None;
+        }
+        let before: &[u8; SEND_LEAD] = seams.first_chunk()?;
+        let behind = seams.get(SEAM_MAX..)?.get(..behind)?;
+        let (_, header) = before.split_last_chunk()?;
+        let msn = self.inbound.awaits_whole(id, len)?;
+        let is_right =
+            is_whole_send(header, msn) && self.deframer.pass(before, len as usize, behind, digest);
+        Some(is_right)
+    }
+}
+
+/// Whether that is the header of a Send of one segment, and of that number. All others that mean the same go the general way.
+#[inline]
+fn is_whole_send(header: &[u8; UNTAGGED_LEN], msn: Msn) -> bool {
+    let expected = Untagged {
+        last: true,
+        ulp: Opcode::Send.control(),
+        ulp_word: 0,
+        queue: QN_SEND,
+        msn,
+        mo: 0,
+    };
+    words(header) == words(&expected.octets())
 }
 
 /// A header in pieces that are compared quickly.

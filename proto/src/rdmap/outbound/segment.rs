@@ -5,13 +5,13 @@ use super::super::code::RdmapError;
 use super::super::opcode::Opcode;
 use super::super::response::AskedFor;
 use super::super::terminate::Violation;
-use super::super::work::Operation;
+use super::super::work::{Operation, Work};
 use super::{Outbound, Stage, len_of, request_id};
 use crate::ddp::{
     Cut, HeaderOctets, Memory, QN_REQUEST, QN_SEND, Segment, Stag, TAGGED_LEN, Tagged,
     UNTAGGED_LEN, Untagged,
 };
-use crate::mpa::{Place, ULPDU_APART_MAX};
+use crate::mpa::{Crc, Place, ULPDU_APART_MAX};
 
 impl Outbound {
     /// One segment of the next work; whether it was the last.
@@ -53,23 +53,11 @@ impl Outbound {
         invalidate: Option<Stag>,
         fill: impl FnOnce(&mut [u8]) -> bool,
     ) -> Option<&[u8]> {
-        let is_alone = self.entries.is_empty() && self.current.is_none();
         let ulpdu_len = len as usize + UNTAGGED_LEN;
-        if !is_alone || len > SHORT_MAX || ulpdu_len > usize::from(self.mulpdu) {
+        if !self.is_alone() || len > SHORT_MAX || ulpdu_len > usize::from(self.mulpdu) {
             return None;
         }
-        let opcode = match invalidate {
-            Some(_) => Opcode::SendInvalidate,
-            None => Opcode::Send,
-        };
-        let header = Untagged {
-            last: true,
-            ulp: opcode.control(),
-            ulp_word: invalidate.map_or(0, |stag| stag.0),
-            queue: QN_SEND,
-            msn: self.send_msn,
-            mo: 0,
-        };
+        let header = self.header_of_send(invalidate);
         self.framer
             .frame_apart(ulpdu_len, |ulpdu| match ulpdu.split_first_chunk_mut() {
                 Some((head, payload)) => {
@@ -85,6 +73,62 @@ impl Outbound {
     pub(in crate::rdmap) fn handle_short_written(&mut self, n: usize) {
         self.framer.handle_apart_written(n);
         self.send_msn = self.send_msn.plus(1);
+    }
+
+    /// [`Engine::frame_lone`](crate::rdmap::Engine::frame_lone).
+    #[inline]
+    pub(in crate::rdmap) fn frame_lone(
+        &mut self,
+        len: u32,
+        invalidate: Option<Stag>,
+        digest: impl FnOnce(&mut Crc) -> bool,
+    ) -> Option<[&[u8]; 2]> {
+        let ulpdu_len = len as usize + UNTAGGED_LEN;
+        if !self.is_alone() || ulpdu_len > usize::from(self.mulpdu) {
+            return None;
+        }
+        let header = self.header_of_send(invalidate);
+        self.framer.frame_around(&header.octets(), len, digest)
+    }
+
+    /// [`Engine::handle_lone_written`](crate::rdmap::Engine::handle_lone_written).
+    #[inline]
+    pub(in crate::rdmap) fn handle_lone_written(&mut self, n: usize, work: &Work) -> bool {
+        let Operation::Send { from, .. } = work.operation else {
+            return false;
+        };
+        let is_whole = self.framer.handle_around_written(n, from);
+        if !is_whole {
+            let end = self.framer.position();
+            self.push(Some(work.id), work.operation, work.fence);
+            if let Some(entry) = self.entries.back_mut() {
+                entry.stage = Stage::Sent(end);
+            }
+            self.next += 1;
+        }
+        self.send_msn = self.send_msn.plus(1);
+        is_whole
+    }
+
+    fn is_alone(&self) -> bool {
+        self.entries.is_empty() && self.current.is_none()
+    }
+
+    /// Of one that is a single segment.
+    #[inline]
+    fn header_of_send(&self, invalidate: Option<Stag>) -> Untagged {
+        let opcode = match invalidate {
+            Some(_) => Opcode::SendInvalidate,
+            None => Opcode::Send,
+        };
+        Untagged {
+            last: true,
+            ulp: opcode.control(),
+            ulp_word: invalidate.map_or(0, |stag| stag.0),
+            queue: QN_SEND,
+            msn: self.send_msn,
+            mo: 0,
+        }
     }
 
     fn handle_message_sent(&mut self, seq: u64, operation: &Operation) {

@@ -1,14 +1,15 @@
 //! What an iWARP peer can send to one who reads long segments to where they should belong.
 
-use proto::mpa::{Depths, Framer, Place, Role, RtrSet, Terms};
+use proto::mpa::{Depths, Framer, Place, Role, RtrSet, Source, Terms};
 use proto::rdmap::{
-    Action, Config, Engine, Operation, PlaceAhead, Receive, Remote, SEAM_MAX, Work, WorkId,
+    Action, Config, Engine, Operation, PlaceAhead, Receive, Received, Remote, SEAM_MAX, SEND_LEAD,
+    Work, WorkId,
 };
 
 use super::iwarp::{GUARD, NOW, READ, RECEIVED, REGION, framed};
 use crate::plain::Plain;
 
-/// Well framed segments, each behind a length in an octet and before many octets of payload: the first octet says how they are read.
+/// Well framed segments, each behind a length in an octet and before many octets of payload: the first octet says how many, and how they are read.
 ///
 /// # Panics
 /// When whoever guesses where they belong comes to anything else than whoever takes one after the other.
@@ -17,9 +18,12 @@ pub fn fuzz_rdmap_ahead(bytes: &[u8]) {
         return;
     };
     let crc = how & 1 == 0;
-    let step = [usize::MAX, 40_000, 1000][usize::from(how >> 1) % 3];
+    let is_middle = how & MIDDLE > 0;
+    let step = [usize::MAX, 40_000, 1000][usize::from((how & !MIDDLE) >> 1) % 3];
+    let payload_len = if is_middle { PAYLOAD_MIDDLE } else { PAYLOAD };
     let mut framer = Framer::new(false, crc);
-    let mut stream = Vec::new();
+    // What has come when the socket is read: all, or one after the other.
+    let mut records = Vec::new();
     let mut segments = 0;
     while let Some((&len, after)) = rest.split_first()
         && segments < SEGMENTS_MAX
@@ -27,14 +31,17 @@ pub fn fuzz_rdmap_ahead(bytes: &[u8]) {
         let (begin, after) = after.split_at(after.len().min(len.into()));
         rest = after;
         segments += 1;
-        let payload = (0..PAYLOAD).map(|at| (at + segments) as u8);
+        let payload = (0..payload_len).map(|at| (at + segments) as u8);
         let ulpdu: Vec<u8> = begin.iter().copied().chain(payload).collect();
-        stream.extend(framed(&mut framer, &ulpdu, &Plain::default()));
+        records.push(framed(&mut framer, &ulpdu, &Plain::default()));
+    }
+    if !is_middle {
+        records = vec![records.concat()];
     }
     let mut plain = End::new(crc, PlaceAhead::Never);
     let mut guesser = End::new(crc, PlaceAhead::Unseen);
-    let expected = plain.read_all(&stream, usize::MAX);
-    assert_eq!(guesser.read_all(&stream, step), expected);
+    let expected = plain.read_all(&records, usize::MAX);
+    assert_eq!(guesser.read_all(&records, step), expected);
     let mut is_whole = true;
     for action in &expected {
         match action {
@@ -106,26 +113,78 @@ impl End {
     }
 
     /// What it says of all that, and of the end behind it.
-    fn read_all(&mut self, stream: &[u8], step: usize) -> Vec<Action> {
-        let mut rest = stream;
-        while !rest.is_empty() {
-            let taken = self.read(&rest[..rest.len().min(step)]);
-            self.engine.handle_arrivals(&mut self.memory, NOW);
-            if taken == 0 {
-                break;
+    fn read_all(&mut self, records: &[Vec<u8>], step: usize) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for record in records {
+            let mut rest = record.as_slice();
+            while !rest.is_empty() {
+                let octets = &rest[..rest.len().min(step)];
+                let taken = match self.read_lone(octets, &mut actions) {
+                    Some(taken) => taken,
+                    None => self.read(octets),
+                };
+                self.engine.handle_arrivals(&mut self.memory, NOW);
+                actions.extend(std::iter::from_fn(|| self.engine.poll_action()));
+                if taken == 0 {
+                    break;
+                }
+                rest = &rest[taken..];
             }
-            rest = &rest[taken..];
         }
         self.engine.handle_fin(&mut self.memory, NOW);
-        std::iter::from_fn(|| self.engine.poll_action()).collect()
+        actions.extend(std::iter::from_fn(|| self.engine.poll_action()));
+        actions
+    }
+
+    /// One read of the message that should be next, if there is one.
+    fn read_lone(&mut self, octets: &[u8], actions: &mut Vec<Action>) -> Option<usize> {
+        let len = self.engine.expects_lone()?;
+        let awaits = |id: &u64| self.engine.awaits_lone(WorkId(*id), len);
+        let id = receives().find(awaits)?;
+        let mut left = octets;
+        let mut next = |len: usize| {
+            let (now, later) = left.split_at(len.min(left.len()));
+            left = later;
+            now
+        };
+        let mut seams = [0; 2 * SEAM_MAX];
+        let before = next(SEND_LEAD);
+        seams[..before.len()].copy_from_slice(before);
+        self.memory.put(Place::new(id), next(len as usize));
+        let behind = next(SEAM_MAX);
+        seams[SEAM_MAX..][..behind.len()].copy_from_slice(behind);
+        let taken = octets.len() - left.len();
+        let memory = &self.memory;
+        let digest = |crc: &mut _| memory.digest(Place::new(id), len, crc).is_ok();
+        let is_taken = self
+            .engine
+            .take_lone(WorkId(id), len, taken, &seams, digest);
+        if is_taken {
+            actions.push(Action::Received(Received {
+                id: WorkId(id),
+                len,
+                solicited: false,
+                invalidated: None,
+                immediate: None,
+            }));
+        } else {
+            self.engine
+                .handle_guessed(taken, &seams, &mut self.memory, NOW);
+        }
+        Some(taken)
     }
 
     /// One read of a socket that has these octets; how many it took.
     fn read(&mut self, octets: &[u8]) -> usize {
-        let Some(ahead) = self.engine.ahead(&mut self.memory, NOW) else {
-            return self.engine.handle_octets(octets);
+        let is_inside = self.engine.is_inside_segment();
+        let ahead = self.engine.ahead(&mut self.memory, NOW);
+        let guesses = match ahead.is_some() || !is_inside {
+            true => self.engine.guess(&self.memory).to_vec(),
+            false => Vec::new(),
         };
-        let guesses = self.engine.guess(&self.memory).to_vec();
+        if ahead.is_none() && guesses.is_empty() {
+            return self.engine.handle_octets(octets);
+        }
         let mut left = octets;
         let mut next = |len: usize| {
             let (now, later) = left.split_at(len.min(left.len()));
@@ -134,7 +193,9 @@ impl End {
         };
         let mut seams = vec![0; SEAM_MAX * (guesses.len() + 1)];
         let mut slots = seams.chunks_mut(SEAM_MAX);
-        self.memory.put(ahead.place, next(ahead.len as usize));
+        if let Some(ahead) = ahead {
+            self.memory.put(ahead.place, next(ahead.len as usize));
+        }
         for guess in &guesses {
             let seam = next(guess.seam);
             slots.next().expect("one each")[..seam.len()].copy_from_slice(seam);
@@ -217,9 +278,38 @@ pub(super) fn seeds() -> Vec<(String, Vec<u8>)> {
             seeds.push((format!("{name}_{way}"), bytes));
         }
     }
+    // Messages of one segment each.
+    let entry = |head: &[u8]| [&[head.len() as u8], head].concat();
+    let lone = |changed: usize, octet: usize| {
+        let mut heads = [1, 2, 3, 4].map(|msn| send(msn, 0, true));
+        heads[changed][octet] ^= 1;
+        heads
+            .iter()
+            .flat_map(|head| entry(head))
+            .collect::<Vec<_>>()
+    };
+    let told = [1, 2, 3].map(|msn| send(msn, 0, true)).to_vec();
+    let interrupted = [told, vec![write(true), send(4, 0, true)]].concat();
+    let interrupted = interrupted.iter().flat_map(|head| entry(head)).collect();
+    let middle = [
+        ("lone", lone(0, 5)),
+        ("lone_of_another_number", lone(2, 13)),
+        ("lone_behind_others", lone(3, 17)),
+        ("lone_of_another_kind", lone(2, 1)),
+        ("lone_interrupted", interrupted),
+    ];
+    for (name, entries) in middle {
+        for (how, way) in [(0u8, "crc"), (1, "plain"), (4, "crc_in_pieces")] {
+            let bytes = [vec![MIDDLE | how], entries.clone()].concat();
+            seeds.push((format!("{name}_{way}"), bytes));
+        }
+    }
     seeds
 }
 
+/// Says that what comes are segments of [`PAYLOAD_MIDDLE`], one at a time.
+const MIDDLE: u8 = 0x40;
+const PAYLOAD_MIDDLE: usize = 3000;
 /// Octets of each segment: long enough for guesses.
 const PAYLOAD: usize = 17_000;
 const READ_LEN: usize = 2 * PAYLOAD;
