@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto::ddp::Stag;
-use proto::mpa::{Piece, Place, Role};
+use proto::mpa::{Crc, Piece, Place, Role};
 use proto::rdmap::{Action, Code, Engine, Operation, PostError, Receive, Remote, Work, WorkId};
 use rustix::net::SendFlags;
-use sys::vectored;
+use sys::mem::Memory;
+use sys::vectored::{self, Run};
 use via::soft::{Agent, Goodbye, Ground, Link, Look, Sleeper};
 
 use crate::departures::Departures;
-use crate::pace::Pace;
+use crate::pace::{LONG_MIN, Pace};
 use crate::runs::Vectors;
 use crate::stream::{INLINE_MAX, Stream};
 use crate::wire::{NUDGE_AFTER, Sleepers, Wire};
@@ -32,6 +33,8 @@ pub(crate) struct IwarpLink {
     is_drained: bool,
     /// What a look for a short message found: the next read's answer.
     looked: Option<io::Result<Option<usize>>>,
+    /// Octets that a look for an expected message found, to be handled by the next read.
+    guessed: Option<usize>,
     pace: Pace,
     /// Whoever looks at this next sleeps until it rings. Else the owner looks again, or the agent does with its next tick.
     is_watched: bool,
@@ -56,6 +59,7 @@ impl IwarpLink {
             is_ended: false,
             is_drained: false,
             looked: None,
+            guessed: None,
             pace: Pace::new(stream.terms.send_markers),
             is_watched: false,
             is_torn: false,
@@ -191,13 +195,43 @@ impl Link for IwarpLink {
         true
     }
 
+    #[inline]
+    fn send_lone(&mut self, work: &Work, len: u32, from: (&Memory, usize)) -> Option<bool> {
+        // What is long may leave in parts, or with what comes behind it.
+        if len <= INLINE_MAX || len >= LONG_MIN || self.pace.has_posted() {
+            return None;
+        }
+        let (memory, offset) = from;
+        let run = Run {
+            memory,
+            offset,
+            len: len as usize,
+        };
+        let digest = |crc: &mut Crc| memory.digest(offset, run.len, crc.as_mut()).is_ok();
+        let [before, behind] = self.engine.frame_lone(len, None, digest)?;
+        let n = vectored::send_around(self.wire.tcp(), before, run, behind).ok()?;
+        let is_whole = self.engine.handle_lone_written(n, work);
+        if !is_whole {
+            self.wire.set_wants_room(true);
+        }
+        Some(is_whole)
+    }
+
     #[inline(always)]
     fn look(&mut self) -> Look {
         let waits = self.engine.waiting() > 0 || self.pace.has_posted();
         if waits || self.unheard_since.is_some() {
             return Look::Unclear;
         }
-        self.read_short()
+        match self.engine.expects_lone() {
+            Some(len) => Look::Expected(len),
+            None => self.read_short(),
+        }
+    }
+
+    #[inline]
+    fn look_for(&mut self, id: WorkId, len: u32, into: (&Memory, usize)) -> Look {
+        self.read_lone(id, len, into)
     }
 
     #[inline]

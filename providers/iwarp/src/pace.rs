@@ -92,7 +92,7 @@ impl Pace {
 }
 
 /// Octets of a message that is long.
-const LONG_MIN: u32 = 24 << 10;
+pub(crate) const LONG_MIN: u32 = 24 << 10;
 /// One who posts again so soon will do so once more; 64 kB take TCP 12 µs.
 const BURST: Duration = Duration::from_micros(200);
 /// Octets that are written without waiting for more.

@@ -139,8 +139,21 @@ pub trait Link: Send + 'static {
         let _ = (len, immediate, fill);
         false
     }
+    /// Sends a message of so many bytes at once from `from`, which are those of `work`, a send without more to it, if the link has a quick way for one
+    /// that is not short either, and nothing waits before it. `None` if it was not sent. Else whether it is complete: then nothing
+    /// [comes of it](Self::poll_action), and if not it is as if it had been [posted](Self::post).
+    fn send_lone(&mut self, work: &Work, len: u32, from: (&Memory, usize)) -> Option<bool> {
+        let _ = (work, len, from);
+        None
+    }
     /// Looks once whether anything has come, where a short message may be next.
     fn look(&mut self) -> Look {
+        Look::Unclear
+    }
+    /// Looks once whether the message of `len` bytes that is [expected](Look::Expected) has come, for the next receive, which is `id`, and puts it
+    /// into its memory, `into`. If it has [come](Look::Came) it has been taken, and nothing else is told of it.
+    fn look_for(&mut self, id: WorkId, len: u32, into: (&Memory, usize)) -> Look {
+        let _ = (id, len, into);
         Look::Unclear
     }
     /// Takes the short message that has [come](Look::Came), for the next receive, which is `id`: `place` puts it there, or refuses. Its bytes. Otherwise
@@ -230,6 +243,8 @@ pub enum Look {
     Came,
     /// Nothing has come, and there is nothing else that a [turn](Link::turn) could do.
     Nothing,
+    /// It has not been looked yet: a message of so many bytes should be next, for which there is [another look](Link::look_for), or a turn.
+    Expected(u32),
     /// A turn is to say.
     Unclear,
 }

@@ -364,8 +364,22 @@ fn works(number: u64, request: &Request, awaits: bool) -> impl Iterator<Item = W
         })
 }
 
+/// The work of a send of `len` bytes that nothing else is to be said of.
+pub(super) fn send_work(number: u64, len: u32) -> Work {
+    Work {
+        id: WorkId(number << 1 | LAST),
+        operation: Operation::Send {
+            from: Lot::Send(number).place(),
+            len: len.into(),
+            solicited: false,
+            invalidate: None,
+        },
+        fence: false,
+    }
+}
+
 /// Never 0, which is a descriptor that has not begun.
-fn seq_of(number: u64) -> u32 {
+pub(super) fn seq_of(number: u64) -> u32 {
     (number % u64::from(u32::MAX)) as u32 + 1
 }
 

@@ -9,6 +9,7 @@ use super::core::Core;
 use super::device::Device;
 use super::link::{Link, Look};
 use super::memory::Reach;
+use super::messages::send_work;
 use super::queue::{Outcome, Plain, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
@@ -37,30 +38,73 @@ impl<D: Device> SoftVi<D> {
         })
     }
 
+    /// Sends `plain`, which is the next of its queue and not short, from where it lies. `None` if it was not sent, else whether it is complete.
+    #[inline]
+    pub(super) fn send_lone(
+        &self,
+        core: &mut Core<D>,
+        plain: Plain,
+        segments: &Segments,
+    ) -> Option<bool> {
+        let segment = segments.only()?;
+        let is_plain =
+            plain.immediate.is_none() && core.refused_write.is_none() && !core.awaits_acks();
+        let number = core.send.number(core.send.len());
+        let link = core.link.as_mut().filter(|_| is_plain)?;
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let (memory, offset) = reach.local(segment.handle, segment.addr, segment.len)?;
+        let work = send_work(number, plain.len);
+        link.send_lone(&work, plain.len, (memory, offset))
+    }
+
     /// Looks for a message for the receive queue, which has none that is complete. `None` where [`SoftVi::progress`] is to say what there is.
     #[inline(always)]
     pub(super) fn look_short(&self, core: &mut Core<D>) -> Option<Done> {
         match core.link.as_mut()?.look() {
             Look::Came => self.receive_short(core).map(Done::Completed),
-            Look::Nothing => {
-                let is_all = core.recv.has_open()
-                    && core.send.next() >= core.send.len()
-                    && core.refused_write.is_none();
-                is_all.then_some(Done::NotDone)
-            }
+            Look::Nothing => nothing_done(core),
+            Look::Expected(len) => self.look_lone(core, len),
             Look::Unclear => None,
         }
     }
 
-    /// Takes a message that has come as the completion of the receive at the front of its queue.
+    /// Looks for a message of `len` bytes, which should be what comes next.
+    fn look_lone(&self, core: &mut Core<D>, len: u32) -> Option<Done> {
+        let (ticket, segment) = self.plain_receive(core)?;
+        let mut reach = Reach {
+            regions: &mut core.regions,
+            registry: &self.nic.registry,
+            ptag: core.attributes.ptag,
+        };
+        let (memory, offset) = reach.writable(segment.handle, segment.addr, segment.len)?;
+        let id = WorkId(core.recv.number(0));
+        let link = core.link.as_mut().filter(|_| len <= segment.len)?;
+        match link.look_for(id, len, (memory, offset)) {
+            Look::Came => Some(Done::Completed(self.received(core, ticket, len))),
+            Look::Nothing => nothing_done(core),
+            Look::Expected(_) | Look::Unclear => None,
+        }
+    }
+
+    /// The receive at the front of its queue, if nobody but the caller is to hear of its end.
     #[inline]
-    fn receive_short(&self, core: &mut Core<D>) -> Option<Completion> {
+    fn plain_receive(&self, core: &Core<D>) -> Option<(Ticket, Segment)> {
         let is_plain = core.sleepers == 0
             && !core.awaits_acks()
             && core.refused_write.is_none()
             && self.cq(Queue::Recv).is_none()
             && core.notify[Queue::Recv as usize].is_empty();
-        let (ticket, segment) = core.recv.plain_front().filter(|_| is_plain)?;
+        core.recv.plain_front().filter(|_| is_plain)
+    }
+
+    /// Takes a message that has come as the completion of the receive at the front of its queue.
+    #[inline]
+    fn receive_short(&self, core: &mut Core<D>) -> Option<Completion> {
+        let (ticket, segment) = self.plain_receive(core)?;
         let mut reach = Reach {
             regions: &mut core.regions,
             registry: &self.nic.registry,
@@ -72,6 +116,12 @@ impl<D: Device> SoftVi<D> {
         let len = link.receive_short(id, |octets| {
             octets.len() <= segment.len as usize && memory.write(offset, octets).is_ok()
         })?;
+        Some(self.received(core, ticket, len))
+    }
+
+    /// The receive at the front of its queue has its message.
+    #[inline]
+    fn received(&self, core: &mut Core<D>, ticket: Ticket, len: u32) -> Completion {
         core.dry = false;
         core.recv.drop_front();
         let outcome = Outcome::done(CompletedOp::Receive, len, None);
@@ -81,13 +131,21 @@ impl<D: Device> SoftVi<D> {
         if core.send.next() < core.send.len() {
             self.pump(core);
         }
-        Some(Completion {
+        Completion {
             token: ticket.token(),
             status: outcome.status,
             length: len,
             immediate: None,
-        })
+        }
     }
+}
+
+/// What there is to say where nothing has come.
+#[inline]
+fn nothing_done<D: Device>(core: &Core<D>) -> Option<Done> {
+    let is_all =
+        core.recv.has_open() && core.send.next() >= core.send.len() && core.refused_write.is_none();
+    is_all.then_some(Done::NotDone)
 }
 
 /// Copies a segment; whether it could.

@@ -8,7 +8,8 @@ use super::core::{Core, Leaving, Response, sent_op};
 use super::device::Device;
 use super::link::Link;
 use super::memory::Reach;
-use super::queue::{Cursor, Outcome, Plain, Ticket};
+use super::messages::seq_of;
+use super::queue::{Cursor, Outcome, Plain, Request, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
 use crate::{CompletedOp, Op, Queue};
@@ -68,7 +69,14 @@ impl<D: Device> SoftVi<D> {
         let seq = core.outbound.next_seq();
         let sent = now
             && if D::Link::MESSAGES {
-                self.send_short(core, plain, segments)
+                match self.send_message_now(core, plain, segments) {
+                    None => false,
+                    Some(true) => true,
+                    Some(false) => {
+                        self.push_partly_sent(core, plain, segments);
+                        return true;
+                    }
+                }
             } else {
                 self.send_brief(core, seq, plain, segments)
                     || self.send_only_frame(core, seq, plain, segments)
@@ -88,6 +96,41 @@ impl<D: Device> SoftVi<D> {
             self.settle(core, Queue::Send);
         }
         true
+    }
+
+    /// `None` if it was not sent, else whether it is complete.
+    #[inline(always)]
+    fn send_message_now(
+        &self,
+        core: &mut Core<D>,
+        plain: Plain,
+        segments: &Segments,
+    ) -> Option<bool> {
+        if self.send_short(core, plain, segments) {
+            return Some(true);
+        }
+        self.send_lone(core, plain, segments)
+    }
+
+    /// The link knows of the message already, and tells when the rest of it has left.
+    #[cold]
+    fn push_partly_sent(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) {
+        let index = core.send.len();
+        let request = Request {
+            ticket: plain.ticket,
+            op: Op::SendRecv,
+            fence: false,
+            immediate: None,
+            remote: None,
+            len: plain.len,
+            fault: None,
+        };
+        let seq = seq_of(core.send.number(index));
+        core.send.push(request, segments);
+        core.send.begin_next();
+        if let Some(posted) = core.send.get_mut(index) {
+            posted.seq = seq;
+        }
     }
 
     #[inline]

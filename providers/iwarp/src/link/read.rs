@@ -1,13 +1,14 @@
 //! Octets from the socket: payload to its place, the rest to the engine.
 
 use std::io::{self, ErrorKind, IoSliceMut};
-use std::iter::once;
 use std::os::fd::OwnedFd;
 
-use proto::rdmap::{Ahead, GUESSES_MAX, Guess, SEAM_MAX};
+use proto::mpa::Crc;
+use proto::rdmap::{Ahead, GUESSES_MAX, Guess, SEAM_MAX, SEND_LEAD, WorkId};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use sys::vectored;
+use sys::mem::Memory;
+use sys::vectored::{self, Run};
 use via::soft::{Ground, Look};
 
 use super::{IwarpLink, now};
@@ -18,17 +19,24 @@ impl IwarpLink {
     /// How many octets came.
     pub(super) fn read(&mut self, ground: &mut Ground<'_>) -> usize {
         // Once only: whoever polls comes again, and whoever sleeps is woken by what came meanwhile.
-        if self.is_ended || (self.looked.is_none() && std::mem::take(&mut self.is_drained)) {
+        if self.is_ended {
             return 0;
         }
-        let ahead = match self.engine.is_inside_segment() && self.looked.is_none() {
-            true => self.engine.ahead(ground, now()),
-            false => None,
-        };
-        let read = match (self.looked.take(), ahead) {
-            (Some(read), _) => read,
-            (None, None) => self.read_space(),
-            (None, Some(ahead)) => self.read_ahead(ahead, ground),
+        let read = if let Some(read) = self.looked.take() {
+            read
+        } else if let Some(n) = self.guessed.take() {
+            let seams = self.seams.as_deref().map_or(&[][..], |seams| seams);
+            self.engine.handle_guessed(n, seams, ground, now());
+            Ok(Some(n))
+        } else if std::mem::take(&mut self.is_drained) {
+            Ok(None)
+        } else if self.engine.is_inside_segment() {
+            match self.engine.ahead(ground, now()) {
+                Some(ahead) => self.read_ahead(Some(ahead), ground),
+                None => self.read_space(),
+            }
+        } else {
+            self.read_ahead(None, ground)
         };
         match read {
             Ok(None) => 0,
@@ -54,7 +62,7 @@ impl IwarpLink {
     /// Reads where nothing has begun, for a short message. What came, or the end, is the next read's answer.
     #[inline(always)]
     pub(super) fn read_short(&mut self) -> Look {
-        if self.is_ended || self.is_drained || self.looked.is_some() {
+        if self.has_looked() {
             return Look::Unclear;
         }
         let Some(space) = self.engine.space_short() else {
@@ -74,6 +82,54 @@ impl IwarpLink {
                 Look::Unclear
             }
         }
+    }
+
+    /// Reads the message that is expected next to where it belongs. What came, if that is not the message, or the end, is the next read's answer.
+    #[inline]
+    pub(super) fn read_lone(&mut self, id: WorkId, len: u32, into: (&Memory, usize)) -> Look {
+        if self.has_looked() || !self.engine.awaits_lone(id, len) {
+            return Look::Unclear;
+        }
+        let (memory, offset) = into;
+        let len_here = len as usize;
+        let run = Run {
+            memory,
+            offset,
+            len: len_here,
+        };
+        let seams = self.seams.get_or_insert_with(|| Box::new([0; SEAMS]));
+        let (first, rest) = seams.split_at_mut(SEAM_MAX);
+        let before = first.get_mut(..SEND_LEAD).unwrap_or_default();
+        let behind = rest.get_mut(..SEAM_MAX).unwrap_or_default();
+        match vectored::receive_around(self.wire.tcp(), before, run, behind) {
+            Ok(0) => {
+                self.looked = Some(Ok(Some(0)));
+                Look::Unclear
+            }
+            Ok(n) => {
+                let digest = |crc: &mut Crc| memory.digest(offset, len_here, crc.as_mut()).is_ok();
+                if self.engine.take_lone(id, len, n, &seams[..], digest) {
+                    self.pace.handle_arrival();
+                    return Look::Came;
+                }
+                self.is_drained = n < SEND_LEAD + len_here + SEAM_MAX;
+                self.guessed = Some(n);
+                Look::Unclear
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Look::Nothing,
+            // The general way knows what follows from that.
+            Err(Errno::INVAL) => Look::Unclear,
+            Err(error) => {
+                self.looked = Some(Err(error.into()));
+                Look::Unclear
+            }
+        }
+    }
+
+    /// Whether there is nothing to be read, or something to be handled first.
+    #[inline(always)]
+    fn has_looked(&self) -> bool {
+        self.is_ended || self.is_drained || self.looked.is_some() || self.guessed.is_some()
     }
 
     /// `None` when there is no room.
@@ -96,10 +152,18 @@ impl IwarpLink {
         Ok(Some(read))
     }
 
-    fn read_ahead(&mut self, ahead: Ahead, ground: &mut Ground<'_>) -> io::Result<Option<usize>> {
+    /// Reads to where the next octets belong, or, where nothing is under way, should belong.
+    fn read_ahead(
+        &mut self,
+        ahead: Option<Ahead>,
+        ground: &mut Ground<'_>,
+    ) -> io::Result<Option<usize>> {
         let guesses = self.engine.guess(ground);
         let has_guessed = !guesses.is_empty();
-        let payload = once(Leg::Payload(ahead));
+        if ahead.is_none() && !has_guessed {
+            return self.read_space();
+        }
+        let payload = ahead.into_iter().map(Leg::Payload);
         let seams = match has_guessed {
             true => &mut **self.seams.get_or_insert_with(|| Box::new([0; SEAMS])),
             false => &mut [][..],
@@ -123,15 +187,18 @@ impl IwarpLink {
         };
         let read = match read {
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
-                return self.read_aside(ahead, ground);
+                return match ahead {
+                    Some(ahead) => self.read_aside(ahead, ground),
+                    None => self.read_space(),
+                };
             }
             read => read?,
         };
         self.is_drained = read < room;
-        if has_guessed {
+        let Some(ahead) = ahead.filter(|_| !has_guessed) else {
             self.engine.handle_guessed(read, seams, ground, now());
             return Ok(Some(read));
-        }
+        };
         let placed = read.min(ahead.len as usize);
         self.engine.handle_ahead(placed as u32, ground, now());
         self.engine.handle_filled(read - placed);
