@@ -12,6 +12,7 @@ use crate::run::PRELOAD;
 use crate::run::library::Library;
 use crate::steps::{self, Figure};
 use ftp::Transfer;
+pub(crate) use ftp::reported;
 use report::{Report, Run};
 use rpc::Call;
 use stage::Stage;

@@ -53,7 +53,7 @@ impl Kind {
     pub(super) fn bytes(self) -> usize {
         match self {
             Self::Plain(service, _) => service.size,
-            Self::Program(App::Ftp) => 1,
+            Self::Program(App::Ftp | App::FtpByCurl) => 1,
             _ => 0,
         }
     }

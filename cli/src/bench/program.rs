@@ -41,7 +41,9 @@ pub(crate) enum App {
     /// With memcslap: 50 threads that have one each.
     MemcachedThreads,
     Pgbench,
+    /// With tnftp.
     Ftp,
+    FtpByCurl,
     Rpc,
 }
 
@@ -67,12 +69,13 @@ struct Recipe {
 
 impl App {
     #[cfg(test)]
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Nginx,
         Self::Memcached,
         Self::MemcachedThreads,
         Self::Pgbench,
         Self::Ftp,
+        Self::FtpByCurl,
         Self::Rpc,
     ];
 
@@ -82,7 +85,8 @@ impl App {
             Self::Memcached => &memcached::EVENTS,
             Self::MemcachedThreads => &memcached::THREADS,
             Self::Pgbench => &pgbench::RECIPE,
-            Self::Ftp => &ftp::RECIPE,
+            Self::Ftp => &ftp::BY_TNFTP,
+            Self::FtpByCurl => &ftp::BY_CURL,
             Self::Rpc => &rpc::RECIPE,
         }
     }
@@ -318,7 +322,9 @@ mod tests {
             Some(80_000.0)
         );
         assert_eq!((App::Rpc.recipe().rate)("50000 40000"), Some(20_000.0));
-        assert_eq!((App::Ftp.recipe().rate)("2000000000"), Some(2e9));
+        assert_eq!((App::FtpByCurl.recipe().rate)("2000000000"), Some(2e9));
+        let tnftp = "226 Transfer complete.\n145000000 bytes received in 00:00 (1.00 GiB/s)\n221 Goodbye.\n";
+        assert_eq!((App::Ftp.recipe().rate)(tnftp), Some(1_073_741_824.0));
         let slap = "get_misses: 0\n\nRun time: 1.0s Ops: 145309 TPS: 145264 Net_rate: 162.5M/s\n";
         assert_eq!((App::Memcached.recipe().rate)(slap), Some(145_264.0));
         let pgbench =

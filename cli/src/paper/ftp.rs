@@ -185,7 +185,7 @@ fn serve(stage: &Stage, way: Way, port: u16) -> Result<Process> {
 }
 
 /// From a line such as `145864380 bytes received in 00:00 (1.90 GiB/s)`.
-fn reported(line: &str) -> Option<(u64, f64)> {
+pub(crate) fn reported(line: &str) -> Option<(u64, f64)> {
     let (bytes, rest) = line.split_once(" bytes received in ")?;
     let (_, rate) = rest.split_once('(')?;
     let mut words = rate.trim_end_matches(')').split(' ');

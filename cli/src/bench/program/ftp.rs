@@ -1,5 +1,6 @@
 use std::fs::{self, File};
 use std::io::Write;
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 
@@ -7,14 +8,37 @@ use super::super::place::make_within;
 use super::super::registry::Need;
 use super::{Recipe, Stage};
 use crate::error::{Context, Result};
+use crate::paper::reported;
 
-/// vsftpd and curl: a file of 145 MB, from memory to memory.
-pub(super) const RECIPE: Recipe = Recipe {
+/// vsftpd and tnftp, which is what `ftp` is in Debian: a file of 145 MB, from memory to memory.
+pub(super) const BY_TNFTP: Recipe = Recipe {
     needs: &[
+        VSFTPD,
         Need {
-            program: "vsftpd",
-            package: "vsftpd",
+            program: "tnftp",
+            package: "tnftp",
         },
+    ],
+    client: |stage, _| {
+        let mut command = stage.command("tnftp");
+        command
+            .env("HOME", &stage.folder)
+            .args(["-v", "-o"])
+            .arg(fresh(stage))
+            .arg(address(stage));
+        command
+    },
+    rate: |said| {
+        let (bytes, seconds) = said.lines().find_map(reported)?;
+        Some(bytes as f64 / seconds)
+    },
+    ..BY_CURL
+};
+
+/// The same with curl, which writes what has come in smaller pieces.
+pub(super) const BY_CURL: Recipe = Recipe {
+    needs: &[
+        VSFTPD,
         Need {
             program: "curl",
             package: "curl",
@@ -35,12 +59,28 @@ pub(super) const RECIPE: Recipe = Recipe {
         let mut command = stage.command("curl");
         command
             .args(["--silent", "--write-out", "%{speed_download}", "--output"])
-            .arg(stage.memory.join("taken"))
-            .arg(format!("ftp://127.0.0.1:{}/file", stage.port));
+            .arg(fresh(stage))
+            .arg(address(stage));
         command
     },
     rate: |said| said.trim().parse().ok(),
 };
+
+const VSFTPD: Need = Need {
+    program: "vsftpd",
+    package: "vsftpd",
+};
+
+/// Where the file is to go. A new one each time: to give the pages of an old one back is work of the next transfer.
+fn fresh(stage: &Stage) -> PathBuf {
+    let taken = stage.memory.join("taken");
+    let _ = fs::remove_file(&taken);
+    taken
+}
+
+fn address(stage: &Stage) -> String {
+    format!("ftp://127.0.0.1:{}/file", stage.port)
+}
 
 fn prepare(stage: &Stage) -> Result<()> {
     let site = stage.memory.join("site");

@@ -96,9 +96,15 @@ pub(super) const REGISTRY: [Entry; 21] = [
         program(row, "pgbench, select-only, 1 client", App::Pgbench, 1.5)
     }),
     entry(Row::Ftp, Section::Programs, |row, _| {
-        let kind = Kind::Program(App::Ftp);
-        let title = "vsftpd, 145 MB, memory to memory";
-        vec![Line::new(row, title, Unit::GigabytesPerSecond, kind).aiming(Aim::Gain(2.0))]
+        let apps = [
+            ("vsftpd and tnftp, 145 MB, memory to memory", App::Ftp),
+            ("vsftpd and curl", App::FtpByCurl),
+        ];
+        let line = |(title, app)| {
+            Line::new(row, title, Unit::GigabytesPerSecond, Kind::Program(app))
+                .aiming(Aim::Gain(2.0))
+        };
+        apps.map(line).into()
     }),
     entry(Row::Rpc, Section::Programs, |row, _| {
         let kind = Kind::Program(App::Rpc);
