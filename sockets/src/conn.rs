@@ -372,6 +372,13 @@ impl Conn {
 #[derive(Debug)]
 pub struct Native<'a>(&'a AtomicU32);
 
+impl Drop for Native<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Why a call is the kernel's alone.
 #[derive(Debug)]
 pub(crate) enum Rest<'a> {
@@ -379,13 +386,6 @@ pub(crate) enum Rest<'a> {
     ForGood,
     /// The next look at the meeting is far away; another thread may take it.
     InMeeting(Native<'a>),
-}
-
-impl Drop for Native<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// In `Conn::waits`: `O_NONBLOCK`.

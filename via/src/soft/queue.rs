@@ -46,6 +46,22 @@ pub(super) struct Plain {
     pub(super) len: u32,
 }
 
+impl Plain {
+    /// What its queue has to know of it once it has begun to leave, with its immediate data.
+    #[inline]
+    pub(super) fn begun(self) -> Request {
+        Request {
+            ticket: self.ticket,
+            op: Op::SendRecv,
+            fence: false,
+            immediate: None,
+            remote: None,
+            len: self.len,
+            fault: None,
+        }
+    }
+}
+
 /// A posted descriptor and what has become of it.
 #[derive(Debug)]
 pub(super) struct Posted {
@@ -144,15 +160,7 @@ impl WorkQueue {
         debug_assert_eq!(self.next, self.posted.len());
         let turn = self.ready == self.posted.len();
         self.posted.push_back(Posted {
-            request: Request {
-                ticket: plain.ticket,
-                op: Op::SendRecv,
-                fence: false,
-                immediate: None,
-                remote: None,
-                len: plain.len,
-                fault: None,
-            },
+            request: plain.begun(),
             seq,
             outcome,
             first_segment: self.segments_taken + self.segments.len() as u64,

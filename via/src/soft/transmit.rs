@@ -9,7 +9,7 @@ use super::device::Device;
 use super::link::Link;
 use super::memory::Reach;
 use super::messages::seq_of;
-use super::queue::{Cursor, Outcome, Plain, Request, Ticket};
+use super::queue::{Cursor, Outcome, Plain, Ticket};
 use super::vi::SoftVi;
 use crate::descriptor::Segments;
 use crate::{CompletedOp, Op, Queue};
@@ -116,17 +116,8 @@ impl<D: Device> SoftVi<D> {
     #[cold]
     fn push_partly_sent(&self, core: &mut Core<D>, plain: Plain, segments: &Segments) {
         let index = core.send.len();
-        let request = Request {
-            ticket: plain.ticket,
-            op: Op::SendRecv,
-            fence: false,
-            immediate: None,
-            remote: None,
-            len: plain.len,
-            fault: None,
-        };
         let seq = seq_of(core.send.number(index));
-        core.send.push(request, segments);
+        core.send.push(plain.begun(), segments);
         core.send.begin_next();
         if let Some(posted) = core.send.get_mut(index) {
             posted.seq = seq;
