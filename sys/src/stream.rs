@@ -32,12 +32,13 @@ use crate::sync::{AtomicU32, Ordering};
 pub use crate::segment::Side;
 pub use layout::{LEN, RING, Size, VERSION};
 
-use layout::{ControlPage, Direction, RINGS};
+use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction, RINGS};
 #[cfg(loom)]
 use modelled as life;
 use unfinished::Unfinished;
 
 mod ahead;
+mod base;
 mod held;
 mod holders;
 mod layout;
@@ -173,13 +174,13 @@ impl Stream {
 
     /// How far the two ends have come in agreeing to use the stream: [`OFFERED`], [`READY`], [`WITHDRAWN`].
     pub fn state(&self) -> u32 {
-        self.control().state.0.load(Ordering::Acquire)
+        self.control().both.0.state.load(Ordering::Acquire)
     }
 
     /// Moves on from [`OFFERED`]; false if the peer has decided otherwise meanwhile.
     pub fn decide(&self, state: u32) -> bool {
         // One instruction, so that one of the two decides. Nothing else in the memory depends on it: who maps it was sent it.
-        let decided = self.control().state.0.compare_exchange(
+        let decided = self.control().both.0.state.compare_exchange(
             OFFERED,
             state,
             Ordering::AcqRel,
@@ -196,7 +197,7 @@ impl Stream {
     /// Who has this end.
     #[inline]
     pub fn holders(&self) -> Holders<'_> {
-        let end = &self.control().ends[self.side.index()].0;
+        let end = &self.control().both.0.ends[self.side.index()];
         Holders {
             count: &end.holders,
             shared: &end.shared,
@@ -205,17 +206,17 @@ impl Stream {
 
     /// What a process that has this end was told of an error of the TCP connection, which the kernel tells once: for the others, and for those after it.
     pub fn tcp_error(&self) -> &AtomicU32 {
-        &self.control().ends[self.side.index()].0.tcp_error
+        &self.control().both.0.ends[self.side.index()].tcp_error
     }
 
     /// Flags of the program's that the processes of this end, and those after it, have in common.
     pub fn options(&self) -> &AtomicU32 {
-        &self.control().ends[self.side.index()].0.options
+        &self.control().both.0.ends[self.side.index()].options
     }
 
     /// `SO_RCVLOWAT` as the program set it; 0 if nobody has said.
     pub fn low_water(&self) -> &AtomicU32 {
-        &self.control().ends[self.side.index()].0.low_water
+        &self.control().both.0.ends[self.side.index()].low_water
     }
 
     /// Has this end note on the peer's board from now on, where the peer asks for it. It is told so: to be called before it is [decided](Stream::decide)
@@ -223,8 +224,7 @@ impl Stream {
     pub fn set_post(&mut self, post: Option<Post>) {
         let notes = u32::from(post.is_some());
         self.post = post;
-        self.control().ends[self.side.index()]
-            .0
+        self.control().both.0.ends[self.side.index()]
             .notes
             .store(notes, Ordering::Release);
     }
@@ -237,29 +237,27 @@ impl Stream {
     /// Whether the peer has that board, and says so.
     #[inline]
     pub fn notes_on(&self, board: board::Id) -> bool {
-        let peer = &self.control().ends[self.side.peer().index()].0;
+        let peer = &self.control().both.0.ends[self.side.peer().index()];
         self.lent == Some(board) && peer.notes.load(Ordering::Relaxed) != 0
     }
 
     /// Says that nobody reads at this end any more.
     pub fn set_deaf(&self) {
-        self.control().ends[self.side.index()]
-            .0
+        self.control().both.0.ends[self.side.index()]
             .deaf
             .store(1, Ordering::SeqCst);
     }
 
     /// Whether [`Stream::set_deaf`] was called at this end, by whatever process.
     pub fn is_deaf(&self) -> bool {
-        let deaf = &self.control().ends[self.side.index()].0.deaf;
+        let deaf = &self.control().both.0.ends[self.side.index()].deaf;
         deaf.load(Ordering::Relaxed) != 0
     }
 
     /// Whether nobody reads at the other end any more.
     #[inline]
     pub fn peer_deaf(&self) -> bool {
-        self.control().ends[self.side.peer().index()]
-            .0
+        self.control().both.0.ends[self.side.peer().index()]
             .deaf
             .load(Ordering::Acquire)
             != 0
@@ -286,46 +284,58 @@ impl Stream {
     /// Copies into the ring at byte count `at`, around its end if need be.
     #[inline]
     fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
-        let ring = self.size.bytes();
-        let (first, second) = from.split_at(from.len().min(ring - self.place(at)));
-        let second = second.get(..ring).unwrap_or(second);
         #[cfg(loom)]
         self.page.note_write(index, self.place(at), from.len());
-        for (at, part) in [(at, first), (at.wrapping_add(first.len() as u64), second)] {
-            // SAFETY: `place` is below the ring's length. The first part ends at or before the end of the ring; the second begins at its start, if it is not empty,
-            // and is at most as long.
-            unsafe {
-                copy(
-                    self.ring(index).add(self.place(at)),
-                    part.as_ptr(),
-                    part.len(),
-                    store,
-                )
-            };
+        let (mut at, mut rest) = (at, from);
+        loop {
+            let (to, room) = self.piece(index, at);
+            if rest.len() <= room {
+                // SAFETY: `piece` says how much lies there in one piece.
+                return unsafe { copy(to, rest.as_ptr(), rest.len(), store) };
+            }
+            let (part, later) = rest.split_at(room);
+            // SAFETY: as above.
+            unsafe { copy(to, part.as_ptr(), part.len(), store) };
+            at = at.wrapping_add(part.len() as u64);
+            rest = later;
         }
     }
 
     /// Copies out of the ring.
     #[inline]
     fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
-        let ring = self.size.bytes();
-        let split = into.len().min(ring - self.place(at));
-        let (first, second) = into.split_at_mut(split);
-        let most = second.len().min(ring);
-        let second = &mut second[..most];
         #[cfg(loom)]
-        self.page.note_read(index, self.place(at), split + most);
-        for (at, part) in [(at, first), (at.wrapping_add(split as u64), second)] {
+        self.page.note_read(index, self.place(at), into.len());
+        let (mut at, mut rest) = (at, into);
+        loop {
+            let (from, room) = self.piece(index, at);
+            if rest.len() <= room {
+                // SAFETY: as in `copy_in`.
+                return unsafe { copy(rest.as_mut_ptr(), from, rest.len(), Store::Plain) };
+            }
+            let (part, later) = rest.split_at_mut(room);
             // SAFETY: as in `copy_in`.
-            unsafe {
-                copy(
-                    part.as_mut_ptr(),
-                    self.ring(index).add(self.place(at)),
-                    part.len(),
-                    Store::Plain,
-                )
-            };
+            unsafe { copy(part.as_mut_ptr(), from, part.len(), Store::Plain) };
+            at = at.wrapping_add(part.len() as u64);
+            rest = later;
         }
+    }
+
+    /// Where the byte lies that is `at` bytes after the start of a ring, and how many, at least one, lie behind each other from there.
+    #[inline]
+    fn piece(&self, index: usize, at: u64) -> (*mut u8, usize) {
+        let place = self.place(at);
+        let in_ring = self.size.bytes() - BESIDE - BEHIND;
+        if place < in_ring {
+            return (self.ring(index).wrapping_add(place), in_ring - place);
+        }
+        // Below the length of both, for a place is below that of the ring.
+        let place = place - in_ring;
+        let (from, place, len) = match place.checked_sub(BESIDE) {
+            None => (BESIDES[index & 1], place, BESIDE),
+            Some(place) => (BEHINDS[index & 1], place, BEHIND),
+        };
+        (self.start.wrapping_add(from + place), len - place)
     }
 
     #[inline]

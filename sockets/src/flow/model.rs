@@ -49,6 +49,24 @@ fn loom_what_was_answered_is_overwritten_and_what_was_sent_before_an_end_is_ther
     );
 }
 
+/// Question and answer lie where the ones before them did.
+#[test]
+fn loom_what_was_answered_is_overwritten_by_the_next_question() {
+    model(
+        on_ring,
+        |a| {
+            a.send(1);
+            assert_eq!(a.receive(1), [2]);
+            a.send(3);
+        },
+        |b| {
+            assert_eq!(b.receive(1), [1]);
+            b.send(2);
+            assert_eq!(b.receive(1), [3]);
+        },
+    );
+}
+
 /// A sender goes back to TCP by itself.
 #[test]
 fn loom_no_byte_is_passed_when_a_sender_leaves_the_ring() {

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::ptr::without_provenance_mut;
 
 use super::Rx;
-use super::layout::{ControlPage, Direction, PAGE, RINGS};
+use super::layout::{BEHINDS, ControlPage, Direction, PAGE, SHOWN};
 use crate::mem::{prefetch, prefetch_to_write};
 
 impl Rx<'_> {
@@ -27,35 +27,26 @@ pub(super) fn shown(watched: usize) -> usize {
 pub fn fetch(watched: usize) {
     let shown = shown(watched);
     let page = shown & !(PAGE as usize - 1);
-    let rx = usize::from(shown != page);
+    let rx = usize::from(shown != page + SHOWN[0]);
     let word = |index: usize, offset| {
-        let at = page + index * size_of::<Direction>() + offset;
+        let at =
+            page + offset_of!(ControlPage, directions) + index * size_of::<Direction>() + offset;
         without_provenance_mut::<u8>(at)
-    };
-    let ring = |index: usize| {
-        let len = 1_usize.wrapping_shl((watched & SIZE) as u32);
-        without_provenance_mut::<u8>(page + RINGS + index * len)
     };
     let tx = rx ^ 1;
     prefetch(word(rx, offset_of!(Direction, published)), 1);
-    // Where they are short, both begin at the start.
-    prefetch(ring(rx), 1);
-    prefetch_to_write(ring(tx), 1);
+    // Where they are short, both begin here.
+    prefetch(without_provenance_mut::<u8>(page + BEHINDS[rx]), 1);
+    prefetch_to_write(without_provenance_mut::<u8>(page + BEHINDS[tx]), 1);
     prefetch_to_write(word(tx, offset_of!(Direction, published)), 1);
-    for own in [
-        offset_of!(Direction, head),
-        offset_of!(Direction, receiver),
-        offset_of!(Direction, armed_data),
-    ] {
-        prefetch_to_write(word(rx, own), 1);
-    }
+    prefetch_to_write(word(rx, offset_of!(Direction, receiver)), 1);
+    prefetch_to_write(word(rx, offset_of!(Direction, asked)), 1);
     prefetch_to_write(word(tx, offset_of!(Direction, sender)), 1);
-    prefetch(word(tx, offset_of!(Direction, armed_data)), 1);
-    for index in [0, 1] {
-        prefetch(word(index, offset_of!(Direction, switch)), 1);
-        let end = offset_of!(ControlPage, ends) + index * LINE;
-        prefetch(word(0, end), 1);
-    }
+    prefetch(word(tx, offset_of!(Direction, asked)), 1);
+    prefetch(
+        without_provenance_mut::<u8>(page + offset_of!(ControlPage, both)),
+        1,
+    );
 }
 
 /// In what [`Rx::watched`] gives: the length, as a power of two.

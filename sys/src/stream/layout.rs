@@ -1,34 +1,44 @@
 //! Where everything lies. Both sides are compiled from this file, so a change of it is a change of [`VERSION`].
 
+use std::mem::offset_of;
+
 use super::sleep::Room;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 // Not `mapped`: in a model these are loom's, and `super::modelled` holds them.
 
 /// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
+///
+/// A pair of lines, which the processor prefetches together, has one writer: what the sender of direction 0 and the receiver of direction 1 keep, of one side,
+/// lies side by side.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct ControlPage {
+    pub(super) both: Line<Both>,
     pub(super) directions: [Direction; 2],
+}
+
+/// What changes seldom, and is read for each message.
+#[cfg_attr(loom, derive(Default))]
+#[repr(C)]
+pub(super) struct Both {
     /// [`super::OFFERED`] and so on.
-    pub(super) state: Line<AtomicU32>,
-    pub(super) ends: [Line<End>; 2],
+    pub(super) state: AtomicU32,
+    pub(super) ends: [End; 2],
 }
 
 /// The words of one direction, by who writes them, so that each line has one writer and is read only by who needs it.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Direction {
-    pub(super) published: Line<Published>,
-    /// Bytes that the receiver has taken in all.
-    pub(super) head: Line<AtomicU64>,
-    /// Set by the receiver before it sleeps, cleared by the sender that wakes it.
-    pub(super) armed_data: Line<AtomicU32>,
-    /// Set by the sender before it sleeps, cleared by the receiver that wakes it.
-    pub(super) armed_room: Line<AtomicU32>,
-    pub(super) sender: Line<SenderWords>,
     pub(super) receiver: Line<ReceiverWords>,
-    pub(super) switch: Line<SwitchWords>,
+    pub(super) published: Line<Published>,
+    /// What the processor prefetches together with what is polled.
+    apart: Line<AtomicU32>,
+    pub(super) asked: Line<Asked>,
+    /// So that the line of the sender pairs with that of its own side's receiver.
+    spare: Line<AtomicU32>,
+    pub(super) sender: Line<SenderWords>,
 }
 
 impl Direction {
@@ -36,26 +46,46 @@ impl Direction {
     #[inline]
     pub(super) fn space(&self, size: Size) -> Room<'_, AtomicU64, AtomicU32> {
         Room {
-            head: &self.head.0,
+            head: &self.receiver.0.head,
             looked: &self.receiver.0.looked,
-            armed: &self.armed_room.0,
+            armed: &self.asked.0.armed_room,
             len: size.bytes() as u64,
         }
     }
 }
 
-/// What the receiver polls.
+/// What the receiver polls, and the bytes that it finds with it.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Published {
     /// Bytes written to the ring in all.
     pub(super) tail: AtomicU64,
-    /// The count at which the ring last began at its start.
-    pub(super) base: AtomicU64,
-    /// What the sender of this direction has taken of the other one: saves its peer a look at `head`.
+    /// What the sender of this direction has taken of the other one: saves its peer a look at `head`. It may be old.
     pub(super) ack: AtomicU64,
+    /// The count that lies at the start of the ring: its lower half, which says where all others lie.
+    pub(super) base: AtomicU32,
     /// The sender will write no more ([`super::FIN`]), or is gone ([`super::GONE`]).
     pub(super) fin: AtomicU32,
+    /// See [`BESIDE`].
+    #[cfg(not(loom))]
+    beside: [AtomicU64; BESIDE / 8],
+}
+
+/// What one end asks of the other, and what they agree on: seldom written, and read for each message. The counts are bytes written to TCP in all, plus 1;
+/// 0 is "not yet".
+#[cfg_attr(loom, derive(Default))]
+#[repr(C)]
+pub(super) struct Asked {
+    /// Set by the receiver before it sleeps, cleared by the sender that wakes it.
+    pub(super) armed_data: AtomicU32,
+    /// Set by the sender before it sleeps, cleared by the receiver that wakes it.
+    pub(super) armed_room: AtomicU32,
+    /// By the receiver.
+    pub(super) consent: AtomicU32,
+    /// By the sender: when the direction moves from TCP to the ring...
+    pub(super) to_ring: AtomicU64,
+    /// ... and back.
+    pub(super) to_tcp: AtomicU64,
 }
 
 /// What the processes that share the sending end keep between them.
@@ -70,10 +100,12 @@ pub(super) struct SenderWords {
     pub(super) tail: AtomicU64,
     pub(super) base: AtomicU64,
     pub(super) fin: AtomicU32,
+    /// What this end had taken of the other direction when it last published.
+    pub(super) answered: AtomicU64,
 }
 
 impl SenderWords {
-    /// How many bytes were written since the ring last began at its start. A hint: nothing depends on it.
+    /// How far from the start of the ring it will write next. A hint: nothing depends on it.
     #[inline]
     pub(super) fn since_base(&self) -> usize {
         let tail = self.tail.load(Ordering::Relaxed);
@@ -88,6 +120,8 @@ pub(super) struct ReceiverWords {
     pub(super) turn: AtomicU32,
     /// Bytes of the TCP connection still to be dropped or taken: see `sockets::stream`.
     pub(super) phase: AtomicU32,
+    /// Bytes that the receiver has taken in all.
+    pub(super) head: AtomicU64,
     /// Bytes taken from TCP before the ring, as far as these processes count them, plus 1: a connection that is over has no counts.
     pub(super) taken: AtomicU64,
     /// The count in the ring before which out-of-band data was sent, plus 1.
@@ -97,18 +131,6 @@ pub(super) struct ReceiverWords {
     /// A tail that the receiver has seen, and the base that goes with it: it need not look at the sender's line while there is more before that.
     pub(super) tail_seen: AtomicU64,
     pub(super) base_seen: AtomicU64,
-}
-
-/// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
-#[cfg_attr(loom, derive(Default))]
-#[repr(C)]
-pub(super) struct SwitchWords {
-    /// By the receiver.
-    pub(super) consent: AtomicU32,
-    /// By the sender.
-    pub(super) to_ring: AtomicU64,
-    /// By the sender.
-    pub(super) to_tcp: AtomicU64,
 }
 
 /// One end, shared by the processes that have it.
@@ -130,16 +152,21 @@ pub(super) struct End {
     pub(super) notes: AtomicU32,
 }
 
-/// Two lines, for the processor prefetches the neighbour.
+/// A line of the processor's.
 #[cfg_attr(loom, derive(Default))]
-#[repr(C, align(128))]
+#[repr(C, align(64))]
 pub(super) struct Line<T>(pub(super) T);
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<Direction>() == 7 * 128);
-    assert!(size_of::<ControlPage>() == 17 * 128 && size_of::<ControlPage>() <= RINGS);
+    assert!(size_of::<Direction>() == 6 * 64 && size_of::<ReceiverWords>() <= 64);
+    assert!(size_of::<ControlPage>() == 13 * 64 && size_of::<ControlPage>() <= RINGS);
     assert!(Size::new(RING).is_some());
+    // Pairs: what is published, and what the processes of side 0 keep.
+    assert!(SHOWN[0] == 2 * 64 && SHOWN[1] == 8 * 64 && size_of::<Published>() == 64);
+    assert!(SHOWN[0] + offset_of!(Published, beside) == BESIDES[0]);
+    assert!(SHOWN[1] + offset_of!(Published, beside) == BESIDES[1]);
+    assert!(size_of::<ControlPage>() <= BEHINDS[1]);
 };
 
 /// How long each of the two rings is: a power of two from [`Size::LEAST`] to [`Size::MOST`].
@@ -184,9 +211,24 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
+/// Where the words that a direction's sender publishes are.
+pub(super) const SHOWN: [usize; 2] = {
+    let first = offset_of!(ControlPage, directions) + offset_of!(Direction, published);
+    [first, first + size_of::<Direction>()]
+};
+/// The last bytes of each ring lie in this page: so many in the line of the words that tell of them, and the rest behind all words, where the processor does not
+/// prefetch them with what is polled. See [decision 30](../../../docs/decisions/0030-short-messages-in-the-first-page.md).
+pub(super) const BESIDE: usize = 64 - 24;
+/// See [`BESIDE`].
+pub(super) const BEHIND: usize = 1536;
+/// Where each ring's are.
+pub(super) const BESIDES: [usize; 2] = [2 * 64 + 24, 8 * 64 + 24];
+/// See [`BESIDES`]. In this order: who goes through the words upwards has the processor fetch lines behind them, and with 100 connections in turn a message there and
+/// back took 445 ns in the other.
+pub(super) const BEHINDS: [usize; 2] = [RINGS - BEHIND, RINGS - 2 * BEHIND];
 /// The unit of the layout, on machines with larger pages too.
 pub(super) const PAGE: u64 = 4096;
 /// Bytes of each ring by default: as much as programs may count on that write before they read. TCP takes 4 MB and more over loopback, but what is left here when a

@@ -1,9 +1,10 @@
 //! A stream whose words are loom's, and both of whose ends are this process's.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::ControlPage;
+use super::layout::{BEHIND, BESIDE, ControlPage};
 use super::{Side, Size, Stream};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use crate::turn::thread_id;
@@ -15,8 +16,8 @@ pub(super) struct Page(Arc<Inside>);
 #[derive(Default)]
 struct Inside {
     words: ControlPage,
-    /// For each of the first places of both rings a cell with which loom sees who touches it.
-    rings: [[UnsafeCell<()>; WATCHED]; 2],
+    /// For each of the first places of both rings, and of their bytes in the first page, a cell with which loom sees who touches it.
+    rings: [[UnsafeCell<()>; 2 * WATCHED]; 2],
     /// Who was killed: the kernel knows.
     dead: AtomicU32,
 }
@@ -27,18 +28,26 @@ impl Page {
     }
 
     pub(super) fn note_write(&self, index: usize, at: usize, len: usize) {
-        let places = at.min(WATCHED)..at.saturating_add(len).min(WATCHED);
-        self.0.rings[index & 1][places]
+        self.0.rings[index & 1][watched(at, len)]
             .iter()
             .for_each(|place| place.with_mut(|_| ()));
     }
 
     pub(super) fn note_read(&self, index: usize, at: usize, len: usize) {
-        let places = at.min(WATCHED)..at.saturating_add(len).min(WATCHED);
-        self.0.rings[index & 1][places]
+        self.0.rings[index & 1][watched(at, len)]
             .iter()
             .for_each(|place| place.with(|_| ()));
     }
+}
+
+/// The cells of `len` places from `at` on.
+fn watched(at: usize, len: usize) -> Range<usize> {
+    let in_page = Size::LEAST.bytes() - BESIDE - BEHIND;
+    let (cell, at) = match at.checked_sub(in_page) {
+        None => (0, at),
+        Some(at) => (WATCHED, at),
+    };
+    cell + at.min(WATCHED)..cell + at.saturating_add(len).min(WATCHED)
 }
 
 impl Stream {

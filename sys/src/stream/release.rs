@@ -4,7 +4,7 @@ use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
 use super::Tx;
-use super::layout::PAGE;
+use super::layout::{BEHIND, BESIDE, PAGE};
 use crate::quiet::Quiet;
 use crate::sync::{Count, Ordering};
 
@@ -50,8 +50,15 @@ impl Tx<'_> {
     #[inline]
     pub(super) fn note_use(&self, at: u64, len: usize) {
         let used = &self.words().sender.0.used;
-        // Beyond the end of the ring is its start again, after all of it.
-        let end = (self.stream.place(at) + len).min(self.ring_len()) as u64;
+        let place = self.stream.place(at);
+        let end = match place + len {
+            // In the first page, which is not given back, and perhaps after that at its start.
+            end if place >= self.ring_len() - BESIDE - BEHIND => {
+                end.saturating_sub(self.ring_len())
+            }
+            // Beyond the end of the ring is its start again, after all of it.
+            end => end.min(self.ring_len()),
+        } as u64;
         if end > used.load(Ordering::Relaxed) {
             used.store(end, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::layout::Direction;
+use super::layout::{BEHIND, BESIDE, Direction};
 use super::sleep::Bytes;
 use super::{BACK, BOARD, Corrupt, PLACE_SHIFT, SLEEPER, Stream, Watch};
 use crate::board::Place;
@@ -29,12 +29,11 @@ impl Rx<'_> {
                 Ok(n) => {
                     if n > 0 {
                         // They will be read as soon as whoever polls has its turn.
-                        let base = self.words().published.0.base.load(Ordering::Relaxed);
-                        let first = self.stream.place(head.wrapping_sub(base));
-                        prefetch(
-                            self.stream.ring(self.index).wrapping_add(first),
-                            n.min(LONG),
-                        );
+                        let base: u64 =
+                            self.words().published.0.base.load(Ordering::Relaxed).into();
+                        let at = head.wrapping_sub(base);
+                        let (first, room) = self.stream.piece(self.index, at);
+                        prefetch(first, n.min(room).min(LONG));
                     }
                     return Ok(n);
                 }
@@ -52,7 +51,7 @@ impl Rx<'_> {
     /// Bytes taken in all.
     #[inline]
     pub fn head(&self) -> u64 {
-        self.words().head.0.load(Ordering::Relaxed)
+        self.words().receiver.0.head.load(Ordering::Relaxed)
     }
 
     /// Copies bytes from `at`, which is at or after [`Rx::head`], without taking them; returns how many. Only what is there by now is copied.
@@ -100,8 +99,15 @@ impl Rx<'_> {
     fn expect_answer(&self) {
         let index = self.index ^ 1;
         let last = self.stream.direction(index).sender.0.since_base();
-        let len = if last < LONG { last.max(SHORT) } else { SHORT };
-        prefetch_to_write(self.stream.ring(index), len);
+        let behind = self.ring_len() - BEHIND;
+        let (begin, len) = match last.checked_sub(behind) {
+            // It is short enough to come with the words, which the peer polls.
+            None if last >= behind - BESIDE => return,
+            None if last < LONG => (0, last.max(SHORT)),
+            None => (0, SHORT),
+            Some(last) => (behind as u64, last),
+        };
+        prefetch_to_write(self.stream.piece(index, begin).0, len);
     }
 
     /// So many handlers in a row are none: the peer writes to our cursor. Whoever tries again until it succeeds shall have an end, and
@@ -137,7 +143,7 @@ impl Rx<'_> {
 
     /// Whether a sender would ring.
     pub fn is_armed(&self) -> bool {
-        self.words().armed_data.0.load(Ordering::Relaxed) & SLEEPER != 0
+        self.words().asked.0.armed_data.load(Ordering::Relaxed) & SLEEPER != 0
     }
 
     /// Whether there is nothing, sequentially consistent with publishing: the look between arming and sleeping.
@@ -166,7 +172,7 @@ impl Rx<'_> {
         if self.available()? + bytes.len() > self.ring_len() {
             return Err(Corrupt);
         }
-        let base = published.base.load(Ordering::Relaxed);
+        let base: u64 = published.base.load(Ordering::Relaxed).into();
         self.stream
             .copy_in(self.index, tail.wrapping_sub(base), bytes, Store::Plain);
         published
@@ -177,20 +183,20 @@ impl Rx<'_> {
 
     /// Consents to the ring: from now on this end looks at [`Rx::to_ring`] before each read.
     pub fn consent(&self) {
-        self.words().switch.0.consent.store(1, Ordering::Release);
+        self.words().asked.0.consent.store(1, Ordering::Release);
     }
 
     /// Whether it has consented.
     #[inline]
     pub fn consented(&self) -> bool {
-        self.words().switch.0.consent.load(Ordering::Relaxed) != 0
+        self.words().asked.0.consent.load(Ordering::Relaxed) != 0
     }
 
     /// After how many bytes on TCP the ring continues, if the sender has moved there.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
-            .switch
+            .asked
             .0
             .to_ring
             .load(Ordering::SeqCst)
@@ -201,7 +207,7 @@ impl Rx<'_> {
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
-            .switch
+            .asked
             .0
             .to_tcp
             .load(Ordering::SeqCst)
@@ -278,7 +284,7 @@ impl Rx<'_> {
         let published = &self.words().published.0;
         let n = self.behind(at)?;
         // The tail was acquired, and with it the base that goes with these bytes. It does not change before they are taken.
-        let base = published.base.load(Ordering::Relaxed);
+        let base: u64 = published.base.load(Ordering::Relaxed).into();
         let words = &self.words().receiver.0;
         // In this order: a handler between the two leaves a later base with an earlier tail only if it has taken up to that tail.
         words.base_seen.store(base, Ordering::Relaxed);
@@ -319,7 +325,7 @@ impl Rx<'_> {
         Bytes {
             tail: &words.published.0.tail,
             fin: &words.published.0.fin,
-            armed: &words.armed_data.0,
+            armed: &words.asked.0.armed_data,
         }
     }
 

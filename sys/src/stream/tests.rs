@@ -1,3 +1,4 @@
+use super::layout::{BEHIND, BESIDE};
 use super::*;
 
 mod hostile;
@@ -27,6 +28,24 @@ fn read(stream: &Stream, n: usize) -> Vec<u8> {
     into.truncate(n);
     assert!(rx.take(head, head + n as u64).0);
     into
+}
+
+#[test]
+fn places_are_apart_and_in_the_memory() {
+    let (a, _) = pair_of(Size::LEAST);
+    let mut seen = std::collections::HashSet::new();
+    for (index, at) in
+        (0..2).flat_map(|index| (0..a.size().bytes() as u64).map(move |at| (index, at)))
+    {
+        let (place, len) = a.piece(index, at);
+        let offset = place.addr() - a.start.addr();
+        assert!(len > 0 && offset + len <= a.size().memory_len());
+        assert!(offset >= size_of::<ControlPage>() || offset % (6 * 64) >= 2 * 64 + 24);
+        assert!(
+            seen.insert(offset),
+            "{at} of ring {index} has a place of its own"
+        );
+    }
 }
 
 #[test]

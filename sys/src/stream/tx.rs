@@ -62,12 +62,12 @@ impl Tx<'_> {
     /// Whether the receiver asks for this direction to go back to TCP.
     #[inline]
     pub fn back_wanted(&self) -> bool {
-        self.words().armed_data.0.load(Ordering::SeqCst) & BACK != 0
+        self.words().asked.0.armed_data.load(Ordering::SeqCst) & BACK != 0
     }
 
     /// Bytes that the receiver has taken in all, if it is to be believed.
     pub fn read(&self) -> u64 {
-        self.words().head.0.load(Ordering::Relaxed)
+        self.words().receiver.0.head.load(Ordering::Relaxed)
     }
 
     /// Bytes written to the ring in all.
@@ -105,7 +105,7 @@ impl Tx<'_> {
     /// # Errors
     /// As [`Tx::room`].
     pub fn take_back(&self, n: usize) -> Result<(), Corrupt> {
-        let head = &self.words().head.0;
+        let head = &self.words().receiver.0.head;
         let at = head.load(Ordering::SeqCst).wrapping_add(n as u64);
         if self.tail().wrapping_sub(at) > self.ring_len() as u64 {
             return Err(Corrupt);
@@ -128,14 +128,14 @@ impl Tx<'_> {
 
     /// Whether the receiver has consented to the ring.
     pub fn consented(&self) -> bool {
-        self.words().switch.0.consent.load(Ordering::Acquire) != 0
+        self.words().asked.0.consent.load(Ordering::Acquire) != 0
     }
 
     /// The count of bytes written to TCP at which this direction moves to the ring, if it has.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
-            .switch
+            .asked
             .0
             .to_ring
             .load(Ordering::Relaxed)
@@ -145,7 +145,7 @@ impl Tx<'_> {
     /// Moves the direction to the ring, after `written` bytes on TCP.
     pub fn set_to_ring(&self, written: u64) {
         self.words()
-            .switch
+            .asked
             .0
             .to_ring
             .store(written.saturating_add(1), Ordering::SeqCst);
@@ -155,7 +155,7 @@ impl Tx<'_> {
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
-            .switch
+            .asked
             .0
             .to_tcp
             .load(Ordering::Relaxed)
@@ -165,7 +165,7 @@ impl Tx<'_> {
     /// Moves the direction back to TCP, after `written` bytes on it.
     pub fn set_to_tcp(&self, written: u64) {
         self.words()
-            .switch
+            .asked
             .0
             .to_tcp
             .store(written.saturating_add(1), Ordering::SeqCst);
@@ -192,7 +192,7 @@ impl Tx<'_> {
         Bytes {
             tail: &words.published.0.tail,
             fin: &words.published.0.fin,
-            armed: &words.armed_data.0,
+            armed: &words.asked.0.armed_data,
         }
     }
 
@@ -218,7 +218,10 @@ impl fmt::Debug for Tx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tx")
             .field("tail", &self.tail())
-            .field("head", &self.words().head.0.load(Ordering::Relaxed))
+            .field(
+                "head",
+                &self.words().receiver.0.head.load(Ordering::Relaxed),
+            )
             .field("finished", &self.finished())
             .field("to_ring", &self.to_ring())
             .field("to_tcp", &self.to_tcp())

@@ -1,6 +1,5 @@
 //! How bytes come into the ring.
 
-use super::layout::PAGE;
 use super::unfinished::Copy;
 use super::{Corrupt, Tx};
 use crate::mem::{STREAM_MIN, Store, prefetch_to_write};
@@ -77,7 +76,7 @@ impl Tx<'_> {
     {
         let mut written = 0;
         let mut tries = 0;
-        while !self.advance(between, pieces(), &mut written)? {
+        while !self.advance(between, pieces, &mut written)? {
             written += self.stream.unfinished.take_helped() as usize;
             tries += 1;
             // So many handlers in a row are none: the peer writes to our cursor.
@@ -93,12 +92,15 @@ impl Tx<'_> {
 
     /// Writes what comes after the first `written` bytes, and adds to them; false if a handler wrote meanwhile, to begin anew with the rest.
     #[inline]
-    fn advance<'b>(
+    fn advance<'b, I>(
         &self,
         between: bool,
-        pieces: impl Iterator<Item = &'b [u8]>,
+        pieces: &mut impl FnMut() -> I,
         written: &mut usize,
-    ) -> Result<bool, Corrupt> {
+    ) -> Result<bool, Corrupt>
+    where
+        I: Iterator<Item = &'b [u8]>,
+    {
         // The order of these two: a handler that writes after the first changes the base, one before it the tail.
         let own = &self.words().sender.0;
         let base = own.base.load(Ordering::Acquire);
@@ -110,7 +112,8 @@ impl Tx<'_> {
         } else {
             self.stream.unfinished.set_floor(start);
         }
-        let base = self.unless_overtaken(start, self.rebase(between, base, start))?;
+        let begin = self.begin_at(|| pieces().map(<[u8]>::len).sum());
+        let base = self.unless_overtaken(start, self.rebase(between, base, start, begin))?;
         let Some(base) = base.flatten() else {
             return Ok(false);
         };
@@ -120,7 +123,7 @@ impl Tx<'_> {
         let Some(mut room) = self.unless_overtaken(start, room)? else {
             return Ok(false);
         };
-        for piece in pieces {
+        for piece in pieces() {
             let (gone, piece) = piece.split_at(skip.min(piece.len()));
             skip -= gone.len();
             if piece.len() > room {
@@ -158,7 +161,7 @@ impl Tx<'_> {
             }
         }
         if at != start {
-            if at.wrapping_sub(start) < SHORT {
+            if at.wrapping_sub(start) < SHORT && begin == 0 {
                 let ahead = self.stream.place(at.wrapping_sub(base).wrapping_add(AHEAD));
                 prefetch_to_write(
                     self.stream.ring(self.index).wrapping_add(ahead),
@@ -239,11 +242,13 @@ impl Tx<'_> {
     #[inline]
     fn publish(&self, tail: u64, at: u64) -> bool {
         // Release, for the taker has read what it acknowledges before that may be overwritten.
+        let taken = self.taken();
+        self.words().published.0.ack.store(taken, Ordering::Release);
         self.words()
-            .published
+            .sender
             .0
-            .ack
-            .store(self.taken(), Ordering::Release);
+            .answered
+            .store(taken, Ordering::Relaxed);
         if !self.words().sender.0.tail.exchange_here(tail, at) {
             return false;
         }
@@ -269,54 +274,15 @@ impl Tx<'_> {
         prefetch_to_write(std::ptr::from_ref(&self.words().published).cast(), 1);
     }
 
-    #[inline]
-    pub(super) fn show_base(&self, base: u64) {
-        let shown = &self.words().published.0.base;
-        shown.store(base, Ordering::Release);
-    }
-
     /// What this end has taken of the other direction.
     #[inline]
-    fn taken(&self) -> u64 {
+    pub(super) fn taken(&self) -> u64 {
         self.stream
             .direction(self.index ^ 1)
+            .receiver
+            .0
             .head
-            .0
             .load(Ordering::Relaxed)
-    }
-
-    /// The count that lies at the start of the ring. When the ring is empty it begins there again, so that a stream that carries
-    /// little touches few pages; where the peer's acknowledgements do not tell, a look at its cursor per page does.
-    ///
-    /// `None` if a handler wrote meanwhile. It says so by going on a whole ring, which no place depends on; itself it stays where the interrupted one is.
-    #[inline]
-    fn rebase(&self, between: bool, base: u64, tail: u64) -> Result<Option<u64>, Corrupt> {
-        if between || self.stream.place(tail.wrapping_sub(base)) == 0 {
-            return Ok(Some(base));
-        }
-        let words = self.words();
-        let seen = words.sender.0.head_seen.load(Ordering::Relaxed);
-        // Acquire pairs with the release in `publish`.
-        let acked = self
-            .stream
-            .direction(self.index ^ 1)
-            .published
-            .0
-            .ack
-            .load(Ordering::Acquire);
-        let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
-        if seen != tail
-            && acked != tail
-            && !(new_page && self.room_from(tail, self.ring_len())? == self.ring_len())
-        {
-            return Ok(Some(base));
-        }
-        if !words.sender.0.base.exchange_here(base, tail) {
-            return Ok(None);
-        }
-        // A handler that comes in before this goes on from there, and its laps make no difference to a place.
-        self.show_base(tail);
-        Ok(Some(tail))
     }
 
     /// [`Tx::room_from`] as far as the write that a handler came into leaves it.
@@ -359,5 +325,3 @@ const SHORT: u64 = STREAM_MIN as u64;
 const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length.
 const CHUNK: usize = 32 << 10;
-/// A tail so little after a page's start has just crossed it.
-const NEAR: u64 = 64;

@@ -39,6 +39,8 @@ fn step() -> impl Strategy<Value = Step> {
     let len = || {
         prop_oneof![
             5 => 0..200usize,
+            2 => BESIDE - 2..BESIDE + 3,
+            2 => BEHIND - 2..BEHIND + 3,
             2 => 4000..4200usize,
             2 => 0..RING / 2,
             1 => RING - 2..RING + 3,
@@ -178,7 +180,7 @@ fn counts_wrap() {
     let words = a.direction(0);
     words.published.0.tail.store(near, Ordering::Relaxed);
     words.sender.0.tail.store(near, Ordering::Relaxed);
-    words.head.0.store(near, Ordering::Relaxed);
+    words.receiver.0.head.store(near, Ordering::Relaxed);
     words.receiver.0.looked.store(near, Ordering::Relaxed);
     let mut model = Model::default();
     for round in 0..40 {

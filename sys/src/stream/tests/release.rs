@@ -35,6 +35,28 @@ fn an_idle_ring_holds_one_page_after_much() {
 }
 
 #[test]
+fn short_questions_and_answers_need_one_page() {
+    let (a, b) = pair();
+    let before = pages(&a);
+    for len in [1, BESIDE, BESIDE + 1, 64, 1000, BEHIND].repeat(20) {
+        let data: Vec<u8> = (0..len as u64).map(byte_at).collect();
+        for (from, to) in [(&a, &b), (&b, &a)] {
+            let written = from.tx().write(false, || [&data[..]].into_iter());
+            assert_eq!(written, Ok((len, 0)));
+            assert_eq!(read(to, len), data);
+        }
+    }
+    assert_eq!(pages(&a), before.max(1));
+    // One who goes on soon writes to the ring.
+    for _ in 0..BEHIND / 32 {
+        let written = a.tx().write(false, || [&[7; 64][..]].into_iter());
+        assert_eq!(written, Ok((64, 0)));
+        assert_eq!(read(&b, 64), [7; 64]);
+    }
+    assert_eq!(pages(&a), before.max(1) + 1);
+}
+
+#[test]
 fn what_is_not_taken_is_not_released() {
     let (a, b) = pair();
     let data: Vec<u8> = (0..).map(byte_at).take(100_000).collect();

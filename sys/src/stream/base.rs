@@ -1,0 +1,77 @@
+//! Where a ring begins.
+
+use super::layout::{BEHIND, BESIDE, PAGE};
+use super::{Corrupt, Tx};
+use crate::sync::{Count, Ordering};
+
+impl Tx<'_> {
+    /// Where so many bytes had better begin in the ring, if it is empty. In the first page, if the peer has said something since this end last sent, and so waits for
+    /// them: a sender who goes on would write to lines that the peer reads meanwhile.
+    #[inline]
+    pub(super) fn begin_at(&self, len: impl FnOnce() -> usize) -> u64 {
+        let own = &self.words().sender.0;
+        let goes_on = own.answered.load(Ordering::Relaxed) == self.taken();
+        if goes_on && own.tail.load(Ordering::Relaxed) != 0 {
+            return 0;
+        }
+        let len = len();
+        let from_end = if len <= BESIDE {
+            BESIDE + BEHIND
+        } else if len <= BEHIND {
+            BEHIND
+        } else {
+            return 0;
+        };
+        (self.ring_len() - from_end) as u64
+    }
+
+    /// The count that lies at the start of the ring. When the ring is empty it begins anew at `begin`, so that a stream that carries
+    /// little touches few pages; where the peer's acknowledgements do not tell, a look at its cursor per page does.
+    ///
+    /// `None` if a handler wrote meanwhile. It says so by going on a whole ring, which no place depends on; itself it stays where the interrupted one is.
+    #[inline]
+    pub(super) fn rebase(
+        &self,
+        between: bool,
+        base: u64,
+        tail: u64,
+        begin: u64,
+    ) -> Result<Option<u64>, Corrupt> {
+        if between || self.stream.place(tail.wrapping_sub(base)) as u64 == begin {
+            return Ok(Some(base));
+        }
+        let words = self.words();
+        let seen = words.sender.0.head_seen.load(Ordering::Relaxed);
+        // Acquire pairs with the release in `publish`.
+        let acked = self
+            .stream
+            .direction(self.index ^ 1)
+            .published
+            .0
+            .ack
+            .load(Ordering::Acquire);
+        let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
+        if seen != tail
+            && acked != tail
+            && !(new_page && self.room_from(tail, self.ring_len())? == self.ring_len())
+        {
+            return Ok(Some(base));
+        }
+        let new = tail.wrapping_sub(begin);
+        if !words.sender.0.base.exchange_here(base, new) {
+            return Ok(None);
+        }
+        // A handler that comes in before this goes on from there, and its laps make no difference to a place.
+        self.show_base(new);
+        Ok(Some(new))
+    }
+
+    #[inline]
+    pub(super) fn show_base(&self, base: u64) {
+        let shown = &self.words().published.0.base;
+        shown.store(base as u32, Ordering::Release);
+    }
+}
+
+/// A tail so little after a page's start has just crossed it.
+const NEAR: u64 = 64;
