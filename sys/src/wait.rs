@@ -7,6 +7,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 mod answer;
 mod bar;
+mod beside;
 mod clock;
 mod crowd;
 mod limits;
@@ -14,13 +15,15 @@ mod pause;
 mod spin;
 
 pub use answer::Answer;
-pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar};
+pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_BAR_FACTOR};
+pub use beside::MEET_NS;
 pub use clock::{Clock, Monotonic};
 pub use crowd::{CROWD_FACTOR, LOOK_EVERY_NS, LOOK_NS, STEP_MAX_NS, STEP_NS, USED_NS};
 pub use limits::Limits;
 pub use pause::{PAUSE_NS, cpus, let_answer, let_gather, pause};
 pub use spin::Spin;
 
+use beside::Beside;
 use crowd::Crowd;
 use pause::calibrate;
 
@@ -48,9 +51,10 @@ use pause::calibrate;
 /// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
-/// spin and bars spinning for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %, and for twice as long each time that the hog is
+/// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %, and for twice as long each time that the hog is
 /// still there, up to [`BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed)
-/// what others have met: else each of many short connections would lose a slice of its own.
+/// what others have met: else each of many short connections would lose a slice of its own. A barred wait sleeps, but for some that pause for [`MEET_NS`], which
+/// forfeits nothing: two sides that both run then go on without sleep until a slice ends.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. Now and then they pause for [`STEP_NS`] first, and go on so while that is when the
@@ -65,6 +69,7 @@ pub struct Spinner<C = Monotonic> {
     barred_until_ns: AtomicU64,
     barred_for_ns: AtomicU64,
     crowd: Crowd,
+    beside: Beside,
     /// Near misses still to come for which the limit does not grow.
     held: AtomicU32,
     /// How many there were the last time.
@@ -90,6 +95,7 @@ impl<C: Clock> Spinner<C> {
             barred_until_ns: AtomicU64::new(0),
             barred_for_ns: AtomicU64::new(0),
             crowd: Crowd::new(),
+            beside: Beside::new(),
             held: AtomicU32::new(0),
             hold: AtomicU32::new(0),
             clock,
@@ -115,7 +121,7 @@ impl<C: Clock> Spinner<C> {
         self.limit_ns.load(Ordering::Relaxed)
     }
 
-    /// Whether a hog bars spinning at `now_ns`.
+    /// Whether a hog bars yielding at `now_ns`.
     fn barred(&self, now_ns: u64) -> bool {
         self.barred_until_ns.load(Ordering::Relaxed) > now_ns
     }
@@ -125,7 +131,12 @@ impl<C: Clock> Spinner<C> {
             until_ns: self.barred_until_ns.load(Ordering::Relaxed),
             len_ns: self.barred_for_ns.load(Ordering::Relaxed),
         };
-        let next = last.next(now_ns, lost_ns);
+        let factor = if self.crowd.is_here() {
+            CROWD_BAR_FACTOR
+        } else {
+            BAR_FACTOR
+        };
+        let next = last.next(now_ns, lost_ns, factor);
         self.set_bar(next);
         self.clock.note_bar(next);
     }

@@ -1,7 +1,7 @@
 //! One wait.
 
 use super::crowd::Begin;
-use super::{CROWD_FACTOR, Clock, LOST_NS, Monotonic, STEP_NS, Spinner, USED_NS};
+use super::{CROWD_FACTOR, Clock, LOST_NS, MEET_NS, Monotonic, STEP_NS, Spinner, USED_NS};
 
 /// One wait.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ impl<'a, C: Clock> Spin<'a, C> {
         match self.phase {
             Phase::Pausing => self.pause(self.spinner.limits.pause_ns),
             Phase::Stepping => self.pause(STEP_NS),
+            Phase::Meeting => self.meet(),
             Phase::Yielding { before_ns } => self.yield_now(before_ns),
             Phase::Fresh => self.start(),
             Phase::Sleeping => false,
@@ -51,6 +52,10 @@ impl<'a, C: Clock> Spin<'a, C> {
         match self.phase {
             Phase::Fresh => {}
             Phase::Pausing | Phase::Yielding { .. } => self.spinner.restore(),
+            Phase::Meeting => {
+                self.spinner.beside.meet();
+                self.spinner.restore();
+            }
             Phase::Stepping => {
                 self.spinner.crowd.keep_step(self.started_ns);
                 self.spinner.restore();
@@ -73,11 +78,7 @@ impl<'a, C: Clock> Spin<'a, C> {
             return self.give_up();
         }
         if spinner.barred(self.started_ns) {
-            // Pausing forfeits no slice, and is worth it if the peer runs on another CPU.
-            self.limit_ns = spinner.limits.pause_ns;
-            if self.limit_ns == 0 {
-                return self.give_up();
-            }
+            return self.start_beside_hog();
         }
         if spinner.limits.pause_ns == 0 {
             return self.yield_now(self.started_ns);
@@ -96,6 +97,34 @@ impl<'a, C: Clock> Spin<'a, C> {
         }
         self.phase = Phase::Pausing;
         self.pause(spinner.limits.pause_ns)
+    }
+
+    /// Pausing forfeits no slice.
+    fn start_beside_hog(&mut self) -> bool {
+        let limits = self.spinner.limits;
+        self.limit_ns = limits.pause_ns;
+        if limits.pause_ns == 0 || !self.spinner.beside.tries() {
+            return self.give_up();
+        }
+        self.phase = Phase::Meeting;
+        self.meet()
+    }
+
+    #[inline]
+    fn meet(&mut self) -> bool {
+        self.polls += 1;
+        if self.polls.is_multiple_of(POLLS_PER_CLOCK) {
+            let limits = self.spinner.limits;
+            let most_ns = MEET_NS.min(limits.far_ns).max(limits.pause_ns);
+            let spun_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
+            if spun_ns >= u64::from(most_ns) {
+                // It teaches nothing about the time after the bar.
+                self.spinner.beside.miss();
+                return self.give_up();
+            }
+        }
+        self.spinner.clock.pause();
+        true
     }
 
     #[inline]
@@ -156,7 +185,7 @@ impl<'a, C: Clock> Spin<'a, C> {
     }
 
     fn miss(&mut self) -> bool {
-        // A spin that was cut short by a bar teaches nothing.
+        // One that began with a shorter limit teaches nothing about this.
         let limit_ns = self.spinner.limit_ns();
         if self.limit_ns >= limit_ns {
             self.spinner.halve(limit_ns);
@@ -182,6 +211,8 @@ enum Phase {
     Pausing,
     /// Pausing, in a crowd.
     Stepping,
+    /// Pausing, beside a hog.
+    Meeting,
     Sleeping,
     Yielding {
         before_ns: u64,

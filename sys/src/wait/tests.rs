@@ -1,6 +1,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
+use super::beside::{SELDOM, WORTH};
 use super::spin::POLLS_PER_CLOCK;
 use super::*;
 
@@ -184,7 +185,7 @@ fn a_lost_slice_bars_spinning_for_a_time() {
     assert_eq!(script.yields.get(), 1);
     assert_eq!(spinner.limit_ns(), 20_000, "the limit is not to blame");
 
-    // While it lasts a wait only pauses: that forfeits nothing.
+    // While it lasts a wait may only pause: that forfeits nothing.
     script.yield_ns.set(YIELD_NS);
     fruitless(&mut spinner.begin(), &script);
     assert_eq!(script.yields.get(), 1);
@@ -489,6 +490,28 @@ fn who_is_in_step_lets_others_have_the_cpu() {
     assert!(!spinner.begin().again());
 }
 
+/// Else each of its waits would lose a slice, for it never finds out that nobody else wants the CPU.
+#[test]
+fn a_crowd_does_not_yield_to_a_hog_either() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    until_a_look(&script, false);
+    script.yield_ns.set(LOST_NS);
+    fruitless(&mut spinner.begin(), &script);
+    let yields = script.yields.get();
+    for _ in 0..100 {
+        fruitless(&mut spinner.begin(), &script);
+    }
+    assert_eq!(script.yields.get(), yields);
+
+    // But each of them is likely to have met one who only came by.
+    assert_eq!(script.last_bar.get().len_ns, LOST_NS * CROWD_BAR_FACTOR);
+    script.pass(LOST_NS * CROWD_BAR_FACTOR);
+    fruitless(&mut spinner.begin(), &script);
+    assert!(script.yields.get() > yields);
+}
+
 #[test]
 fn where_nobody_else_wants_the_cpu_there_is_no_crowd() {
     let script = script();
@@ -513,4 +536,70 @@ fn who_pauses_in_vain_does_so_seldom() {
         script.pauses.get() > before
     });
     assert!((64..180).contains(&paused.count()));
+}
+
+/// A policy that has just lost a slice.
+fn beside_a_hog(script: &Script) -> Spinner<&Script> {
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, script);
+    script.yield_ns.set(100 * LOST_NS);
+    fruitless(&mut spinner.begin(), script);
+    assert_eq!(script.yields.get(), 1);
+    spinner
+}
+
+#[test]
+fn beside_a_hog_a_wait_looks_until_the_other_side_has_been_woken() {
+    let script = script();
+    let spinner = beside_a_hog(&script);
+    for _ in 0..100 {
+        let mut spin = spinner.begin();
+        let start_ns = script.now_ns.get();
+        while script.now_ns.get() - start_ns < MEET_NS.into() {
+            assert!(spin.again());
+        }
+        spin.hit();
+    }
+    // A slice has ended: one pause in vain, and the next may go well again.
+    let spun_ns = fruitless(&mut spinner.begin(), &script);
+    assert!((MEET_NS.into()..u64::from(MEET_NS) + POLLS * PAUSE_NS).contains(&spun_ns));
+    assert!(spinner.begin().again());
+    assert_eq!(script.yields.get(), 1);
+}
+
+#[test]
+fn beside_a_hog_who_pauses_in_vain_does_so_seldom() {
+    let script = script();
+    let spinner = beside_a_hog(&script);
+    let pauses = |answers: u32| {
+        let mut spin = spinner.begin();
+        for _ in 0..answers {
+            if !spin.again() {
+                return 0;
+            }
+            spin.hit();
+            spin = spinner.begin();
+        }
+        u32::from(fruitless(&mut spin, &script) > 0)
+    };
+    // An answer now and then is not worth it.
+    let paused: u32 = (0..20 * SELDOM).map(|_| pauses(WORTH / 2)).sum();
+    assert!((20..40).contains(&paused), "{paused}");
+    assert_eq!(script.yields.get(), 1);
+}
+
+#[test]
+fn a_limit_holds_beside_a_hog_too() {
+    for limits in [Limits::MEMORY.at_most(5_000), Limits::SOCKET] {
+        let script = script();
+        let spinner = Spinner::with_clock(limits, 2, &script);
+        script.yield_ns.set(LOST_NS);
+        fruitless(&mut spinner.begin(), &script);
+        let longest_ns = limits.pause_ns.max(limits.far_ns);
+        let spun_ns = fruitless(&mut spinner.begin(), &script);
+        assert!(
+            spun_ns <= u64::from(longest_ns) + POLLS * PAUSE_NS,
+            "{spun_ns}"
+        );
+        assert_eq!(spun_ns > 0, longest_ns > 0);
+    }
 }
