@@ -13,6 +13,7 @@ use crate::error::{Context, Result};
 mod crowd;
 mod epoll;
 mod orders;
+mod passer;
 mod pingpong;
 mod short;
 mod socket;
@@ -60,6 +61,8 @@ pub(crate) enum Program {
     StreamEpollClient { address: Address, size: usize },
     /// Compute for ever
     Hog,
+    /// Compute for some milliseconds, sleep for some, and so on for ever
+    Passer,
     /// Run a program that is asked to end when whoever started it does
     Until {
         /// The signal that asks it
@@ -132,6 +135,7 @@ pub(crate) fn main(program: &Program) -> Result<()> {
         Program::Hog => loop {
             std::hint::spin_loop();
         },
+        Program::Passer => passer::come_and_go(),
         // Whoever is gone by now gives no signal any more.
         Program::Until { parent, .. } if Pid::as_raw(getppid()) != *parent => Ok(()),
         Program::Until { command, .. } => match command.split_first() {

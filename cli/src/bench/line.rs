@@ -36,10 +36,19 @@ pub(crate) enum Kind {
     Redis(Load),
     /// A real server and a client that measures.
     Program(App),
-    /// Something computes on each CPU meanwhile.
-    Beside(Hogged),
+    /// Others want the CPUs meanwhile.
+    Beside(Company, Hogged),
     /// Somebody looks at the connection meanwhile.
     Watched,
+}
+
+/// Who else wants the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// On each a process that computes for ever.
+    Hogs,
+    /// Two for each that compute for some milliseconds and sleep for some, as compilers do, wherever the kernel lets them.
+    Passers,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +69,7 @@ impl Kind {
 
     /// Whether connections live long enough to be upgraded.
     pub(super) fn lasts(self) -> bool {
-        let (Self::Plain(service, _) | Self::Beside(Hogged::Plain(service))) = self else {
+        let (Self::Plain(service, _) | Self::Beside(_, Hogged::Plain(service))) = self else {
             return true;
         };
         service != SHORT
@@ -114,7 +123,7 @@ impl Line {
     /// What must be installed.
     pub(super) fn needs(&self) -> &'static [Need] {
         match self.kind {
-            Kind::Redis(_) | Kind::Beside(Hogged::Redis(_)) => REDIS,
+            Kind::Redis(_) | Kind::Beside(_, Hogged::Redis(_)) => REDIS,
             Kind::Program(app) => app.needs(),
             _ => &[],
         }

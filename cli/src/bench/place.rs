@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::line::Company;
 use super::pair::SILENCE_MAX;
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
@@ -113,18 +114,32 @@ impl Place {
         process
     }
 
-    /// Starts a process on each CPU that does nothing but compute.
-    pub(super) fn start_hogs(&self) -> Result<Vec<Process>> {
+    /// Starts those who want the CPUs, too, until they are dropped.
+    pub(super) fn start_company(&self, company: Company) -> Result<Vec<Process>> {
         let mut cpus = self.cpus.to_vec();
         cpus.dedup();
-        let mut hogs = Vec::new();
-        for cpu in cpus {
-            machine::pin(cpu)?;
-            let hog = Process::start(crate::process::myself().args([crate::plain::COMMAND, "hog"]));
+        let start = |program: &str| {
+            let process =
+                Process::start(crate::process::myself().args([crate::plain::COMMAND, program]));
             self.everywhere.restore()?;
-            hogs.push(hog?);
+            process
+        };
+        let mut started = Vec::new();
+        for cpu in &cpus {
+            match company {
+                Company::Hogs => {
+                    machine::pin(*cpu)?;
+                    started.push(start("hog")?);
+                }
+                Company::Passers => {
+                    for _ in 0..PASSERS {
+                        machine::keep_to(&cpus)?;
+                        started.push(start("passer")?);
+                    }
+                }
+            }
         }
-        Ok(hogs)
+        Ok(started)
     }
 
     /// Waits until somebody listens on this port of TCP's; nothing is sent there, since some servers serve one client only.
@@ -241,6 +256,9 @@ fn has_room(folder: &str) -> bool {
     rustix::fs::statvfs(folder)
         .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM)
 }
+
+/// For each CPU.
+const PASSERS: usize = 2;
 
 const SHARED_MEMORY: &str = "/dev/shm";
 const ROOM: u64 = 1 << 30;

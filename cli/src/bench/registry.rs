@@ -49,7 +49,7 @@ pub(crate) enum Row {
     Idle,
     /// 10,000 connections, all used
     Many,
-    /// a process on each CPU that computes for ever
+    /// a process on each CPU that computes for ever; programs that come and go
     Hog,
     /// only one of the two programs under sovia
     OneEnd,
@@ -167,7 +167,7 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::bench::line::{Hogged, Kind, SHORT};
+    use crate::bench::line::{Company, Hogged, Kind, SHORT};
 
     #[test]
     fn each_row_is_in_the_table_once_and_has_lines() {
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn hogs_stand_beside_short_connections_too() {
         let lines = Row::Hog.lines(Extent::Quick);
-        let short = |line: &&Line| line.kind == Kind::Beside(Hogged::Plain(SHORT));
+        let short = |line: &&Line| line.kind == Kind::Beside(Company::Hogs, Hogged::Plain(SHORT));
         let short = lines.iter().find(short).expect("there is one");
         // That it stays on TCP is no wonder.
         assert!(!short.kind.lasts());

@@ -117,8 +117,8 @@ impl Session {
             Kind::Program(app) => self.contest(line, &clock, notes, |way| {
                 Ok(Box::new(Real::start(&self.place, app, way)?))
             }),
-            Kind::Beside(hogged) => {
-                let _hogs = self.place.start_hogs()?;
+            Kind::Beside(company, hogged) => {
+                let _others = self.place.start_company(company)?;
                 self.contest(line, &clock, notes, |way| {
                     Ok(match hogged {
                         Hogged::Redis(load) => Box::new(Redis::start(&self.place, load, way)?),
@@ -226,7 +226,7 @@ impl Session {
     fn budget(&self, line: &Line) -> Budget {
         let [run_ms, block_us] = match line.kind {
             // One lost slice is some milliseconds, and none may be left out.
-            Kind::Beside(_) | Kind::Crowd { .. } | Kind::Many { .. } => [240, 0],
+            Kind::Beside(..) | Kind::Crowd { .. } | Kind::Many { .. } => [240, 0],
             Kind::Redis(_) => [160, 0],
             Kind::Program(_) => [2_000, 0],
             // Somebody looks once in a second.
@@ -262,7 +262,7 @@ impl Session {
             Kind::Many { many, .. } => (2, many as u64),
             Kind::Idle { .. } => (2, 1_500),
             Kind::Watched => (2, 100),
-            Kind::Plain(..) | Kind::Redis(_) | Kind::Beside(_) | Kind::Crowd { .. } => (1, 150),
+            Kind::Plain(..) | Kind::Redis(_) | Kind::Beside(..) | Kind::Crowd { .. } => (1, 150),
         };
         let run = match line.kind {
             // In whole seconds.

@@ -2,7 +2,7 @@
 
 use super::{Entry, Extent, Row, Section};
 use crate::bench::aim::Aim;
-use crate::bench::line::{EPOLL, Hogged, Kind, Line, PINGPONG, SHORT, stream};
+use crate::bench::line::{Company, EPOLL, Hogged, Kind, Line, PINGPONG, SHORT, stream};
 use crate::bench::pair::Service;
 use crate::bench::peer::Peer;
 use crate::bench::program::App;
@@ -227,20 +227,30 @@ fn program(row: Row, title: &str, app: App, least: f64) -> Vec<Line> {
 }
 
 fn hogged(row: Row) -> Vec<Line> {
-    let beside = |title: &str, unit, hogged| {
-        let title = format!("beside CPU hogs: {title}");
-        Line::new(row, title, unit, Kind::Beside(hogged)).aiming(Aim::Gain(0.9))
+    let beside = |company, title: &str, unit, hogged| {
+        let who = match company {
+            Company::Hogs => "CPU hogs",
+            Company::Passers => "programs that come and go",
+        };
+        let title = format!("beside {who}: {title}");
+        Line::new(row, title, unit, Kind::Beside(company, hogged)).aiming(Aim::Gain(0.9))
     };
     let redis = Load {
         clients: 1,
         pipeline: 1,
     };
-    vec![
-        beside(PINGPONG_TITLE, Unit::Microseconds, Hogged::Plain(PINGPONG)),
-        beside(EPOLL_TITLE, Unit::Microseconds, Hogged::Plain(EPOLL)),
-        beside("redis GET, 1 client", Unit::PerSecond, Hogged::Redis(redis)),
-        beside(SHORT_TITLE, Unit::PerSecond, Hogged::Plain(SHORT)),
-    ]
+    let lines = [
+        (PINGPONG_TITLE, Unit::Microseconds, Hogged::Plain(PINGPONG)),
+        (EPOLL_TITLE, Unit::Microseconds, Hogged::Plain(EPOLL)),
+        ("redis GET, 1 client", Unit::PerSecond, Hogged::Redis(redis)),
+        (SHORT_TITLE, Unit::PerSecond, Hogged::Plain(SHORT)),
+    ];
+    let hogs = lines.iter().map(|line| (Company::Hogs, line));
+    // Short connections sleep as TCP's do.
+    let passers = lines.iter().take(3).map(|line| (Company::Passers, line));
+    hogs.chain(passers)
+        .map(|(company, &(title, unit, hogged))| beside(company, title, unit, hogged))
+        .collect()
 }
 
 fn one_end(row: Row) -> Vec<Line> {
