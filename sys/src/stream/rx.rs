@@ -105,7 +105,7 @@ impl Rx<'_> {
             None if last >= behind - BESIDE => return,
             None if last < LONG => (0, last.max(SHORT)),
             None => (0, SHORT),
-            Some(last) => (behind as u64, last),
+            Some(last) => (behind as u64, last.min(BEHIND)),
         };
         prefetch_to_write(self.stream.piece(index, begin).0, len);
     }
