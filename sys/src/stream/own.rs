@@ -1,12 +1,12 @@
 //! What is this process's alone in a stream's descriptor: a file position nobody else can move, kept over `fork` and `exec`.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek, tell};
 
-use super::{Side, Stream};
+use super::{Side, Stream, VERSION};
 use crate::hidden::Hidden;
 
 /// Which socket of this process a stream belongs to, and how.
@@ -53,8 +53,11 @@ impl Stream {
     /// The hidden descriptor of a stream that was inherited over `exec`, mapped again.
     ///
     /// # Errors
-    /// As [`Stream::map`].
+    /// As [`Stream::map`], and `InvalidData` if it is of another [`VERSION`]: the program before this one may have had another library.
     pub fn resume(fd: Hidden, side: Side) -> io::Result<Self> {
+        if version_of(fd.as_fd().as_raw_fd()) != Some(VERSION) {
+            return Err(ErrorKind::InvalidData.into());
+        }
         let mut stream = Self::map_hidden(fd, side)?;
         stream.tagged = true;
         Ok(stream)
@@ -93,14 +96,26 @@ impl Tag {
     }
 }
 
-/// Whether descriptor `fd` is the memory of a stream.
+/// Whether descriptor `fd` is the memory of a stream, of whatever version.
 pub fn is_stream(fd: RawFd) -> bool {
+    with_name(fd, |_| ()).is_some()
+}
+
+/// The [`VERSION`] of the stream whose memory `fd` is, if its name says one.
+fn version_of(fd: RawFd) -> Option<u32> {
+    with_name(fd, |rest| {
+        let rest = std::str::from_utf8(rest).ok()?.strip_prefix('-')?;
+        rest.split(' ').next()?.parse().ok()
+    })?
+}
+
+/// What `read` makes of what follows [`NAME`] in that of a stream's memory.
+fn with_name<R>(fd: RawFd, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
     let mut target = [MaybeUninit::uninit(); 64];
-    let name = format_args!("/proc/self/fd/{fd}").to_string();
-    match rustix::fs::readlinkat_raw(rustix::fs::CWD, name, &mut target) {
-        Ok((target, _)) => target.starts_with(b"/memfd:sovia-stream"),
-        Err(_) => false,
-    }
+    let link = format_args!("/proc/self/fd/{fd}").to_string();
+    let (target, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, link, &mut target).ok()?;
+    let name = target.strip_prefix(b"/memfd:")?;
+    name.strip_prefix(NAME.as_bytes()).map(read)
 }
 
 /// The cookie of a socket.
@@ -116,12 +131,31 @@ pub fn closes_on_exec(fd: BorrowedFd<'_>) -> bool {
     rustix::io::fcntl_getfd(fd).is_ok_and(|flags| flags.contains(rustix::io::FdFlags::CLOEXEC))
 }
 
+/// Of the memory of streams; the version follows.
+pub(super) const NAME: &str = "sovia-stream";
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
     use crate::stream::{LEN, Size};
+
+    #[test]
+    fn a_stream_of_another_version_is_not_taken_over() {
+        let own = Stream::memory(Size::DEFAULT).expect("memfd");
+        let older = ["", "-6", "-70", "-x"]
+            .map(|suffix| crate::mem::memfd::create_as(&format!("{NAME}{suffix}"), LEN));
+        for memory in older {
+            let memory = memory.expect("memfd");
+            assert!(is_stream(memory.as_raw_fd()));
+            let resumed = Stream::resume(Hidden::new(memory).expect("a number"), Side::A);
+            let refused = resumed.expect_err("it lies otherwise");
+            assert_eq!(refused.kind(), ErrorKind::InvalidData);
+        }
+        assert!(is_stream(own.as_raw_fd()));
+        Stream::resume(Hidden::new(own).expect("a number"), Side::A).expect("of this version");
+    }
 
     #[test]
     fn a_tag_is_its_owners_alone() {
