@@ -11,23 +11,16 @@ use super::layout::{BEHINDS, ControlPage, Direction, PAGE, SHOWN};
 use crate::mem::{prefetch, prefetch_to_write};
 
 impl Rx<'_> {
-    /// Where [`fetch`] finds the stream: the address of what the peer shows, with the length of the rings in bits that addresses of lines have not.
+    /// Where [`fetch`] finds the stream: the address of what the peer shows.
     pub fn watched(&self) -> usize {
-        let shown = std::ptr::from_ref(&self.words().published).addr();
-        shown | self.stream.size.bytes().trailing_zeros() as usize
+        std::ptr::from_ref(&self.words().published).addr()
     }
-}
-
-/// The address of what the peer shows.
-pub(super) fn shown(watched: usize) -> usize {
-    watched & !SIZE
 }
 
 /// Asks for what a message there and back touches, of the stream that is [watched](Rx::watched), without waiting for it. A hint: any number will do.
 pub fn fetch(watched: usize) {
-    let shown = shown(watched);
-    let page = shown & !(PAGE as usize - 1);
-    let rx = usize::from(shown != page + SHOWN[0]);
+    let page = watched & !(PAGE as usize - 1);
+    let rx = usize::from(watched != page + SHOWN[0]);
     let word = |index: usize, offset| {
         let at =
             page + offset_of!(ControlPage, directions) + index * size_of::<Direction>() + offset;
@@ -43,13 +36,11 @@ pub fn fetch(watched: usize) {
     prefetch_to_write(word(rx, offset_of!(Direction, asked)), 1);
     prefetch_to_write(word(tx, offset_of!(Direction, sender)), 1);
     prefetch(word(tx, offset_of!(Direction, asked)), 1);
+    for index in [0, 1] {
+        prefetch(word(index, offset_of!(Direction, switch)), 1);
+    }
     prefetch(
         without_provenance_mut::<u8>(page + offset_of!(ControlPage, both)),
         1,
     );
 }
-
-/// In what [`Rx::watched`] gives: the length, as a power of two.
-const SIZE: usize = LINE - 1;
-/// The alignment of what the peer shows.
-const LINE: usize = 128;

@@ -61,13 +61,14 @@ impl Tx<'_> {
         if !words.sender.0.base.exchange_here(base, new) {
             return Ok(None);
         }
-        // A handler that comes in before this goes on from there, and its laps make no difference to a place.
-        self.show_base(new);
         Ok(Some(new))
     }
 
+    /// Shows where the bytes lie that are about to be published, each time: whoever moved the base may have been killed since. Where there are some that were
+    /// not taken it has not changed, but for laps.
     #[inline]
-    pub(super) fn show_base(&self, base: u64) {
+    pub(super) fn show_base(&self) {
+        let base = self.words().sender.0.base.load(Ordering::Relaxed);
         let shown = &self.words().published.0.base;
         shown.store(base as u32, Ordering::Release);
     }

@@ -9,8 +9,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
 ///
-/// A pair of lines, which the processor prefetches together, has one writer: what the sender of direction 0 and the receiver of direction 1 keep, of one side,
-/// lies side by side.
+/// Of a pair of lines, which the processor prefetches together, one is idle or seldom written, or both have one writer: what the sender of direction 0 and the
+/// receiver of direction 1 keep, of one side, lies side by side.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct ControlPage {
@@ -36,8 +36,7 @@ pub(super) struct Direction {
     /// What the processor prefetches together with what is polled.
     apart: Line<AtomicU32>,
     pub(super) asked: Line<Asked>,
-    /// So that the line of the sender pairs with that of its own side's receiver.
-    spare: Line<AtomicU32>,
+    pub(super) switch: Line<SwitchWords>,
     pub(super) sender: Line<SenderWords>,
 }
 
@@ -71,8 +70,7 @@ pub(super) struct Published {
     beside: [AtomicU64; BESIDE / 8],
 }
 
-/// What one end asks of the other, and what they agree on: seldom written, and read for each message. The counts are bytes written to TCP in all, plus 1;
-/// 0 is "not yet".
+/// What one end asks of the other.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct Asked {
@@ -80,11 +78,17 @@ pub(super) struct Asked {
     pub(super) armed_data: AtomicU32,
     /// Set by the sender before it sleeps, cleared by the receiver that wakes it.
     pub(super) armed_room: AtomicU32,
+}
+
+/// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
+#[cfg_attr(loom, derive(Default))]
+#[repr(C)]
+pub(super) struct SwitchWords {
     /// By the receiver.
     pub(super) consent: AtomicU32,
-    /// By the sender: when the direction moves from TCP to the ring...
+    /// By the sender.
     pub(super) to_ring: AtomicU64,
-    /// ... and back.
+    /// By the sender.
     pub(super) to_tcp: AtomicU64,
 }
 
@@ -162,7 +166,7 @@ const _: () = {
     assert!(size_of::<Direction>() == 6 * 64 && size_of::<ReceiverWords>() <= 64);
     assert!(size_of::<ControlPage>() == 13 * 64 && size_of::<ControlPage>() <= RINGS);
     assert!(Size::new(RING).is_some());
-    // Pairs: what is published, and what the processes of side 0 keep.
+    // Pairs begin with what is published, and with what the processes of side 0 keep.
     assert!(SHOWN[0] == 2 * 64 && SHOWN[1] == 8 * 64 && size_of::<Published>() == 64);
     assert!(SHOWN[0] + offset_of!(Published, beside) == BESIDES[0]);
     assert!(SHOWN[1] + offset_of!(Published, beside) == BESIDES[1]);

@@ -29,7 +29,6 @@ impl Tx<'_> {
         if !empty || self.to_tcp().is_some() || !base.exchange_here(was, tail) {
             return;
         }
-        self.show_base(tail);
         used.store(0, Ordering::Relaxed);
         let len = self.ring_len() - PAGE as usize;
         let start = self.stream.ring(self.index).wrapping_add(PAGE as usize);

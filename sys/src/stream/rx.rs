@@ -104,8 +104,8 @@ impl Rx<'_> {
             // It is short enough to come with the words, which the peer polls.
             None if last >= behind - BESIDE => return,
             None if last < LONG => (0, last.max(SHORT)),
-            None => (0, SHORT),
-            Some(last) => (behind as u64, last.min(BEHIND)),
+            Some(last) if last <= BEHIND => (behind as u64, last),
+            _ => (0, SHORT),
         };
         prefetch_to_write(self.stream.piece(index, begin).0, len);
     }
@@ -183,20 +183,20 @@ impl Rx<'_> {
 
     /// Consents to the ring: from now on this end looks at [`Rx::to_ring`] before each read.
     pub fn consent(&self) {
-        self.words().asked.0.consent.store(1, Ordering::Release);
+        self.words().switch.0.consent.store(1, Ordering::Release);
     }
 
     /// Whether it has consented.
     #[inline]
     pub fn consented(&self) -> bool {
-        self.words().asked.0.consent.load(Ordering::Relaxed) != 0
+        self.words().switch.0.consent.load(Ordering::Relaxed) != 0
     }
 
     /// After how many bytes on TCP the ring continues, if the sender has moved there.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
-            .asked
+            .switch
             .0
             .to_ring
             .load(Ordering::SeqCst)
@@ -207,7 +207,7 @@ impl Rx<'_> {
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
-            .asked
+            .switch
             .0
             .to_tcp
             .load(Ordering::SeqCst)

@@ -128,14 +128,14 @@ impl Tx<'_> {
 
     /// Whether the receiver has consented to the ring.
     pub fn consented(&self) -> bool {
-        self.words().asked.0.consent.load(Ordering::Acquire) != 0
+        self.words().switch.0.consent.load(Ordering::Acquire) != 0
     }
 
     /// The count of bytes written to TCP at which this direction moves to the ring, if it has.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
-            .asked
+            .switch
             .0
             .to_ring
             .load(Ordering::Relaxed)
@@ -145,7 +145,7 @@ impl Tx<'_> {
     /// Moves the direction to the ring, after `written` bytes on TCP.
     pub fn set_to_ring(&self, written: u64) {
         self.words()
-            .asked
+            .switch
             .0
             .to_ring
             .store(written.saturating_add(1), Ordering::SeqCst);
@@ -155,7 +155,7 @@ impl Tx<'_> {
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
-            .asked
+            .switch
             .0
             .to_tcp
             .load(Ordering::Relaxed)
@@ -165,7 +165,7 @@ impl Tx<'_> {
     /// Moves the direction back to TCP, after `written` bytes on it.
     pub fn set_to_tcp(&self, written: u64) {
         self.words()
-            .asked
+            .switch
             .0
             .to_tcp
             .store(written.saturating_add(1), Ordering::SeqCst);

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::Stream;
-use super::ahead::shown;
 use super::layout::ControlPage;
 use crate::mem::{Lease, prefetch};
 use crate::sync::Ordering;
@@ -54,7 +53,7 @@ impl Watch {
     /// Whether it watches this direction: the number is [`Rx::watched`](super::Rx::watched)'s.
     #[inline]
     pub fn is_of(&self, watched: usize) -> bool {
-        (&raw const self.control().directions[self.index].published).addr() == shown(watched)
+        (&raw const self.control().directions[self.index].published).addr() == watched
     }
 
     #[cfg(loom)]

@@ -108,7 +108,6 @@ impl Tx<'_> {
         if between {
             let lap = base.wrapping_add(self.ring_len() as u64);
             own.base.store(lap, Ordering::Release);
-            self.show_base(lap);
         } else {
             self.stream.unfinished.set_floor(start);
         }
@@ -162,11 +161,9 @@ impl Tx<'_> {
         }
         if at != start {
             if at.wrapping_sub(start) < SHORT && begin == 0 {
-                let ahead = self.stream.place(at.wrapping_sub(base).wrapping_add(AHEAD));
-                prefetch_to_write(
-                    self.stream.ring(self.index).wrapping_add(ahead),
-                    at.wrapping_sub(start) as usize,
-                );
+                let ahead = at.wrapping_sub(base).wrapping_add(AHEAD);
+                let len = at.wrapping_sub(start) as usize;
+                prefetch_to_write(self.stream.piece(self.index, ahead).0, len);
             }
             if !self.publish(start, at) {
                 return Ok(false);
@@ -241,15 +238,14 @@ impl Tx<'_> {
     /// Publishes everything up to `at`, unless somebody published since the tail was `tail`.
     #[inline]
     fn publish(&self, tail: u64, at: u64) -> bool {
-        // Release, for the taker has read what it acknowledges before that may be overwritten.
+        let own = &self.words().sender.0;
+        let shown = &self.words().published.0;
         let taken = self.taken();
-        self.words().published.0.ack.store(taken, Ordering::Release);
-        self.words()
-            .sender
-            .0
-            .answered
-            .store(taken, Ordering::Relaxed);
-        if !self.words().sender.0.tail.exchange_here(tail, at) {
+        // Release, for the taker has read what it acknowledges before that may be overwritten.
+        shown.ack.store(taken, Ordering::Release);
+        own.answered.store(taken, Ordering::Relaxed);
+        self.show_base();
+        if !own.tail.exchange_here(tail, at) {
             return false;
         }
         self.bytes().publish(tail, at);
@@ -260,6 +256,7 @@ impl Tx<'_> {
     pub fn publish_left(&self) {
         let published = &self.words().published.0;
         let shown = published.tail.load(Ordering::Relaxed);
+        self.show_base();
         if shown != self.tail() {
             self.bytes().publish(shown, self.tail());
         }

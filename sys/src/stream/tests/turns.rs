@@ -71,8 +71,9 @@ fn what_was_about_to_be_published_comes() {
     let (a, b) = pair();
     let send = |bytes: &[u8]| a.tx().write(false, || [bytes].into_iter());
     let hide = |shown| {
-        let tail = &a.direction(0).published.0.tail;
-        tail.store(shown, Ordering::Relaxed);
+        let published = &a.direction(0).published.0;
+        published.tail.store(shown, Ordering::Relaxed);
+        published.base.store(77, Ordering::Relaxed);
     };
     assert_eq!(send(b"first"), Ok((5, 0)));
     hide(0);
