@@ -62,8 +62,7 @@ mod write;
 pub use ahead::fetch;
 pub use held::{Held, Kept};
 pub use holders::Holders;
-use own::NAME;
-pub use own::{Tag, closes_on_exec, cookie, is_stream};
+pub use own::{NAME, Tag, closes_on_exec, cookie, is_stream};
 pub use rx::Rx;
 pub use tx::Tx;
 pub use watch::{Shown, Watch};
@@ -99,7 +98,7 @@ impl Stream {
     /// # Errors
     /// The kernel's.
     pub fn memory(size: Size) -> io::Result<OwnedFd> {
-        memfd::create_as(&format!("{NAME}-{VERSION}"), size.memory_len())
+        memfd::create_as(NAME, size.memory_len())
     }
 
     /// Maps one side of a stream.

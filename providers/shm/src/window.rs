@@ -16,7 +16,7 @@ impl Windows for ShmWindows {
     }
 
     fn create(&self, len: usize) -> Result<OwnedFd, Error> {
-        sys::window::create("sovia-stream", len).map_err(|_| Error::Resource)
+        sys::window::create(sys::stream::NAME, len).map_err(|_| Error::Resource)
     }
 
     fn admit(&self, fd: OwnedFd, len: usize) -> Result<OwnedFd, Error> {

@@ -65,7 +65,7 @@ impl Windows for SimWindows {
 
     fn create(&self, len: usize) -> Result<OwnedFd, Error> {
         self.strike()?;
-        sys::window::create("sovia-stream", len).map_err(|_| Error::Resource)
+        sys::window::create(sys::stream::NAME, len).map_err(|_| Error::Resource)
     }
 
     fn admit(&self, fd: OwnedFd, len: usize) -> Result<OwnedFd, Error> {

@@ -109,13 +109,13 @@ fn version_of(fd: RawFd) -> Option<u32> {
     })?
 }
 
-/// What `read` makes of what follows [`NAME`] in that of a stream's memory.
+/// What `read` makes of what follows [`ANY`] in the name of a stream's memory.
 fn with_name<R>(fd: RawFd, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
     let mut target = [MaybeUninit::uninit(); 64];
     let link = format_args!("/proc/self/fd/{fd}").to_string();
     let (target, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, link, &mut target).ok()?;
     let name = target.strip_prefix(b"/memfd:")?;
-    name.strip_prefix(NAME.as_bytes()).map(read)
+    name.strip_prefix(ANY.as_bytes()).map(read)
 }
 
 /// The cookie of a socket.
@@ -131,8 +131,11 @@ pub fn closes_on_exec(fd: BorrowedFd<'_>) -> bool {
     rustix::io::fcntl_getfd(fd).is_ok_and(|flags| flags.contains(rustix::io::FdFlags::CLOEXEC))
 }
 
-/// Of the memory of streams; the version follows.
-pub(super) const NAME: &str = "sovia-stream";
+/// The memory of a stream has this name, whoever makes it: the [`VERSION`] is in it, for a program that finds it after `exec`.
+pub const NAME: &str = "sovia-stream-7";
+/// What such a name of any version begins with.
+const ANY: &str = "sovia-stream";
+const _: () = assert!(VERSION == 7, "the name says so");
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -145,7 +148,7 @@ mod tests {
     fn a_stream_of_another_version_is_not_taken_over() {
         let own = Stream::memory(Size::DEFAULT).expect("memfd");
         let older = ["", "-6", "-70", "-x"]
-            .map(|suffix| crate::mem::memfd::create_as(&format!("{NAME}{suffix}"), LEN));
+            .map(|suffix| crate::mem::memfd::create_as(&format!("{ANY}{suffix}"), LEN));
         for memory in older {
             let memory = memory.expect("memfd");
             assert!(is_stream(memory.as_raw_fd()));
