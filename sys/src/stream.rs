@@ -30,7 +30,7 @@ use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd};
 use crate::sync::{AtomicU32, Ordering};
 
 pub use crate::segment::Side;
-pub use layout::{LEN, RING, Size, VERSION};
+pub use layout::{LEN, RING, SHOWN, Size, VERSION};
 
 use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction, RINGS};
 #[cfg(loom)]

@@ -218,8 +218,8 @@ impl Size {
 pub const VERSION: u32 = 7;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
-/// Where the words that a direction's sender publishes are.
-pub(super) const SHOWN: [usize; 2] = {
+/// Where the words that the sender of a direction publishes are in the memory, of each side: first the tail.
+pub const SHOWN: [usize; 2] = {
     let first = offset_of!(ControlPage, directions) + offset_of!(Direction, published);
     [first, first + size_of::<Direction>()]
 };

@@ -176,7 +176,7 @@ impl Intruder {
                 self.write_word(at);
             }
             12..=15 => {
-                let at = self.random.below(WORDS / 128) * 128;
+                let at = self.random.below(WORDS / 64) * 64;
                 for word in 0..1 + self.random.below(6) {
                     self.write_word(at + word * 8);
                 }
@@ -298,4 +298,4 @@ pub fn shm() -> &'static dyn Windows {
 }
 
 /// The page of cursors and flags.
-const WORDS: u64 = 17 * 128;
+const WORDS: u64 = 13 * 64;

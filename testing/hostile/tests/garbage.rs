@@ -102,8 +102,8 @@ fn a_spoilt_connection_is_reset_alone_and_says_why() {
     tx.set_to_ring(written);
     // The tail of what it sends, further on than there is a ring.
     let far = (stream::RING as u64 + 1).to_le_bytes();
-    let direction = u64::from(intruder.stream().side() == stream::Side::B) * 7 * 128;
-    rustix::io::pwrite(intruder.stream().fd(), &far, direction).expect("sealed against no write");
+    let shown = stream::SHOWN[intruder.stream().side().index()] as u64;
+    rustix::io::pwrite(intruder.stream().fd(), &far, shown).expect("sealed against no write");
     rustix::net::send(intruder.tcp(), &[7], rustix::net::SendFlags::NOSIGNAL).expect("a doorbell");
     wait_until(|| path_of(&victim, intruder.tcp()) == Some(Path::Tcp(Reason::Corrupt)));
     let end = sys::tcp::recv_dontwait(intruder.tcp().as_fd(), &mut [0; 8]);
