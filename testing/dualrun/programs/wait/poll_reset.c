@@ -3,6 +3,7 @@
 
 static void subject(int fd) {
     struct pollfd one = {.fd = fd, .events = 0};
+    tell();
     await();
     TRY(poll(&one, 1, -1));
     say_poll("reset", fd, POLLIN | POLLOUT | POLLRDHUP, 0);
@@ -14,6 +15,7 @@ static void subject(int fd) {
 static void partner(int fd) {
     struct linger now = {1, 0};
     OK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now));
+    await(); // a reset that overtakes connect is connect's: ECONNRESET
     OK(close(fd));
     tell();
 }
