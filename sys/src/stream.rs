@@ -284,11 +284,12 @@ impl Stream {
     /// Copies into the ring at byte count `at`, around its end if need be.
     #[inline]
     fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
-        #[cfg(loom)]
-        self.page.note_write(index, self.place(at), from.len());
         let (mut at, mut rest) = (at, from);
         loop {
             let (to, room) = self.piece(index, at);
+            #[cfg(loom)]
+            self.page
+                .note_write(index, self.place(at), rest.len().min(room));
             if rest.len() <= room {
                 // SAFETY: `piece` says how much lies there in one piece.
                 return unsafe { copy(to, rest.as_ptr(), rest.len(), store) };
@@ -304,11 +305,12 @@ impl Stream {
     /// Copies out of the ring.
     #[inline]
     fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
-        #[cfg(loom)]
-        self.page.note_read(index, self.place(at), into.len());
         let (mut at, mut rest) = (at, into);
         loop {
             let (from, room) = self.piece(index, at);
+            #[cfg(loom)]
+            self.page
+                .note_read(index, self.place(at), rest.len().min(room));
             if rest.len() <= room {
                 // SAFETY: as in `copy_in`.
                 return unsafe { copy(rest.as_mut_ptr(), from, rest.len(), Store::Plain) };

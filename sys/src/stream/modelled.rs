@@ -40,7 +40,7 @@ impl Page {
     }
 }
 
-/// The cells of `len` places from `at` on.
+/// The cells of `len` places from `at` on, which lie in one piece.
 fn watched(at: usize, len: usize) -> Range<usize> {
     let in_page = Size::LEAST.bytes() - BESIDE - BEHIND;
     let (cell, at) = match at.checked_sub(in_page) {
