@@ -15,7 +15,7 @@ mod pause;
 mod spin;
 
 pub use answer::Answer;
-pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_BAR_FACTOR};
+pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS};
 pub use beside::MEET_NS;
 pub use clock::{Clock, Monotonic};
 pub use crowd::{CROWD_FACTOR, LOOK_EVERY_NS, LOOK_NS, STEP_MAX_NS, STEP_NS, USED_NS};
@@ -51,10 +51,11 @@ use pause::calibrate;
 /// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
-/// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 %, and for twice as long each time that the hog is
-/// still there, up to [`BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed)
-/// what others have met: else each of many short connections would lose a slice of its own. A barred wait sleeps, but for some that pause for [`MEET_NS`], which
-/// forfeits nothing: two sides that both run then go on without sleep until a slice ends.
+/// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 % (in a crowd, where one alone
+/// counts for nothing, [`CROWD_BAR_FACTOR`] times), and for twice as long each time that the hog is still there, up to [`BAR_MAX_NS`] or
+/// [`CROWD_BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed) what others have met: else each of many short connections would lose a slice of
+/// its own. A barred wait sleeps, but for some that pause for [`MEET_NS`], which forfeits nothing: two sides that both run then go on without sleep until a
+/// slice ends.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. Now and then they pause for [`STEP_NS`] first, and go on so while that is when the
@@ -68,6 +69,8 @@ pub struct Spinner<C = Monotonic> {
     /// The last [`Bar`].
     barred_until_ns: AtomicU64,
     barred_for_ns: AtomicU64,
+    /// When a crowd lost a slice that barred nothing.
+    lost_ns: AtomicU64,
     crowd: Crowd,
     beside: Beside,
     /// Near misses still to come for which the limit does not grow.
@@ -94,6 +97,7 @@ impl<C: Clock> Spinner<C> {
             limit_ns: AtomicU32::new(limits.longest_ns()),
             barred_until_ns: AtomicU64::new(0),
             barred_for_ns: AtomicU64::new(0),
+            lost_ns: AtomicU64::new(0),
             crowd: Crowd::new(),
             beside: Beside::new(),
             held: AtomicU32::new(0),
@@ -126,19 +130,28 @@ impl<C: Clock> Spinner<C> {
         self.barred_until_ns.load(Ordering::Relaxed) > now_ns
     }
 
-    fn bar(&self, now_ns: u64, lost_ns: u64) {
+    /// Whether `lost_ns` that were lost until `now_ns` bar yielding.
+    fn bar(&self, now_ns: u64, lost_ns: u64) -> bool {
         let last = Bar {
             until_ns: self.barred_until_ns.load(Ordering::Relaxed),
             len_ns: self.barred_for_ns.load(Ordering::Relaxed),
         };
-        let factor = if self.crowd.is_here() {
-            CROWD_BAR_FACTOR
+        let crowded = self.crowd.is_here();
+        let (factor, max_ns) = if crowded {
+            (CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS)
         } else {
-            BAR_FACTOR
+            (BAR_FACTOR, BAR_MAX_NS)
         };
-        let next = last.next(now_ns, lost_ns, factor);
+        if crowded && !last.stays(now_ns) {
+            let before_ns = self.lost_ns.swap(now_ns, Ordering::Relaxed);
+            if now_ns.saturating_sub(before_ns) > CROWD_AGAIN_NS {
+                return false;
+            }
+        }
+        let next = last.next(now_ns, lost_ns, factor, max_ns);
         self.set_bar(next);
         self.clock.note_bar(next);
+        true
     }
 
     fn set_bar(&self, bar: Bar) {

@@ -159,9 +159,12 @@ impl<'a, C: Clock> Spin<'a, C> {
         let now_ns = clock.now_ns();
         let away_ns = now_ns.saturating_sub(before_ns);
         if away_ns >= LOST_NS {
-            self.spinner.bar(now_ns, away_ns);
-            // The caller polls once more before it sleeps: arming includes a check.
-            return self.give_up();
+            if self.spinner.bar(now_ns, away_ns) {
+                // The caller polls once more before it sleeps: arming includes a check.
+                return self.give_up();
+            }
+            // The limit is not to blame.
+            self.started_ns = now_ns;
         }
         self.spinner.crowd.note_yield(away_ns >= USED_NS);
         self.phase = Phase::Yielding { before_ns: now_ns };
@@ -175,8 +178,7 @@ impl<'a, C: Clock> Spin<'a, C> {
         clock.yield_now();
         let now_ns = clock.now_ns();
         let away_ns = now_ns.saturating_sub(self.started_ns);
-        if away_ns >= LOST_NS {
-            self.spinner.bar(now_ns, away_ns);
+        if away_ns >= LOST_NS && self.spinner.bar(now_ns, away_ns) {
             return self.give_up();
         }
         self.started_ns = now_ns;
