@@ -108,8 +108,10 @@ pub(crate) unsafe fn with_pieces<R>(
         // SAFETY: as above.
         Array::Odd => unsafe {
             mended(buffers, count, |copy, asked| {
+                // The kernel copies several in one go, and none of them if one cannot be read.
+                let sound = if asked.fault { 0 } else { copy.len() };
                 act(
-                    std::slice::from_raw_parts(copy.as_ptr().cast(), copy.len()),
+                    std::slice::from_raw_parts(copy.as_ptr().cast(), sound),
                     asked,
                 )
             })

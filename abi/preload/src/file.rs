@@ -14,6 +14,7 @@ use sockets::host::host;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
 
+use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
 use crate::poll::poll;
 use crate::send::raise_pipe;
@@ -27,6 +28,10 @@ pub unsafe extern "C" fn sendfile(
     offset: *mut off_t,
     count: size_t,
 ) -> ssize_t {
+    if count.cast_signed() < 0 || !(offset.is_null() || is_memory(offset)) {
+        // SAFETY: the program's own call, which the kernel refuses whatever else is right or wrong.
+        return unsafe { real::sendfile(out, input, offset, count) };
+    }
     let mut sent = 0;
     loop {
         let most = if may_get_rings(out) {
@@ -80,16 +85,22 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
-    if (via_socket::is(input) && is_pipe(out)) || (via_socket::is(out) && is_pipe(input)) {
+    let mut flags = flags;
+    let from_via = via_socket::is_any(input) && is_pipe(out, libc::O_WRONLY);
+    if from_via || (via_socket::is(out) && is_pipe(input, libc::O_RDONLY)) {
         via_socket::share(input);
         via_socket::share(out);
+    }
+    if from_via && flags & libc::SPLICE_F_NONBLOCK != 0 && is_writable(out) {
+        // Of a TCP socket it says nothing; a stand-in would not wait.
+        flags &= !libc::SPLICE_F_NONBLOCK;
     }
     let patient = flags & libc::SPLICE_F_NONBLOCK == 0;
     let outcome = if !input_offset.is_null() || !out_offset.is_null() {
         Outcome::NotOurs
-    } else if is_mapped(input) && is_pipe(out) {
+    } else if is_mapped(input) && is_pipe(out, libc::O_WRONLY) {
         by_hand(input, |conn| from_socket(conn, input, out, len, patient))
-    } else if is_mapped(out) && is_pipe(input) {
+    } else if is_mapped(out) && is_pipe(input, libc::O_RDONLY) {
         by_hand(out, |conn| to_socket(conn, input, out, len, patient))
     } else {
         // Among others what the kernel refuses, for neither is a pipe.
@@ -116,13 +127,19 @@ fn may_get_rings(fd: c_int) -> bool {
     connection(fd).is_some_and(|(conn, _)| matches!(conn.path(), Path::Young | Path::Meeting))
 }
 
-fn is_pipe(fd: c_int) -> bool {
+/// Whether it is a pipe that was opened for `access`, or for both.
+fn is_pipe(fd: c_int, access: c_int) -> bool {
     keeping_errno(|| {
         // SAFETY: zeros are a valid stat.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: room for one.
         let known = unsafe { libc::fstat(fd, &raw mut stat) } == 0;
-        known && stat.st_mode & libc::S_IFMT == libc::S_IFIFO
+        if !known || stat.st_mode & libc::S_IFMT != libc::S_IFIFO {
+            return false;
+        }
+        // SAFETY: asks how it was opened.
+        let opened = unsafe { real::fcntl(fd, libc::F_GETFL, null_mut()) } & libc::O_ACCMODE;
+        opened == access || opened == libc::O_RDWR
     })
 }
 
@@ -229,6 +246,10 @@ fn from_socket(
     len: usize,
     patient: bool,
 ) -> Result<usize, Errno> {
+    // Whether to wait for the socket is for its own flag to say.
+    if !patient && !is_writable(pipe) {
+        return Err(Errno::AGAIN);
+    }
     let mut chunk = [0u8; CHUNK];
     let (Some((_, fd)), most) = (connection(input), len.min(CHUNK)) else {
         return Err(Errno::BADF);
@@ -238,7 +259,6 @@ fn from_socket(
     };
     // What the pipe does not take stays where it is.
     let how = Receive {
-        dont_wait: !patient,
         peek: true,
         ..Receive::default()
     };
@@ -283,11 +303,13 @@ fn to_socket(
     let Some((_, fd)) = connection(out) else {
         return Err(Errno::BADF);
     };
-    let waits = patient && !conn.is_nonblocking();
+    let waits = !conn.is_nonblocking();
     // What has been read from a pipe cannot be put back, so there must be room first.
     let room = loop {
         if patient {
             wait_until(pipe, libc::POLLIN, None)?;
+        } else if !is_readable(pipe) {
+            return Err(Errno::AGAIN);
         }
         // Goes to the ring if it may; else it is the kernel that knows how much there is room for.
         put(conn, out, &[], true)?;
@@ -308,9 +330,6 @@ fn to_socket(
         }
         wait_until(out, libc::POLLOUT, send_timeout(fd))?;
     };
-    if !patient && !is_readable(pipe) {
-        return Err(Errno::AGAIN);
-    }
     // SAFETY: `chunk` has room.
     let read =
         checked(unsafe { real::read(pipe, chunk.as_mut_ptr().cast(), len.min(CHUNK).min(room)) })?;

@@ -248,22 +248,31 @@ pub unsafe extern "C" fn getsockopt(
             libc::TCP_CORK => conn.cork(),
             _ => None,
         })
-        // SAFETY: the kernel has just written there how much it wrote.
-        && unsafe { len.read() } as usize == size_of::<c_int>()
     {
-        // SAFETY: the kernel has just written an int there.
-        unsafe { value.cast::<c_int>().write_unaligned(c_int::from(on)) };
+        // SAFETY: as the caller says.
+        unsafe { tell(value, len, c_int::from(on)) };
     }
     if result == 0
         && (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT)
         && let Some(bytes) = keeping_errno(|| with_rings(fd)).and_then(|(conn, _)| conn.low_water())
-        // SAFETY: the kernel has just written there how much it wrote.
-        && unsafe { len.read() } as usize == size_of::<c_int>()
     {
-        // SAFETY: the kernel has just written an int there.
-        unsafe { value.cast::<u32>().write_unaligned(bytes) };
+        // SAFETY: as the caller says.
+        unsafe { tell(value, len, bytes.cast_signed()) };
     }
     result
+}
+
+/// Puts `said` where the kernel has told an option: an int, or so many bytes of one as there was room for.
+///
+/// # Safety
+/// The kernel has just filled both.
+unsafe fn tell(value: *mut c_void, len: *const socklen_t, said: c_int) {
+    let bytes = said.to_ne_bytes();
+    // SAFETY: by the contract; the length is what it has written.
+    unsafe {
+        let room = bytes.len().min(len.read() as usize);
+        value.cast::<u8>().copy_from(bytes.as_ptr(), room);
+    }
 }
 
 fn note_signals(fd: c_int, on: bool) {

@@ -93,7 +93,8 @@ impl Member {
         index: u32,
         instance: Instance,
     ) -> Result<(), Errno> {
-        if self.events & EXCLUSIVE != 0 && self.events & !EXCLUSIVE_MAY != 0 {
+        let exclusive = self.events & EXCLUSIVE != 0;
+        if exclusive && (self.events & !EXCLUSIVE_MAY != 0 || matches!(self.what, What::Set(_))) {
             return Err(Errno::INVAL);
         }
         let wake = self.first_wake();

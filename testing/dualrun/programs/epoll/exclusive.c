@@ -19,6 +19,10 @@ static void subject(int fd) {
     TRY(control(other, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLEXCLUSIVE | EPOLLONESHOT));
     OK(control(other, EPOLL_CTL_ADD, fd, EPOLLIN));
     TRY(control(other, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLEXCLUSIVE));
+    int outer = new_set();
+    TRY(control(outer, EPOLL_CTL_ADD, other, EPOLLIN | EPOLLEXCLUSIVE));
+    TRY(control(outer, EPOLL_CTL_ADD, other, EPOLLIN));
+    OK(close(outer));
     pthread_t threads[2];
     for (intptr_t i = 0; i < 2; i++) {
         threads[i] = start(waits, (void *)i);

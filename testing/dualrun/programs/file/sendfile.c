@@ -29,6 +29,9 @@ static void subject(int fd) {
     TRY(sendfile(fd, file, &at, 0));
     at = -1;
     TRY(sendfile(fd, file, &at, 10));
+    at = 0;
+    TRY(sendfile(fd, file, &at, -1));
+    say("offset %ld", (long)at);
     shutdown(fd, SHUT_WR);
     hear(fd, 2);
 }
