@@ -47,11 +47,12 @@ Examples:
 
 /// `sovia check`.
 pub(crate) fn main(options: &Options) -> Result<ExitCode> {
-    let name = followed(options.command.iter().cloned());
-    let shown = name.display().to_string();
-    let program = Program::find(&name);
+    let followed = followed(options.command.iter().cloned());
+    let shown = followed.program.display().to_string();
+    let program = Program::find(&followed.program);
+    let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
     let findings = match &program {
-        Ok(program) => examine(program),
+        Ok(program) => examine(program, stripped),
         Err(error) => vec![unfound(error)],
     };
     let text = if options.json {
@@ -93,7 +94,7 @@ fn unfound(error: &Error) -> Finding {
     Finding::new(Verdict::CannotRun, key, error.to_string())
 }
 
-fn examine(program: &Program) -> Vec<Finding> {
+fn examine(program: &Program, stripped: Option<Obstacle>) -> Vec<Finding> {
     let mut found = Vec::new();
     surroundings::look(&mut found);
     rules::look(program, &mut found);
@@ -113,7 +114,7 @@ fn examine(program: &Program) -> Vec<Finding> {
         found.push(unfound(&error));
         return found;
     }
-    match program.obstacle() {
+    match program.obstacle().or(stripped) {
         Some(obstacle) => found.push(hindered(&obstacle)),
         None => match Image::read(&file) {
             Ok(image) => loaded(&Loaded::with(image), &mut found),
@@ -137,6 +138,7 @@ fn hindered(obstacle: &Obstacle) -> Finding {
         Obstacle::OtherLibrary(_) => (Verdict::Tcp, "other-libc"),
         Obstacle::Setuid => (Verdict::Tcp, "setuid"),
         Obstacle::Static => (Verdict::Tcp, "static"),
+        Obstacle::Stripped => (Verdict::Tcp, "stripped"),
         Obstacle::Interpreter(_, inner) => {
             let inner = hindered(inner);
             (inner.verdict, inner.key)

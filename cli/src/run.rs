@@ -85,7 +85,15 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         // The shell would be given it, and complain of its first bytes.
         return Err(Error::Damaged(name.clone()));
     }
-    if let (false, Some(obstacle)) = (options.quiet, &obstacle) {
+    let followed = starter::followed(options.command.iter().cloned());
+    let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
+    let hindered = match (&obstacle, &stripped) {
+        (Some(obstacle), _) => Some((name, obstacle)),
+        (None, stripped) => stripped
+            .as_ref()
+            .map(|obstacle| (&followed.program, obstacle)),
+    };
+    if let (false, Some((name, obstacle))) = (options.quiet, hindered) {
         complain(format_args!(
             "{} will run, but not over Virtual Interfaces: {obstacle}",
             name.display()

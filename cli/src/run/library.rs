@@ -67,6 +67,12 @@ impl Library {
     }
 }
 
+/// Whether a list as that of `LD_PRELOAD` has a `libsovia.so` in it.
+pub(super) fn is_in(list: &[u8]) -> bool {
+    list.split(|byte| matches!(byte, b':' | b' '))
+        .any(|path| Path::new(OsStr::from_bytes(path)).ends_with(NAME))
+}
+
 fn list(places: &[PathBuf]) -> impl fmt::Display {
     places
         .iter()

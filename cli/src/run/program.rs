@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::{getegid, geteuid};
 
-use super::starter::followed;
+use super::starter::{Followed, followed};
 use elf::{inside, linker_of};
 
 mod elf;
@@ -59,6 +59,8 @@ pub(crate) enum Obstacle {
     Setuid,
     /// It has no dynamic linker.
     Static,
+    /// What starts it takes `LD_PRELOAD` away.
+    Stripped,
     /// It is a script, and what interprets it has the obstacle.
     Interpreter(PathBuf, Box<Self>),
 }
@@ -88,6 +90,9 @@ impl fmt::Display for Obstacle {
             ),
             Self::Setuid => f.write_str("it is setuid or setgid, so nothing is preloaded"),
             Self::Static => f.write_str("it is statically linked"),
+            Self::Stripped => {
+                f.write_str("env starts it without the LD_PRELOAD by which libsovia.so is loaded")
+            }
             Self::Interpreter(path, obstacle) => {
                 write!(f, "its interpreter is {}, and {obstacle}", path.display())
             }
@@ -136,13 +141,18 @@ impl Program {
 
     /// What runs it, if it is a script: the shell if the script does not say, as execvp(3) has it.
     pub(crate) fn interpreter(&self) -> Option<PathBuf> {
-        let mut found = None;
+        self.interpreted().map(|followed| followed.program.into())
+    }
+
+    fn interpreted(&self) -> Option<Followed> {
+        let mut found: Option<Followed> = None;
         // A script's interpreter may be a script.
         for _ in 0..SCRIPTS_MAX {
-            let next = shebang(found.as_deref().unwrap_or(&self.0));
-            let Ok(Some(next)) = next else {
+            let file = found.as_ref().map(|found| Path::new(&found.program));
+            let Ok(Some(mut next)) = shebang(file.unwrap_or(&self.0)) else {
                 break;
             };
+            next.loses_preload |= found.is_some_and(|found| found.loses_preload);
             found = Some(next);
         }
         found
@@ -169,9 +179,12 @@ impl Program {
 
     /// What keeps it from being accelerated. A file that cannot be read has no obstacle that we know of.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
-        match self.interpreter() {
-            Some(interpreter) => {
-                let obstacle = Self(interpreter.clone()).own_obstacle().ok()??;
+        match self.interpreted() {
+            Some(followed) => {
+                let interpreter = PathBuf::from(followed.program);
+                let own = Self(interpreter.clone()).own_obstacle().ok().flatten();
+                let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
+                let obstacle = own.or(stripped)?;
                 Some(Obstacle::Interpreter(interpreter, Box::new(obstacle)))
             }
             None => self.own_obstacle().ok()?,
@@ -204,7 +217,7 @@ impl Candidate {
 }
 
 /// The interpreter of a script, with `env` followed to the program that it looks up. What is neither a script nor ELF is run by the shell.
-fn shebang(path: &Path) -> io::Result<Option<PathBuf>> {
+fn shebang(path: &Path) -> io::Result<Option<Followed>> {
     let mut start = Vec::new();
     File::open(path)?
         .take(SHEBANG_MAX)
@@ -223,15 +236,14 @@ fn shebang(path: &Path) -> io::Result<Option<PathBuf>> {
     let command = [interpreter.clone()]
         .into_iter()
         .chain(rest.map(|word| OsStr::from_bytes(word).to_owned()));
-    let program = followed(command);
-    if program == interpreter {
-        return Ok(Some(interpreter.into()));
-    }
+    let mut followed = followed(command);
     // One that is not there is told by its name.
-    Ok(Some(match Program::find(&program) {
-        Ok(found) => found.0,
-        Err(_) => program.into(),
-    }))
+    if followed.program != interpreter
+        && let Ok(found) = Program::find(&followed.program)
+    {
+        followed.program = found.0.into();
+    }
+    Ok(Some(followed))
 }
 
 /// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use super::{PRELOAD, library};
+
 /// How such a program reads its words: options, words of its own, and then the program.
 struct Starter {
     name: &'static str,
@@ -16,20 +18,33 @@ struct Starter {
     is_env: bool,
 }
 
+/// What a command line comes down to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Followed {
+    pub(crate) program: OsString,
+    /// Whether what was in `LD_PRELOAD` is taken from it on the way.
+    pub(crate) loses_preload: bool,
+}
+
 /// The program that the words of `command` come down to.
-pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> OsString {
+pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> Followed {
     let mut words: VecDeque<_> = command.into_iter().collect();
+    let mut loses_preload = false;
     for _ in 0..DEPTH_MAX {
+        let mut loses_here = loses_preload;
         let rest = words
             .front()
             .and_then(|first| Starter::named(first))
-            .map(|starter| starter.behind(words.clone()));
+            .map(|starter| starter.behind(words.clone(), &mut loses_here));
         match rest {
-            Some(rest) if !rest.is_empty() => words = rest,
+            Some(rest) if !rest.is_empty() => (words, loses_preload) = (rest, loses_here),
             _ => break,
         }
     }
-    words.pop_front().unwrap_or_default()
+    Followed {
+        program: words.pop_front().unwrap_or_default(),
+        loses_preload,
+    }
 }
 
 impl Starter {
@@ -39,14 +54,23 @@ impl Starter {
     }
 
     /// What is left of its command line behind its own words.
-    fn behind(&self, mut words: VecDeque<OsString>) -> VecDeque<OsString> {
+    fn behind(
+        &self,
+        mut words: VecDeque<OsString>,
+        loses_preload: &mut bool,
+    ) -> VecDeque<OsString> {
         words.pop_front();
         while let Some(word) = words.pop_front_if(|word| word.as_bytes().starts_with(b"-")) {
+            *loses_preload |= self.is_env && empties(word.as_bytes());
             match self.value(word.as_bytes()) {
                 _ if word == "--" => break,
                 (Wanted::Nothing, _) => {}
-                (Wanted::Value, None) => drop(words.pop_front()),
-                (Wanted::Value, Some(_)) => {}
+                (Wanted::Value, value) => {
+                    let value = value.map(OsStr::from_bytes).map(OsStr::to_owned);
+                    let value = value.or_else(|| words.pop_front());
+                    // Of env's options no other has this for its value.
+                    *loses_preload |= self.is_env && value.is_some_and(|name| name == PRELOAD);
+                }
                 (Wanted::Words, value) => {
                     let value = value.map(OsStr::from_bytes).map(OsStr::to_owned);
                     let value = value.or_else(|| words.pop_front()).unwrap_or_default();
@@ -60,10 +84,13 @@ impl Starter {
         }
         words.drain(..self.words.min(words.len()));
         while self.is_env
-            && words
-                .pop_front_if(|word| word.as_bytes().contains(&b'='))
-                .is_some()
-        {}
+            && let Some(word) = words.pop_front_if(|word| word.as_bytes().contains(&b'='))
+        {
+            let preload = word.as_bytes().strip_prefix(PRELOAD.as_bytes());
+            if let Some(list) = preload.and_then(|rest| rest.strip_prefix(b"=")) {
+                *loses_preload = !library::is_in(list);
+            }
+        }
         words
     }
 
@@ -89,6 +116,20 @@ impl Starter {
             return (wanted, (!rest.is_empty()).then_some(rest));
         }
         (Wanted::Nothing, None)
+    }
+}
+
+/// Whether an option of `env` has the program start without its variables.
+fn empties(option: &[u8]) -> bool {
+    match option.strip_prefix(b"--") {
+        // What begins so is whole enough for getopt_long(3).
+        Some(long) => long.starts_with(b"ignore-e") && b"ignore-environment".starts_with(long),
+        None => {
+            // What follows one of these is its value.
+            let letters = option.iter().skip(1);
+            let mut letters = letters.take_while(|letter| !b"uCaS".contains(letter));
+            option == b"-" || letters.any(|&letter| letter == b'i')
+        }
     }
 }
 
@@ -161,7 +202,7 @@ mod tests {
             ("timeout 5", "timeout"),
         ] {
             let words = line.split(' ').map(OsString::from);
-            assert_eq!(followed(words), program, "{line}");
+            assert_eq!(followed(words).program, program, "{line}");
         }
         for (word, program) in [
             ("-S -u X python3", "python3"),
@@ -173,7 +214,42 @@ mod tests {
         ] {
             let words = ["/usr/bin/env", word, "script"].map(OsString::from);
             let expected = if program == "env" { "script" } else { program };
-            assert_eq!(followed(words), expected, "{word}");
+            assert_eq!(followed(words).program, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn what_takes_the_library_away_is_noticed() {
+        for (line, loses) in [
+            ("server -i", false),
+            ("env server -i", false),
+            ("env A=i -i server", false),
+            ("env -i server", true),
+            ("env - server", true),
+            ("env -vi A=1 nohup server", true),
+            ("env --ignore-environment server", true),
+            ("env --ignore-env server", true),
+            ("env --ignore-signal=INT server", false),
+            ("env -ui server", false),
+            ("env -u i server", false),
+            ("env -u LD_PRELOAD server", true),
+            ("env -uLD_PRELOAD server", true),
+            ("env --unset=LD_PRELOAD server", true),
+            ("env -u LD_PRELOADS server", false),
+            ("nice -n 5 env LD_PRELOAD= server", true),
+            ("env LD_PRELOAD=/lib/libjemalloc.so server", true),
+            ("env LD_PRELOADS= server", false),
+            (
+                "env -i LD_PRELOAD=/lib/other.so:/x/libsovia.so server",
+                false,
+            ),
+            ("env -i env LD_PRELOAD=/x/libsovia.so server", false),
+            ("env -S-i server", true),
+            // Then it is env that runs.
+            ("env -i", false),
+        ] {
+            let words = line.split(' ').map(OsString::from);
+            assert_eq!(followed(words).loses_preload, loses, "{line}");
         }
     }
 }

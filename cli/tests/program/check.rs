@@ -60,6 +60,35 @@ fn what_takes_no_library_stays_on_tcp() {
 }
 
 #[test]
+fn what_env_takes_the_library_from_stays_on_tcp() {
+    let folder = Folder::new("stripped");
+    let program = folder.program("server", SOCKETS, &[]);
+    let script = folder.file("script", "#!/usr/bin/env -S -i sh\n");
+    expect(&script, 4, &["\"stripped\"", "its interpreter is"]);
+    for (words, status) in [
+        ("env A=1", 0),
+        ("env -i", 4),
+        ("env -u LD_PRELOAD", 4),
+        ("nohup env LD_PRELOAD=", 4),
+    ] {
+        let line = |sovia: &str| {
+            let mut command = command(&format!("{sovia} {words}"));
+            let output = command.arg(&program).output().expect("it starts");
+            let said = [&*output.stdout, &*output.stderr].concat();
+            (output.status.code(), text(&said).to_owned())
+        };
+        let (code, said) = line("check --json");
+        assert_eq!(code, Some(status), "{words}: {said}");
+        assert_eq!(said.contains("\"stripped\""), status == 4, "{said}");
+        assert_eq!(said.contains("\"number\": 6"), status == 4, "{said}");
+        let (code, said) = line("run");
+        assert_eq!(code, Some(0), "{words}: {said}");
+        let warned = said.contains("server will run, but not over Virtual Interfaces: env starts");
+        assert_eq!(warned, status == 4, "{words}: {said}");
+    }
+}
+
+#[test]
 fn a_setuid_copy_stays_on_tcp() {
     let folder = Folder::new("setuid");
     let program = folder.program("setuid", SOCKETS, &[]);
