@@ -5,10 +5,10 @@ declare_case ftp_lftp 40
 declare_case ftp_inetd 30
 declare_case ftp_as_installed 30 short
 
-# ftp_site [LINE...]: files to serve, and a configuration with these lines more.
-ftp_site() {
-    need vsftpd
-    ftp_port=$(port)
+ftp_login="anonymous nobody"
+
+# Files to serve.
+ftp_tree() {
     mkdir -p site/in site/many empty
     random_file site/large 20000003
     random_file site/middle 100000
@@ -18,6 +18,13 @@ ftp_site() {
     # Whoever it becomes may write there, and not at the root of what it sees.
     chmod 755 site site/many empty
     chmod 777 site/in
+}
+
+# ftp_site [LINE...]: files to serve, and a configuration with these lines more.
+ftp_site() {
+    need vsftpd
+    ftp_port=$(port)
+    ftp_tree
     sed "s|@DIR@|$DIR|g; s|@PORT@|$ftp_port|g" "$home/cases/vsftpd.conf" >vsftpd.conf
     printf '%s\n' "$@" >>vsftpd.conf
 }
@@ -32,7 +39,7 @@ ftp_start() {
 # tnftp OPTIONS, with its commands on standard input; what it says is in tnftp.log.
 tnftp_run() {
     need tnftp
-    { echo "user anonymous nobody"; cat; echo quit; } >commands
+    { echo "user $ftp_login"; cat; echo quit; } >commands
     client tnftp -in "$@" 127.0.0.1 "$ftp_port" <commands >tnftp.log 2>&1 || fail "tnftp: $(tail -n 1 tnftp.log)"
     ! grep -E '^[45][0-9][0-9][ -]' tnftp.log || fail "$(grep -m 1 -E '^[45][0-9][0-9][ -]' tnftp.log)"
 }
@@ -64,9 +71,11 @@ END
     carried_data
 }
 
+ftp_upgrades=3
+
 # Where both are under sovia, not only the control connection left TCP, but those of both large files.
 carried_data() {
-    [ "$ends" != both ] || [ "$(wc -l <client.upgrades)" -ge 3 ] || fail "data went over TCP: $(wc -l <client.upgrades) upgrades"
+    [ "$ends" != both ] || [ "$(wc -l <client.upgrades)" -ge "$ftp_upgrades" ] || fail "data went over TCP: $(wc -l <client.upgrades) upgrades"
 }
 
 case_ftp_passive() {
@@ -80,14 +89,13 @@ case_ftp_active() {
 }
 
 # Several connections at once, a part of a file, the rest of one, both modes.
-case_ftp_lftp() {
+ftp_by_lftp() {
     need lftp
-    ftp_start
     random_file site/in/left 3000001
     head -c 1000000 site/in/left >got.left
     client lftp -c "
-        set cmd:fail-exit yes; set net:max-retries 1; set net:timeout 10
-        open ftp://127.0.0.1:$ftp_port
+        set cmd:fail-exit yes; set net:max-retries 1; set net:timeout 10; set ftp:ssl-allow no
+        open -u ${ftp_login/ /,} ftp://127.0.0.1:$ftp_port
         get -c in/left -o got.left
         pget -n 4 large -o got.large
         cls -1 many > got.list
@@ -105,6 +113,11 @@ case_ftp_lftp() {
     for file in large middle small nothing in/left; do same_file site/$file got/$file; done
     for file in large middle small; do same_file site/$file site/in/$file; done
     carried_data
+}
+
+case_ftp_lftp() {
+    ftp_start
+    ftp_by_lftp
 }
 
 # inetd makes the control connection, and vsftpd begins with it as its standard input.

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 declare_case inetd_cat 30
-declare_case inetd_stdio 30 short
+declare_case inetd_stdio 30
 declare_case inetd_wait 30
+declare_case inetd_ls 30 short
 declare_case inetd_forgets 30 short
 
 # inetd_start PORT SERVICE...: a super-server for one service, of a program and its arguments, as this user. Its variables:
@@ -37,8 +38,7 @@ case_inetd_cat() {
     for turn in 1 2 3; do same_file "sent.$turn" "got.$turn"; done
 }
 
-# A connection that is somebody's standard input and output through the C library's streams stays on TCP: bytes are in buffers that
-# nobody else sees.
+# A connection that is somebody's standard input and output through the C library's streams.
 case_inetd_stdio() {
     need cc
     cc -O2 -o lines "$home/servers/lines.c"
@@ -84,4 +84,14 @@ case_inetd_forgets() {
     exchange sent got
     same_file sent got
     [ ! -s client.upgrades ] || fail "a connection left TCP"
+}
+
+# The list goes to the connection itself: it is the standard output of ls.
+case_inetd_ls() {
+    inetd_port=$(port)
+    mkdir many
+    touch many/file-{0001..3000}
+    inetd_start "$inetd_port" ls -lA "$DIR/many"
+    client nc -d 127.0.0.1 "$inetd_port" >got || fail "nc: $?"
+    same_file <(ls -lA many) got
 }
