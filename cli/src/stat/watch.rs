@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::style::{Modifier, Stylize};
 use ratatui::text::Line;
-use ratatui::widgets::{Cell, Row, Table, TableState};
+use ratatui::widgets::{Table, TableState};
 
-use super::rates::{Lively, Moving, PAST, Rates, Sort, sort};
+use super::rates::{Moving, Rates, Sort, sort};
 use super::table;
 use super::{Options, Source};
 use crate::error::{Context, Result};
+use columns::Columns;
+
+mod columns;
 
 /// Shows what flows, again and again: on a terminal until `q`, elsewhere table after table.
 pub(super) fn watch(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
@@ -149,22 +152,10 @@ impl Screen {
             table::bytes(flow as u64)
         );
         frame.render_widget(Line::from(title).bold(), head);
-        let header = [
-            "pid",
-            "program",
-            "local",
-            "peer",
-            "path",
-            "sent/s",
-            "received/s",
-            "calls/s",
-            "sleeps/s",
-            "bytes/s",
-        ];
-        let mut widths = [7, 15, 21, 21, 0, 11, 11, 9, 8, PAST as u16].map(Constraint::Length);
-        widths[WAY] = Constraint::Fill(1);
-        let table = Table::new(lines.iter().map(row), widths)
-            .header(Row::new(header).style(Modifier::BOLD))
+        let columns = Columns::fitting(frame.area().width, &lines);
+        let rows = lines.iter().map(|line| columns.row(line));
+        let table = Table::new(rows, columns.widths())
+            .header(columns.header().style(Modifier::BOLD))
             .row_highlight_style(Modifier::REVERSED);
         frame.render_stateful_widget(table, body, &mut self.table);
         let frozen = if self.frozen { "  (held)" } else { "" };
@@ -181,43 +172,6 @@ impl Screen {
     }
 }
 
-fn row(line: &Lively) -> Row<'static> {
-    let (local, peer) = table::ends(line);
-    let style = match line.way.starts_with("tcp") {
-        true => Style::new().yellow(),
-        false => Style::new(),
-    };
-    Row::new([
-        Cell::from(format!("{:>7}", line.pid)),
-        Cell::from(line.program.clone()),
-        Cell::from(local),
-        Cell::from(peer),
-        Cell::from(line.way.clone()),
-        Cell::from(format!("{:>11}", table::bytes(line.rate.sent as u64))),
-        Cell::from(format!("{:>11}", table::bytes(line.rate.received as u64))),
-        Cell::from(format!("{:>9.0}", line.rate.calls)),
-        Cell::from(format!("{:>8.0}", line.rate.sleeps)),
-        Cell::from(sparkline(&line.past)),
-    ])
-    .style(style)
-}
-
-/// The latest at the right; the highest bar is the line's own most.
-fn sparkline(past: &[f64]) -> String {
-    let most = past.iter().copied().fold(0.0, f64::max);
-    let bars: String = past
-        .iter()
-        .map(|&value| {
-            let eighths = if most > 0.0 { value / most * 8.0 } else { 0.0 };
-            BARS.get(eighths.ceil() as usize).copied().unwrap_or('█')
-        })
-        .collect();
-    format!("{bars:>PAST$}")
-}
-
-const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The column that takes what the others leave.
-const WAY: usize = 4;
 const PAGE: u16 = 20;
 
 #[cfg(test)]
@@ -228,14 +182,14 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn shown(screen: &mut Screen) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(160, 8)).expect("no terminal is needed");
+    fn shown(screen: &mut Screen, width: u16) -> String {
+        let backend = TestBackend::new(width, 8);
+        let mut terminal = Terminal::new(backend).expect("no terminal is needed");
         terminal.draw(|frame| screen.draw(frame)).expect("as above");
         terminal.backend().to_string()
     }
 
-    #[test]
-    fn keys_change_what_is_shown() {
+    fn moving() -> Moving {
         let mut rates = Rates::default();
         let mut look = sample::look();
         for step in 0..30 {
@@ -244,11 +198,37 @@ mod tests {
             look.rows[0].calls_sent += 3;
             look.rows[2].sleeps += 7;
         }
+        rates.next(&look, 1.0)
+    }
+
+    #[test]
+    fn the_path_is_seen_at_every_width() {
         let mut screen = Screen {
-            moving: rates.next(&look, 1.0),
+            moving: moving(),
             ..Screen::default()
         };
-        let mut seen = shown(&mut screen);
+        let mut seen = String::new();
+        for width in [80, 100, 120, 160] {
+            seen = format!("{seen}{width}\n{}\n", shown(&mut screen, width));
+        }
+        // Addresses of other hosts are long.
+        for line in &mut screen.moving.connections {
+            let address = |port| ([192, 168, 100, 200], port).into();
+            line.ends = Some((address(65000), address(443)));
+        }
+        for width in [80, 100] {
+            seen = format!("{seen}{width}\n{}\n", shown(&mut screen, width));
+        }
+        insta::assert_snapshot!(seen);
+    }
+
+    #[test]
+    fn keys_change_what_is_shown() {
+        let mut screen = Screen {
+            moving: moving(),
+            ..Screen::default()
+        };
+        let mut seen = shown(&mut screen, 160);
         for key in [
             KeyCode::Char('s'),
             KeyCode::Char('s'),
@@ -256,7 +236,7 @@ mod tests {
             KeyCode::Char(' '),
         ] {
             assert!(screen.press(key));
-            seen = format!("{seen}\n{key:?}\n{}", shown(&mut screen));
+            seen = format!("{seen}\n{key:?}\n{}", shown(&mut screen, 160));
         }
         insta::assert_snapshot!(seen);
         assert!(!screen.press(KeyCode::Char('q')));
@@ -268,7 +248,7 @@ mod tests {
             moving: Rates::default().next(&sample::look(), 1.0),
             ..Screen::default()
         };
-        for (width, height) in [(1, 1), (3, 2), (20, 3)] {
+        for (width, height) in [(1, 1), (3, 2), (20, 3), (50, 5), (70, 5)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("as above");
             terminal.draw(|frame| screen.draw(frame)).expect("as above");
         }
