@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use sockets::reason::Reason;
 
+use crate::config::{self, Config};
 use crate::error::{Context, Result};
 use crate::run::program::{Error, Obstacle, Program};
 use crate::run::starter::followed;
@@ -31,6 +33,9 @@ pub(crate) struct Options {
     /// JSON instead of a table
     #[arg(long)]
     json: bool,
+    /// Configuration in place of the one that would be found; an empty name is none
+    #[arg(long, value_name = "FILE")]
+    config: Option<OsString>,
     /// The program, and its arguments: `env`, `nice`, `nohup`, `setsid` and `timeout` are followed to the program that they start
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -43,6 +48,7 @@ Verdicts, and the exit status: accelerated (0); works, slower (3): some connecti
 Examples:
   sovia check redis-server
   sovia check env PORT=80 ./server
+  sovia check --config ./new.toml psql
   sovia check --json nginx | jq -r '.findings[].text'";
 
 /// `sovia check`.
@@ -52,7 +58,10 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
     let program = Program::find(&followed.program);
     let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
     let findings = match &program {
-        Ok(program) => examine(program, stripped),
+        Ok(program) => {
+            let config = Config::find(options.config.as_deref().map(Path::new));
+            examine(program, config, stripped)
+        }
         Err(error) => vec![unfound(error)],
     };
     let text = if options.json {
@@ -94,10 +103,14 @@ fn unfound(error: &Error) -> Finding {
     Finding::new(Verdict::CannotRun, key, error.to_string())
 }
 
-fn examine(program: &Program, stripped: Option<Obstacle>) -> Vec<Finding> {
+fn examine(
+    program: &Program,
+    config: Result<Option<Config>, config::Error>,
+    stripped: Option<Obstacle>,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     surroundings::look(&mut found);
-    rules::look(program, &mut found);
+    rules::look(program, config, &mut found);
     let file = program
         .interpreter()
         .unwrap_or_else(|| program.path().into());

@@ -86,6 +86,10 @@ impl Config {
         &self.path
     }
 
+    pub(crate) fn rule_count(&self) -> usize {
+        self.contents.rules.len()
+    }
+
     /// For a program that is run: what is set there already counts more, but for the rules, which are this file's.
     pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
         let mut variables = vec![(RULES, self.text().into())];

@@ -18,6 +18,7 @@ use crate::run::program::Program;
 /// Say which rule of the configuration decides over a connection, and what would become of it
 ///
 /// The address is the other end's, with the server's port: for a client where it connects to, for a server whom it serves and at which port.
+/// Without program and address the configuration is only read, and its mistakes are told.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -28,11 +29,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     config: Option<OsString>,
     /// As `sovia run` would be told it
-    #[arg(value_name = "PROGRAM")]
-    program: OsString,
+    #[arg(value_name = "PROGRAM", requires = "address")]
+    program: Option<OsString>,
     /// HOST:PORT, or :PORT for 127.0.0.1
     #[arg(value_name = "ADDRESS")]
-    address: String,
+    address: Option<String>,
 }
 
 const HELP: &str = "\
@@ -42,7 +43,8 @@ executed.
 Examples:
   sovia explain redis-cli 127.0.0.1:6379
   sovia explain --config ./new.toml nginx [::1]:443 --json
-  sovia explain ./server :8080";
+  sovia explain ./server :8080
+  sovia explain --config ./new.toml";
 
 #[derive(Debug, Serialize)]
 struct Explanation {
@@ -74,21 +76,55 @@ struct Number {
 
 /// `sovia explain`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    let address = resolve(&options.address)?;
-    let program = Program::find(&options.program).map_err(crate::run::Error::from)?;
-    let config = Config::find(options.config.as_deref().map(Path::new))?;
-    let explanation = explain(&program, address, config.as_ref())?;
-    let text = if options.json {
-        serde_json::to_string_pretty(&explanation)
-            .map_err(io::Error::from)
-            .context("JSON")?
-            + "\n"
-    } else {
-        explanation.to_string()
+    let read = || Config::find(options.config.as_deref().map(Path::new));
+    let text = match (&options.program, &options.address) {
+        (Some(program), Some(address)) => {
+            let address = resolve(address)?;
+            let program = Program::find(program).map_err(crate::run::Error::from)?;
+            let explanation = explain(&program, address, read()?.as_ref())?;
+            said(options, &explanation)?
+        }
+        _ => said(options, &Summary::of(read()?.as_ref()))?,
     };
     io::stdout()
         .write_all(text.as_bytes())
         .context("standard output")
+}
+
+fn said<T: Serialize + std::fmt::Display>(options: &Options, what: &T) -> Result<String> {
+    if !options.json {
+        return Ok(what.to_string());
+    }
+    let text = serde_json::to_string_pretty(what)
+        .map_err(io::Error::from)
+        .context("JSON")?;
+    Ok(text + "\n")
+}
+
+/// A configuration without a mistake.
+#[derive(Debug, Serialize)]
+struct Summary {
+    /// `None` if there is no configuration.
+    file: Option<String>,
+    rules: usize,
+}
+
+impl Summary {
+    fn of(config: Option<&Config>) -> Self {
+        Self {
+            file: config.map(|config| config.path().display().to_string()),
+            rules: config.map_or(0, Config::rule_count),
+        }
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.file {
+            Some(file) => writeln!(f, "{file}: no mistake, {} rules", self.rules),
+            None => writeln!(f, "there is no configuration"),
+        }
+    }
 }
 
 fn resolve(address: &str) -> Result<SocketAddr> {

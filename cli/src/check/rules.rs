@@ -9,7 +9,7 @@ use sockets::rules::Upgrade;
 use sockets::rules::text::{Misfit, Program as Named, Rule, Rules};
 
 use super::finding::{Finding, Verdict};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::error::{Context, Result};
 use crate::run::program::Program;
 
@@ -17,8 +17,12 @@ use crate::run::program::Program;
 pub(super) const MISTAKE: &str = "configuration";
 
 /// Everything that is to be said of it.
-pub(super) fn look(program: &Program, found: &mut Vec<Finding>) {
-    let config = match Config::find(None) {
+pub(super) fn look(
+    program: &Program,
+    config: Result<Option<Config>, config::Error>,
+    found: &mut Vec<Finding>,
+) {
+    let config = match config {
         Ok(None) => return,
         Ok(Some(config)) => config,
         Err(error) => {

@@ -222,6 +222,13 @@ fn the_configuration_is_heeded() {
         let told = crate::text(&output.stdout);
         assert_eq!(output.status.code(), Some(status), "{text}: {told}");
         assert!(told.contains(said), "{said} in {told}");
+        let output = command("check --json --config")
+            .arg(&config)
+            .arg(&program)
+            .env("SOVIA_CONFIG", "/no/such/file")
+            .output()
+            .expect("the program starts");
+        assert_eq!(output.status.code(), Some(status), "{text}");
     }
 }
 

@@ -110,6 +110,32 @@ fn always_is_marked_in_stat_when_it_is_not() {
 }
 
 #[test]
+fn a_configuration_is_checked_by_itself() {
+    let talk = Talk::new("alone");
+    let config = config(&talk, "[[rule]]\nport = 1\nupgrade = \"never\"\n");
+    let explain = |words: &[&str]| {
+        let mut command = command("explain --config");
+        let output = command
+            .arg(&config)
+            .args(words)
+            .output()
+            .expect("it starts");
+        let said = [&*output.stdout, &*output.stderr].concat();
+        (output.status.code(), text(&said).to_owned())
+    };
+    let (status, said) = explain(&[]);
+    assert_eq!(status, Some(0), "{said}");
+    holds(&said, &["sovia.toml: no mistake, 1 rules"]);
+    holds(&explain(&["--json"]).1, &["\"rules\": 1"]);
+    // A program alone is no question.
+    assert_eq!(explain(&["true"]).0, Some(2));
+    fs::write(&config, "[[rule]]\nupgrade = 3\n").expect("it is ours");
+    let (status, said) = explain(&[]);
+    assert_eq!(status, Some(2), "{said}");
+    holds(&said, &["sovia.toml:2:11: "]);
+}
+
+#[test]
 fn a_mistake_stops_the_program_before_it_runs() {
     let talk = Talk::new("mistake");
     let config = config(&talk, "[[rule]]\nupgrade = \"never\"\nprot = 5\n");
