@@ -1,7 +1,7 @@
 //! `sovia check`: says of a program, before it is run, what will be accelerated, what not, and why.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -34,15 +34,15 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Configuration in place of the one that would be found; an empty name is none
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<OsString>,
     /// The program, and its arguments: `env`, `nice`, `nohup`, `setsid` and `timeout` are followed to the program that they start
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
 const HELP: &str = "\
-Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run
+Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run \
 (127 if there is no such program or interpreter, 125 for a mistake in sovia.toml, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
 
 Examples:
@@ -57,19 +57,22 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
     let shown = followed.program.display().to_string();
     let program = Program::find(&followed.program);
     let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
-    let findings = match &program {
+    let mut findings = match &program {
         Ok(program) => {
             let config = Config::find(options.config.as_deref().map(Path::new));
             examine(program, config, stripped)
         }
         Err(error) => vec![unfound(error)],
     };
+    if report::verdict(&findings) >= Verdict::Tcp {
+        findings.retain(|found| found.key != surroundings::LIMITS);
+    }
     let text = if options.json {
         report::json(&shown, &findings)
             .map_err(io::Error::from)
             .context("JSON")?
     } else {
-        report::table(&shown, &findings)
+        report::table(&shown, &findings, width())
     };
     let written = io::stdout()
         .write_all(text.as_bytes())
@@ -93,6 +96,15 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
         Verdict::CannotRun => 126,
     }))
 }
+
+/// Of a table that no terminal shows, which would tell its own.
+fn width() -> Option<u16> {
+    let told = std::env::var("COLUMNS").ok();
+    let told = told.and_then(|columns| columns.parse().ok());
+    (!io::stdout().is_terminal()).then(|| told.filter(|&columns| columns > 0).unwrap_or(WIDTH))
+}
+
+const WIDTH: u16 = 100;
 
 fn unfound(error: &Error) -> Finding {
     let key = match error {
@@ -188,7 +200,10 @@ fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
                 Finding::new(
                     Verdict::Partly,
                     "io-uring",
-                    format!("{name} can use io_uring: from then on all connections of the process are on TCP"),
+                    match image.is_uring_seen {
+                        true => format!("{name} can use io_uring: for files that changes nothing; with the first request about a socket all connections of the process go to TCP"),
+                        false => format!("{name} can set up io_uring past the C library and liburing, where what is asked of it is not seen: from then on all connections of the process are on TCP"),
+                    },
                 )
                 .because(Reason::IoUring),
             );

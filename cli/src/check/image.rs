@@ -28,6 +28,8 @@ pub(super) struct Image {
     pub(super) filters: bool,
     /// Whether it sets up io_uring.
     pub(super) uses_uring: bool,
+    /// Whether it does so only by calls that the library stands in front of.
+    pub(super) is_uring_seen: bool,
 }
 
 impl Image {
@@ -42,6 +44,8 @@ impl Image {
         let mut image = Self::parse(&fs::read(path)?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         image.path = path.into();
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        image.is_uring_seen |= name.starts_with(b"liburing.so");
         let real = fs::canonicalize(path)?;
         let origin = real.parent().unwrap_or_else(|| Path::new("/"));
         for folder in &mut image.folders {
@@ -99,6 +103,7 @@ impl Image {
                 || image.raw.sets_filter()
                 || text.calls_by_number(&by_number, SYS_SECCOMP)
                 || text.calls_with(&slots("prctl"), PR_SET_SECCOMP);
+            image.is_uring_seen = !image.raw.sets_up_io_uring();
             image.uses_uring = image.imports_any(&URING)
                 || image.raw.sets_up_io_uring()
                 || text.calls_by_number(&by_number, SYS_IO_URING_SETUP);

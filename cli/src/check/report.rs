@@ -56,11 +56,14 @@ pub(super) fn json(program: &str, findings: &[Finding]) -> serde_json::Result<St
 }
 
 /// The worst first; of equals, as they were found.
-pub(super) fn table(program: &str, findings: &[Finding]) -> String {
+pub(super) fn table(program: &str, findings: &[Finding], width: Option<u16>) -> String {
     let mut sorted: Vec<_> = findings.iter().collect();
     sorted.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let mut table = new_table();
     table.set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some(width) = width {
+        table.set_width(width);
+    }
     table.set_header(["", "found", "reason", ""]);
     for finding in sorted {
         let effect = match finding.verdict {
@@ -91,9 +94,16 @@ mod tests {
 
     #[test]
     fn for_people() {
-        let mut table = table("./server", &findings());
-        table.push_str(&super::table("./quiet", &[]));
+        let mut table = table("./server", &findings(), None);
+        table.push_str(&super::table("./quiet", &[], None));
         insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked() {
+        let long = Finding::note("limits", "word ".repeat(100));
+        let table = table("./server", &[long], Some(60));
+        assert!(table.lines().all(|line| line.chars().count() <= 60));
     }
 
     #[test]

@@ -112,10 +112,8 @@ fn limits(found: &mut Vec<Finding>) {
         |n| format!("up to {}", n.min(CONNECTIONS_MAX)),
     );
     found.push(Finding::note(
-        "limits",
-        format!(
-            "{most} connections at a time in shared memory (ulimit -n); ulimit -l and the size of /dev/shm do not matter: nothing is locked, and memory files are not in /dev/shm"
-        ),
+        LIMITS,
+        format!("{most} connections at a time in shared memory (ulimit -n)"),
     ));
 }
 
@@ -165,6 +163,9 @@ fn takes(path: &Path) -> Option<String> {
         .collect();
     (!calls.is_empty()).then(|| calls.join(", "))
 }
+
+/// What is said of connections in shared memory, if there will be any.
+pub(super) const LIMITS: &str = "limits";
 
 /// Without one of these nothing reaches a socket.
 pub(super) const SOCKET_CALLS: [&str; 6] = [

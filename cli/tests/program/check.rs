@@ -129,6 +129,7 @@ fn calls_past_the_c_library_are_hinted_at() {
             "sendto",
             "\"number\": 27",
             "io-uring",
+            "past the C library and liburing",
             "\"number\": 24",
         ],
     );
@@ -162,7 +163,7 @@ fn limits_are_told() {
     for (limit, status, key) in [
         ("-n 40", 3, "\"descriptors\""),
         ("-f 100", 4, "\"file-size\""),
-        ("-l 0", 0, "do not matter"),
+        ("-l 0", 0, "ulimit -n"),
     ] {
         let output = Command::new("sh")
             .arg("-c")
@@ -173,6 +174,9 @@ fn limits_are_told() {
             .expect("a shell");
         assert_eq!(output.status.code(), Some(status), "{limit}");
         assert!(text(&output.stdout).contains(key), "{limit}");
+        // Of connections in shared memory nothing is promised where there will be none.
+        let is_promised = text(&output.stdout).contains("\"limits\"");
+        assert_eq!(is_promised, status < 4, "{limit}");
     }
 }
 
