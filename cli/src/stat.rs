@@ -61,7 +61,7 @@ pub(crate) struct Options {
 }
 
 const HELP: &str = "\
-Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path as shown, or half of it (shm, iwarp, packet); state young, meeting, mapped, tcp or via;
+Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path as shown, or half of it (shm, iwarp, packet); state young, meeting, mapped, tcp or via; \
 program, path and reason with * and ?; rule none, never, when-possible or always. Words side by side are joined by and.
 
 Examples:
@@ -83,14 +83,37 @@ struct Source {
 
 impl Source {
     fn look(&mut self) -> Result<Look> {
-        let what = if self.pid.is_some() {
-            "that process"
-        } else {
-            "/proc"
+        let look = self.host.look(self.pid);
+        let mut look = match self.pid {
+            Some(pid) => look.map_err(|error| unseen(pid, error))?,
+            None => look.context("/proc")?,
         };
-        let mut look = self.host.look(self.pid).context(what)?;
         narrow(&mut look, &self.filter);
         Ok(look)
+    }
+}
+
+/// Why a process cannot be looked at.
+fn unseen(pid: u32, error: io::Error) -> Error {
+    let source = match error.kind() {
+        io::ErrorKind::NotFound => io::Error::other("no such process"),
+        io::ErrorKind::PermissionDenied => {
+            io::Error::other("it is another user's, whose connections only root may see")
+        }
+        _ => error,
+    };
+    Error::File {
+        path: format!("process {pid}"),
+        source,
+    }
+}
+
+/// A number behind `--watch` is no filter, and seconds are a part of its word.
+fn hint(options: &Options) -> String {
+    let first = options.filter.first();
+    match first.filter(|first| options.watch.is_some() && first.parse::<f64>().is_ok()) {
+        Some(seconds) => format!(" (for every {seconds} seconds: --watch={seconds})"),
+        None => String::new(),
     }
 }
 
@@ -116,7 +139,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let mut source = Source {
         host: Host::default(),
         pid: options.pid,
-        filter: filter.map_err(|mistake| Error::Misuse(mistake.to_string()))?,
+        filter: filter.map_err(|mistake| Error::Misuse(format!("{mistake}{}", hint(options))))?,
     };
     // Prometheus takes a counter that goes down for one that has begun anew.
     if options.prometheus && !source.filter.is_of_processes() {

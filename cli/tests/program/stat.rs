@@ -282,3 +282,17 @@ fn root_sees_other_users_and_they_do_not_see_root() {
     assert_eq!(text(&theirs.stdout).matches("\"fd\":").count(), 1);
     drop((server, client));
 }
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    for (words, said) in [
+        ("stat --watch 1", "--watch=1"),
+        // More than the kernel ever gives out.
+        ("stat --pid 999999999", "process 999999999: no such process"),
+    ] {
+        let output = command(words).output().expect("it starts");
+        assert!(!output.status.success(), "{words}");
+        let told = text(&output.stderr);
+        assert!(told.contains(said), "{words}: {told}");
+    }
+}
