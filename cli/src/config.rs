@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use sockets::rules::text;
 
-use file::{Contents, Rule};
+use file::{Contents, Mistake, Rule};
 
 mod file;
 #[cfg(test)]
@@ -60,14 +61,23 @@ impl Config {
     }
 
     fn read(path: PathBuf) -> Result<Self, Error> {
-        match text_of(&path) {
-            Ok(text) => Self::parse(path, &text),
+        match bytes_of(&path) {
+            Ok(bytes) => Self::parse(path, &bytes),
             Err(source) => Err(Error::Unread { path, source }),
         }
     }
 
-    fn parse(path: PathBuf, text: &str) -> Result<Self, Error> {
-        match Contents::parse(text) {
+    fn parse(path: PathBuf, bytes: &[u8]) -> Result<Self, Error> {
+        let chunk = bytes.utf8_chunks().next();
+        let text = chunk.as_ref().map_or("", |chunk| chunk.valid());
+        let contents = match text.len() == bytes.len() {
+            true => Contents::parse(text),
+            false => Err(Mistake {
+                at: text.len(),
+                message: "a byte that is not UTF-8".to_owned(),
+            }),
+        };
+        match contents {
             Ok(contents) => Ok(Self { path, contents }),
             Err(mistake) => {
                 let before = text.get(..mistake.at).unwrap_or(text);
@@ -160,13 +170,19 @@ impl Config {
     }
 }
 
-/// A file may be a device that never ends.
-fn text_of(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
+/// A file may be a device that never ends. A pipe without a name, as a shell's `<(…)` is, has somebody who writes; one with a name need not.
+fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let is_pipe = fs::metadata(path)?.file_type().is_fifo();
+    if is_pipe && path.canonicalize().is_ok() {
+        return Err(io::Error::other(
+            "a named pipe, to which nobody may ever write",
+        ));
+    }
+    let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(LEN_MAX + 1);
-    match file.read_to_string(&mut text) {
+    match file.read_to_end(&mut bytes) {
         _ if file.limit() == 0 => Err(io::Error::other("larger than 1 MiB")),
-        read => read.map(|_| text),
+        read => read.map(|_| bytes),
     }
 }
 

@@ -5,7 +5,7 @@ use sockets::rules::text::{Program, Rules};
 use super::*;
 
 fn config(text: &str) -> Result<Config, Error> {
-    Config::parse("sovia.toml".into(), text)
+    Config::parse("sovia.toml".into(), text.as_bytes())
 }
 
 fn mistake(text: &str) -> String {

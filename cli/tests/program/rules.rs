@@ -129,10 +129,28 @@ fn a_configuration_is_checked_by_itself() {
     holds(&explain(&["--json"]).1, &["\"rules\": 1"]);
     // A program alone is no question.
     assert_eq!(explain(&["true"]).0, Some(2));
+    fs::write(&config, b"# a\n# \xff\n").expect("it is ours");
+    holds(
+        &explain(&[]).1,
+        &["sovia.toml:2:3: a byte that is not UTF-8"],
+    );
     fs::write(&config, "[[rule]]\nupgrade = 3\n").expect("it is ours");
     let (status, said) = explain(&[]);
     assert_eq!(status, Some(2), "{said}");
     holds(&said, &["sovia.toml:2:11: "]);
+    let shell = |script: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_sovia")]);
+        let output = command.arg(&config).output().expect("a shell");
+        text(&[&*output.stdout, &*output.stderr].concat()).to_owned()
+    };
+    holds(&shell("$0 explain --config <(echo)"), &["no mistake"]);
+    holds(
+        &shell("echo | $0 explain --config /dev/stdin"),
+        &["no mistake"],
+    );
+    let pipe = "rm $1; mkfifo $1; $0 explain --config $1";
+    holds(&shell(pipe), &["sovia.toml: a named pipe"]);
 }
 
 #[test]
