@@ -1,7 +1,10 @@
 //! `sovia bench`: what sovia does for unmodified programs, against kernel TCP in the same run.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use line::Line;
 use registry::{Extent, Row};
 use report::Shown;
@@ -29,7 +32,7 @@ pub(crate) mod way;
 
 pub(crate) use place::{clear_when_told_to_end, make_within};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 
 /// Measure, side by side
 #[derive(Debug, clap::Args)]
@@ -40,6 +43,9 @@ pub(crate) struct Bench {
     /// Measure these only [default: all but what `sovia bench sockets` measures in more detail]
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
     only: Vec<Row>,
+    /// List what there is to measure, by the names that --only takes
+    #[arg(long, conflicts_with_all = ["only", "quick", "json", "html", "svg"])]
+    list: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -80,17 +86,18 @@ pub(crate) struct Output {
 }
 
 const EXAMPLES: &str = "\
-TCP, Unix sockets and sovia take turns, so that a machine that changes its mind does so for all. Server and client are processes with a
+TCP, Unix sockets and sovia take turns, so that a machine that changes its mind does so for all. Server and client are processes with a \
 CPU of their own each, but for `pairs`. What is not installed is left out, and named. docs/bench.md tells what each measures.
 
 Examples:
   sovia bench --quick
   sovia bench --html bench.html --json bench.json
+  sovia bench --list
   sovia bench --only latency,bandwidth
   sovia bench --only nginx,pgbench";
 
 const EXAMPLES_SOCKETS: &str = "\
-Server and client are processes with a CPU of their own each, but for the rows `pairs`. The runs of the ways to be compared
+Server and client are processes with a CPU of their own each, but for the rows `pairs`. The runs of the ways to be compared \
 alternate. A figure is the best of the runs; of a run, the median of many short blocks, but with CPU hogs the whole.
 
 Examples:
@@ -100,6 +107,10 @@ Examples:
 
 /// `sovia bench`.
 pub(crate) fn main(bench: &Bench) -> Result<()> {
+    if bench.list {
+        let written = io::stdout().write_all(rows().as_bytes());
+        return written.context("standard output");
+    }
     let (asked, all, output, shown) = match &bench.part {
         Some(Part::PaperSovia(options)) => return crate::paper::main(options),
         Some(Part::PaperIwarp(options)) => return crate::paper_iwarp::main(options),
@@ -116,6 +127,18 @@ pub(crate) fn main(bench: &Bench) -> Result<()> {
         Shown::Page => lines.map(Line::beside_unix).collect(),
     };
     measure(lines, output, shown)
+}
+
+/// All that can be asked for, line by line.
+fn rows() -> String {
+    let values = Row::value_variants()
+        .iter()
+        .filter_map(Row::to_possible_value);
+    let line = |value: PossibleValue| {
+        let help = value.get_help().map(ToString::to_string);
+        format!("{:<16}{}\n", value.get_name(), help.unwrap_or_default())
+    };
+    values.map(line).collect()
 }
 
 /// `sovia demo`.

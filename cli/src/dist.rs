@@ -100,6 +100,7 @@ mod tests {
         assert!(read("man/man1/sovia-check.1").contains("sovia check redis\\-server"));
         assert!(read("bash-completion/completions/sovia").contains("--prometheus"));
         assert!(read("zsh/vendor-completions/_sovia").contains("explain"));
+        assert!(read("zsh/vendor-completions/_sovia").contains("_cmdambivalent"));
         assert!(read("fish/vendor_completions.d/sovia.fish").contains("explain"));
         let hidden = Arguments::command();
         let hidden = hidden.get_subcommands().filter(|inner| inner.is_hide_set());

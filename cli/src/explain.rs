@@ -26,10 +26,10 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     /// Configuration in place of the one that would be found; an empty name is none
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<OsString>,
     /// As `sovia run` would be told it
-    #[arg(value_name = "PROGRAM", requires = "address")]
+    #[arg(value_name = "PROGRAM", requires = "address", value_hint = clap::ValueHint::CommandName)]
     program: Option<OsString>,
     /// HOST:PORT, or :PORT for 127.0.0.1
     #[arg(value_name = "ADDRESS")]
@@ -37,7 +37,7 @@ pub(crate) struct Options {
 }
 
 const HELP: &str = "\
-Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong, 127 if there is no such program, 126 if it may not be
+Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong, 127 if there is no such program, 126 if it may not be \
 executed.
 
 Examples:

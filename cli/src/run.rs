@@ -24,16 +24,16 @@ pub(crate) struct Options {
     #[arg(long, short)]
     quiet: bool,
     /// Configuration in place of the one that would be found; an empty name is none
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<OsString>,
     /// The program, and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 
 const HELP: &str = "\
-The exit status is the program's; 127 if there is no such program, 126 if it cannot be run, 125 if libsovia.so is missing or the
-configuration is wrong. SOVIA_PRELOAD names libsovia.so if it is not in its place beside sovia; SOVIA_CONFIG names the configuration, else
+The exit status is the program's; 127 if there is no such program, 126 if it cannot be run, 125 if libsovia.so is missing or the \
+configuration is wrong. SOVIA_PRELOAD names libsovia.so if it is not in its place beside sovia; SOVIA_CONFIG names the configuration, else \
 it is $XDG_CONFIG_HOME/sovia/sovia.toml or /etc/sovia/sovia.toml, if there is one (docs/configuration.md).
 
 Examples:

@@ -329,3 +329,12 @@ fn a_folder_may_be_called_anything() {
 
 /// Ends a test that would wait for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn what_there_is_to_measure_is_listed() {
+    let list = stdout_of("bench --list");
+    let names = list.lines().filter_map(|line| line.split(' ').next());
+    for name in ["latency-epoll", "pgbench", "stat"] {
+        assert!(names.clone().any(|listed| listed == name), "{name}: {list}");
+    }
+}
