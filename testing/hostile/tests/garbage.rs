@@ -1,13 +1,16 @@
 //! Peers that write garbage wherever they can, while others are served.
 
+use std::fs::File;
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use hostile::attacker::{Attacker, Intruder, name_of, shm};
 use hostile::is_long;
 use hostile::random::Random;
 use hostile::victim::Victim;
 use proto::meet::{MESSAGE_MAX, Message, Terms};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::pipe::pipe;
 use sockets::reason::Reason;
 use sockets::stat::{self, Path};
 use sys::net::{Conn, Listener};
@@ -118,14 +121,7 @@ fn a_spoilt_connection_is_reset_alone_and_says_why() {
 #[test]
 fn squatters_cost_the_upgrade_and_no_more() {
     let mut victim = Victim::start();
-    let terms = Terms {
-        layout: stream::VERSION,
-        features: 0,
-        memory_len: stream::LEN as u64,
-    };
-    let accept = Message::Accept(terms)
-        .encode(&mut [0; MESSAGE_MAX])
-        .to_vec();
+    let accept = accept(stream::LEN).encode(&mut [0; MESSAGE_MAX]).to_vec();
     let mut later = accept.clone();
     later[4] += 1;
     let answers: [(Option<Vec<u8>>, Reason); 4] = [
@@ -135,26 +131,87 @@ fn squatters_cost_the_upgrade_and_no_more() {
         (Some(accept), Reason::FalseProof),
     ];
     for (seed, (answer, reason)) in (0..).zip(answers) {
-        let mut attacker = Attacker::connect(victim.port(), b'B', seed);
-        let name = name_of(attacker.tcp());
         let other = Attacker::connect(victim.port(), b'B', seed);
-        let listener = Listener::bind(name.as_bytes(), 16).expect("the name is free");
-        let mut calls: Vec<Conn> = Vec::new();
-        while path_of(&victim, attacker.tcp()) != Some(Path::Tcp(reason)) {
-            assert!(attacker.exchange(), "{reason}: TCP is as it was");
-            while let Some(call) = listener.accept().expect("accept") {
-                let memory = shm().create(stream::LEN).expect("memory");
-                let fds = [other.tcp().as_fd(), memory.as_fd()];
-                if let Some(answer) = &answer {
-                    call.send(answer, &fds).expect("the victim listens");
-                }
-                calls.push(call);
+        let memory = shm().create(stream::LEN).expect("memory");
+        let fds = [other.tcp().as_fd(), memory.as_fd()];
+        squat(&victim, seed, reason, |call, _| {
+            if let Some(answer) = &answer {
+                call.send(answer, &fds).expect("the victim listens");
             }
-        }
-        assert!(attacker.exchange());
+        });
     }
     victim.assert_serves();
     victim.end(0);
+}
+
+/// The peer itself, with a true proof, and memory that can be made smaller, is smaller, is no memory, or is not there.
+#[test]
+fn memory_that_is_none_costs_the_upgrade_and_no_more() {
+    let mut victim = Victim::start();
+    let of_len = |len: usize| shm().create(len).expect("memory");
+    let unsealed = memfd_create("unsealed", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING);
+    let unsealed = unsealed.expect("memory");
+    ftruncate(&unsealed, stream::LEN as u64).expect("of this length");
+    let zeros = File::open("/dev/zero").expect("every system has it");
+    let memories: [(Option<OwnedFd>, usize, Reason); 9] = [
+        (Some(unsealed), stream::LEN, Reason::BadMemory),
+        (
+            Some(of_len(stream::LEN / 2)),
+            stream::LEN,
+            Reason::BadMemory,
+        ),
+        (
+            Some(of_len(2 * stream::LEN)),
+            stream::LEN,
+            Reason::BadMemory,
+        ),
+        (Some(of_len(4096)), stream::LEN, Reason::BadMemory),
+        (Some(zeros.into()), stream::LEN, Reason::BadMemory),
+        (
+            Some(pipe().expect("a pipe").0),
+            stream::LEN,
+            Reason::BadMemory,
+        ),
+        (None, stream::LEN, Reason::BadMemory),
+        (Some(of_len(stream::LEN)), stream::LEN + 1, Reason::Layout),
+        (Some(of_len(stream::LEN)), 0, Reason::Layout),
+    ];
+    for (seed, (memory, told, reason)) in (0..).zip(memories) {
+        let accept = accept(told).encode(&mut [0; MESSAGE_MAX]).to_vec();
+        squat(&victim, seed, reason, |call, tcp| {
+            let witness = sys::tcp::witness(tcp.as_fd()).expect("it is ours");
+            let fds = [Some(witness.as_fd()), memory.as_ref().map(AsFd::as_fd)];
+            let fds: Vec<_> = fds.into_iter().flatten().collect();
+            call.send(&accept, &fds).expect("the victim listens");
+        });
+    }
+    victim.assert_serves();
+    victim.end(0);
+}
+
+/// Takes the name at which the victim looks for its peer, has `answer` answer each of its calls, until `sovia stat` shows `reason`. The connection goes on.
+fn squat(victim: &Victim, seed: u64, reason: Reason, answer: impl Fn(&Conn, &TcpStream)) {
+    let mut attacker = Attacker::connect(victim.port(), b'B', seed);
+    let name = name_of(attacker.tcp());
+    let listener = Listener::bind(name.as_bytes(), 16).expect("the name is free");
+    let mut calls: Vec<Conn> = Vec::new();
+    while path_of(victim, attacker.tcp()) != Some(Path::Tcp(reason)) {
+        assert!(attacker.exchange(), "{reason}: TCP is as it was");
+        while let Some(call) = listener.accept().expect("accept") {
+            answer(&call, attacker.tcp());
+            calls.push(call);
+        }
+    }
+    assert!(attacker.exchange());
+}
+
+/// Memory of so many bytes has been made.
+fn accept(memory_len: usize) -> Message {
+    Message::Accept(Terms {
+        layout: stream::VERSION,
+        features: 0,
+        memory_len: memory_len as u64,
+    })
 }
 
 /// The victim's end of a connection, in `sovia stat`.
