@@ -163,6 +163,7 @@ fn mixed(
         let ready = answer(fds, scratch);
         if ready > 0 {
             spin.hit();
+            count_sleep(fds);
             return Ok(ready);
         }
         if woken == 0 && end.left() == Some(Duration::ZERO) {
@@ -250,6 +251,15 @@ fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
         ready += usize::from(entry.revents != 0);
     }
     ready
+}
+
+/// The poller slept until these were ready.
+fn count_sleep(fds: &[PollFd]) {
+    for entry in fds.iter().filter(|entry| entry.revents != 0) {
+        if let What::Ring(conn) = What::is(entry.fd) {
+            conn.count_sleep();
+        }
+    }
 }
 
 #[inline]

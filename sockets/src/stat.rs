@@ -40,7 +40,7 @@ pub struct Line {
     pub bytes: [u64; 2],
     /// Calls that sent and received.
     pub calls: [u64; 2],
-    /// Sleeps in the kernel.
+    /// Sleeps in the kernel, in a call on it, or among others and ended by it.
     pub sleeps: u64,
     /// Doorbells rung.
     pub bells: u64,

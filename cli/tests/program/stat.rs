@@ -126,6 +126,36 @@ fn a_process_counts_what_is_closed() {
     drop((server, client));
 }
 
+/// The server never sleeps in `recv`, for it waits before.
+#[test]
+fn a_sleep_among_others_counts_for_who_ended_it() {
+    let talk = Talk::new("sleeps");
+    let config = talk
+        .folder
+        .file("sovia.toml", "[connection]\nspin-us = 0\n");
+    for way in ["poll", "select", "epoll"] {
+        let run = || {
+            let mut command = command("run --config");
+            command.arg(&config).arg(&talk.program);
+            command
+        };
+        let mut server = run();
+        server.arg("server").env("TALK_WAIT", way);
+        let [server, client] = talk.pair(&mut server, run().arg("client"), ENOUGH);
+        let said = stdout_of(&format!("stat --json --pid {}", server.pid()));
+        assert!(said.contains("\"path\": \"shm/ring\""), "{way}: {said}");
+        assert!(!said.contains("\"sleeps\": 0,"), "{way}: {said}");
+        let total = stdout_of(&format!("stat --prometheus --pid {}", server.pid()));
+        let none = format!(
+            "sovia_sleeps_total{{pid=\"{}\",program=\"talk\"}} 0\n",
+            server.pid()
+        );
+        assert!(total.contains("sovia_sleeps_total"), "{way}: {total}");
+        assert!(!total.contains(&none), "{way}: {total}");
+        drop((server, client));
+    }
+}
+
 #[test]
 fn vis_are_shown_as_well() {
     let moved = u64::from(ENOUGH) * 64;

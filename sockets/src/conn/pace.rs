@@ -110,7 +110,7 @@ impl Conn {
         self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
     }
 
-    /// Counts a sleep in the kernel.
+    /// Counts a sleep in the kernel: in a call on the connection, or one among others that it has ended.
     pub(crate) fn count_sleep(&self) {
         self.record.sleeps.fetch_add(1, Ordering::Relaxed);
     }

@@ -305,6 +305,15 @@ impl Member {
         shown
     }
 
+    /// It ended the sleep of one who waited for it.
+    pub(super) fn count_sleep(&self) {
+        if let What::Connection { conn, generation } = self.what
+            && conn.generation() == generation
+        {
+            conn.count_sleep();
+        }
+    }
+
     /// It is looked at soon.
     #[inline]
     pub(super) fn foresee(&self) {

@@ -168,6 +168,11 @@ fn mixed(
             // Closed meanwhile by another thread.
             return slept;
         }
+        if let Ok(said @ 1..) = slept
+            && let Some(members) = set.enter()
+        {
+            members.count_sleep(events, said);
+        }
         if !set.has_waiters()
             && slept != Ok(0)
             && let Some(mut members) = set.enter()

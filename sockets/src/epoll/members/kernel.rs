@@ -87,6 +87,19 @@ impl Members {
         kept
     }
 
+    /// Who waited slept until the kernel reported these: it counts for the connections among them.
+    pub(in crate::epoll) fn count_sleep(&self, events: &[Event], count: usize) {
+        let indices = events
+            .iter()
+            .take(count)
+            .filter_map(|event| token::member(event.data));
+        for index in indices {
+            if let Some(member) = self.list.get(index as usize) {
+                member.count_sleep();
+            }
+        }
+    }
+
     /// Makes those hot for which the kernel has something, without taking the program's own events from it.
     pub(in crate::epoll) fn ask_kernel(&mut self) {
         for at in 0..self.list.len() {
