@@ -11,7 +11,8 @@ pub struct Bar {
 
 impl Bar {
     /// Whether one who loses a slice at `now_ns` has lost the last one to the same hog.
-    pub(super) fn stays(self, now_ns: u64) -> bool {
+    #[must_use]
+    pub fn stays(self, now_ns: u64) -> bool {
         now_ns < self.until_ns.saturating_add(self.len_ns)
     }
 
