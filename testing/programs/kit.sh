@@ -9,6 +9,7 @@ declare -A seconds about
 #   tcp     it must upgrade nothing
 #   among   its servers have connections among themselves, which may be upgraded where the client is a stranger
 #   long    it is run by --long only
+#   alone   it has a network namespace of its own, where we may make one
 declare_case() {
     local name=$1
     cases+=("$name")

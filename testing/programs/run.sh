@@ -12,6 +12,8 @@ set -euo pipefail
 home=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=kit.sh
 source "$home/kit.sh"
+# shellcheck source=leftover.sh
+source "$home/leftover.sh"
 for file in "$home"/cases/*.sh; do
     # shellcheck disable=SC1090 # all are in this folder
     source "$file"
@@ -78,14 +80,21 @@ stop_all() {
 }
 trap stop_all EXIT
 trap 'exit 130' INT TERM
+may_be_alone=no
+if unshare -n -- ip link set lo up 2>/dev/null; then may_be_alone=yes; fi
+
 # Runs one case to its end, and says how that was.
 attend() {
     trap - EXIT INT TERM
-    local name=$1 end=$2 turn=$3 began ended status=0 leader verdict reason
+    local name=$1 end=$2 turn=$3 began ended status=0 leader verdict reason alone=()
     local folder=$work/$name-$end-$turn
     mkdir "$folder"
     began=${EPOCHREALTIME/./}
-    DIR=$folder setsid timeout --kill-after=5 "${seconds[$name]}" "${BASH_SOURCE[0]}" --one "$name" "$end" \
+    if is "$name" alone && [ $may_be_alone = yes ]; then
+        # shellcheck disable=SC2016 # sh's
+        alone=(env ALONE=yes unshare -n -- sh -c 'ip link set lo up && exec "$@"' alone)
+    fi
+    DIR=$folder setsid timeout --kill-after=5 "${seconds[$name]}" "${alone[@]}" "${BASH_SOURCE[0]}" --one "$name" "$end" \
         >"$folder/case.log" 2>&1 </dev/null &
     leader=$!
     : >"$work/leaders/$leader"
@@ -95,9 +104,9 @@ attend() {
     ended=${EPOCHREALTIME/./}
     reason=$(tail -n 1 "$folder/case.log")
     case $status in
-        0) verdict=ok reason=$(cat "$folder/figures" 2>/dev/null || true) ;;
+        0) verdict=ok reason=$(paste -sd'|' "$folder/figures" 2>/dev/null | sed 's/|/; /g' || true) ;;
         77) verdict=skipped ;;
-        124 | 137) verdict=FAILED reason="not done after ${seconds[$name]} s" ;;
+        124 | 137) verdict=FAILED reason="not done after ${seconds[$name]} s${reason:+: $reason}" ;;
         *) verdict=FAILED ;;
     esac
     echo "$verdict" >"$work/results/$name-$end-$turn"

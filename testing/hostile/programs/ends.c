@@ -205,6 +205,22 @@ static int turn_strict(int fd) {
     return get(fd, 1, 1);
 }
 
+// Whoever has closed the connection, or has been told of its end, has nothing of it any more: no descriptor, no memory.
+static void keep_nothing(void) {
+    char path[64], name[256];
+    for (int fd = 0; fd < 4096; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, name, sizeof name - 1);
+        if (n < 0) continue;
+        name[n] = 0;
+        if (strncmp(name, "socket:", 7) == 0 || strstr(name, "sovia-stream") != NULL) {
+            fprintf(stderr, "ends: %d is %s\n", fd, name);
+            wrong("a descriptor is left");
+        }
+    }
+    if (is_mapped()) wrong("the connection's memory is left");
+}
+
 static void live(int fd) {
     while (!(me->ended && (me->is_shut || me->failed)) && !(me->failed && me->failed_receiving)) {
         while (me->next < MOVES_MOST && me->sent + me->received >= me->at[me->next]) {
@@ -235,6 +251,7 @@ static void live(int fd) {
     me->doing = CLOSING;
     close(fd);
     if (!run->killed && !me->failed && me->received != peer->total) wrong("not all was received");
+    keep_nothing();
     me->is_done = 1;
     _exit(0);
 }
@@ -349,6 +366,18 @@ static int try_seed(uint64_t seed, int patience, int only_kills) {
     return status;
 }
 
+// This process's memory in kB, but for that of files.
+static long resident(void) {
+    char line[256];
+    long kilobytes = 0, more;
+    FILE *rollup = fopen("/proc/self/smaps_rollup", "re");
+    if (rollup == NULL) die("smaps_rollup");
+    while (fgets(line, sizeof line, rollup) != NULL) 
+        if (sscanf(line, "Pss_Anon: %ld", &more) == 1 || sscanf(line, "Pss_Shmem: %ld", &more) == 1) kilobytes += more;
+    fclose(rollup);
+    return kilobytes;
+}
+
 int main(int argc, char **argv) {
     if (argc == 5 && strcmp(argv[1], "again") == 0) {
         run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED, RUN_FD, 0);
@@ -368,9 +397,11 @@ int main(int argc, char **argv) {
     run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED, RUN_FD, 0);
     if (run == MAP_FAILED) die("mmap");
     unsigned runs = 0, mapped = 0, moves = 0, kills = 0, resets = 0, lost = 0, cut = 0;
+    long first = 0;
     do {
         int status = try_seed(seed, atoi(argv[3]), only_kills);
         if (status) return status;
+        if (first == 0) first = resident();
         runs++, seed++;
         mapped += run->ends[0].mapped && run->ends[1].mapped;
         moves += run->ends[0].moves + run->ends[1].moves;
@@ -379,6 +410,8 @@ int main(int argc, char **argv) {
         cut += run->cut;
         resets += run->ends[0].failed || run->ends[1].failed;
     } while (only_kills ? kills < until : now_ns() - begun < until * 1000000000ull);
-    printf("runs %u mapped %u moves %u kills %u resets %u lost %u cut %u\n", runs, mapped, moves, kills, resets, lost, cut);
+    keep_nothing();
+    printf("runs %u mapped %u moves %u kills %u resets %u lost %u cut %u kB %ld then %ld\n", runs, mapped, moves, kills, resets, lost, cut, first,
+           resident());
     return 0;
 }
