@@ -61,6 +61,10 @@ pub struct Meeting {
 
 /// What became of a step.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once a meeting, where nothing may allocate"
+)]
 pub enum Step {
     /// Nothing yet: step again with one of the next calls.
     Wait,

@@ -19,6 +19,7 @@ pub use copy::{STREAM_MIN, Store, fetch};
 pub(crate) use copy::{copy, prefetch, prefetch_to_write};
 pub(crate) use lease::Lease;
 pub(crate) use mapping::Mapping;
+pub(crate) use parted::{FIRST, Parted};
 
 use lent::{Lent, Memfd};
 
@@ -29,6 +30,8 @@ mod lease;
 mod lent;
 mod mapping;
 pub(crate) mod memfd;
+mod parted;
+mod shelf;
 #[cfg(all(test, not(loom)))]
 mod tests;
 

@@ -26,13 +26,13 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use crate::board::{self, Place, Post};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
-use crate::mem::{Lease, Mapping, Store, StoreChoice, copy, memfd};
+use crate::mem::{self, Lease, Parted, Store, StoreChoice, copy, memfd};
 use crate::sync::{AtomicU32, Ordering};
 
 pub use crate::segment::Side;
 pub use layout::{LEN, RING, SHOWN, Size, VERSION};
 
-use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction, RINGS};
+use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction};
 #[cfg(loom)]
 use modelled as life;
 use unfinished::Unfinished;
@@ -69,8 +69,9 @@ pub use watch::{Shown, Watch};
 
 /// One end of a stream.
 pub struct Stream {
-    /// Where `mapping` starts, which every access would have to ask it.
+    /// Where the first page of `mapping` is, and the rest, which every access would have to ask it.
     start: *mut u8,
+    rings: *mut u8,
     /// As the memory itself says, which is sealed.
     size: Size,
     mapping: Lease,
@@ -112,9 +113,10 @@ impl Stream {
     fn map_hidden(fd: Hidden, side: Side) -> io::Result<Self> {
         let len = memfd::sealed_size(fd.as_fd())?;
         let size = Size::of_memory(len).ok_or(ErrorKind::InvalidData)?;
-        let mapping = Mapping::shared(fd.as_fd(), size.memory_len())?;
+        let mapping = Parted::shared(fd.as_fd(), size.memory_len())?;
         Ok(Self {
-            start: mapping.start(),
+            start: mapping.first(),
+            rings: mapping.rest(),
             size,
             mapping: Lease::new(mapping),
             #[cfg(loom)]
@@ -343,7 +345,7 @@ impl Stream {
     #[inline]
     fn ring(&self, index: usize) -> *mut u8 {
         // SAFETY: both rings lie in the mapping, which is as long as the size says.
-        unsafe { self.start.add(RINGS + (index & 1) * self.size.bytes()) }
+        unsafe { self.rings.add((index & 1) * self.size.bytes()) }
     }
 
     /// Where in its ring a byte lies that is `at` bytes after the start.
@@ -354,7 +356,7 @@ impl Stream {
     }
 }
 
-// SAFETY: the pointer is to the value's own mapping, and is not tied to a thread.
+// SAFETY: the pointers are to the value's own mapping, and is not tied to a thread.
 unsafe impl Send for Stream {}
 // SAFETY: what is reached through `&self` is atomics, and bytes by raw copies, for which racing is the documented use.
 unsafe impl Sync for Stream {}
@@ -394,3 +396,4 @@ pub const BOARD: u32 = 4;
 /// See [`BOARD`].
 const PLACE_SHIFT: u32 = 8;
 const _: () = assert!(PLACE_SHIFT + Place::BITS <= u32::BITS);
+const _: () = assert!(layout::RINGS == mem::FIRST, "the rings are what follows");

@@ -30,6 +30,7 @@ struct Ends {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one of them a test")]
 enum Outcome {
     Met(Stream),
     Over(Reason),

@@ -1,19 +1,19 @@
 //! A mapping that several have.
 
-use crate::mem::Mapping;
+use crate::mem::Parted;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 /// A mapping that lasts as long as any of its leases. Nothing allocates or frees, for that may happen in a signal handler that
 /// interrupted the allocator: counts are places in a table.
 pub(crate) struct Lease {
     /// Taken by the last lease only, which has it to itself then.
-    mapping: std::mem::ManuallyDrop<Mapping>,
+    mapping: std::mem::ManuallyDrop<Parted>,
     /// How many leases there are; `None` if there was no place, and this is the only one.
     count: Option<&'static AtomicU32>,
 }
 
 impl Lease {
-    pub(crate) fn new(mapping: Mapping) -> Self {
+    pub(crate) fn new(mapping: Parted) -> Self {
         let first = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
         let count = (first..first + TRIES).find_map(|at| {
             let count = COUNTS.get(at % PLACES)?;
@@ -39,10 +39,11 @@ impl Lease {
         })
     }
 
+    /// Where the first page is.
     #[cfg(not(loom))]
     #[inline]
-    pub(crate) fn start(&self) -> *mut u8 {
-        self.mapping.start()
+    pub(crate) fn first(&self) -> *mut u8 {
+        self.mapping.first()
     }
 }
 
@@ -68,17 +69,27 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
+    use crate::mem::memfd;
+
+    fn parted() -> Parted {
+        let memory = memfd::create_as("lease", 4 * 4096).expect("memfd");
+        Parted::shared(memory.as_fd(), 4 * 4096).expect("memory")
+    }
 
     fn is_mapped(at: *mut u8) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc");
-        maps.contains(&format!("{:x}-", at.addr()))
+        let start = format!("{:x}-", at.addr());
+        maps.lines()
+            .any(|line| line.starts_with(&start) && line.contains(" rw-s "))
     }
 
     #[test]
     fn the_last_lease_unmaps() {
-        let lease = Lease::new(Mapping::anonymous(1 << 16).expect("memory"));
-        let start = lease.start();
+        let lease = Lease::new(parted());
+        let start = lease.first();
         let other = lease.share().expect("a place");
         let third = other.share().expect("the same place");
         drop(lease);
@@ -91,10 +102,10 @@ mod tests {
     #[test]
     fn without_a_place_there_is_one_lease() {
         let lease = Lease {
-            mapping: std::mem::ManuallyDrop::new(Mapping::anonymous(1 << 16).expect("memory")),
+            mapping: std::mem::ManuallyDrop::new(parted()),
             count: None,
         };
-        let start = lease.start();
+        let start = lease.first();
         assert!(lease.share().is_none());
         drop(lease);
         assert!(!is_mapped(start));

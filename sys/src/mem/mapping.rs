@@ -20,8 +20,14 @@ impl Mapping {
     }
 
     pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        Self::shared_from(fd, 0, len)
+    }
+
+    /// From a page of the file on.
+    pub(super) fn shared_from(fd: BorrowedFd<'_>, from: usize, len: usize) -> io::Result<Self> {
+        let (flags, from) = (MapFlags::SHARED, from as u64);
         // SAFETY: as in `anonymous`. That others may change the file is what `Memory` is made for.
-        let start = unsafe { mmap(ptr::null_mut(), len, READ_WRITE, MapFlags::SHARED, fd, 0) }?;
+        let start = unsafe { mmap(ptr::null_mut(), len, READ_WRITE, flags, fd, from) }?;
         Ok(Self {
             start: start.cast(),
             len,

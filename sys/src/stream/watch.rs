@@ -65,7 +65,7 @@ impl Watch {
     #[inline]
     fn control(&self) -> &ControlPage {
         // SAFETY: as in `Stream::control`: the mapping is a whole stream's, and outlives `self`.
-        unsafe { &*self.mapping.start().cast() }
+        unsafe { &*self.mapping.first().cast() }
     }
 }
 

@@ -141,7 +141,7 @@ fn scribble(stream: &Stream, random: &mut Random, wild: bool) {
         word.store(value, Ordering::Relaxed);
     }
     // And bytes, of either ring.
-    let place = random.below((LEN - RINGS) as u64 / 8) as usize;
+    let place = random.below((2 * RING) as u64 / 8) as usize;
     let ring = stream.ring(0).cast::<AtomicU64>();
     // SAFETY: inside the mapping, aligned; others race with atomics or raw copies.
     unsafe { &*ring.add(place) }.store(random.next(), Ordering::Relaxed);
@@ -152,7 +152,7 @@ fn scribble(stream: &Stream, random: &mut Random, wild: bool) {
 
 /// The control page as words, except for what turns between processes wait for, which has a test of its own.
 fn words(stream: &Stream) -> &[AtomicU64] {
-    let start = stream.mapping.start().cast::<AtomicU64>();
+    let start = stream.mapping.first().cast::<AtomicU64>();
     // SAFETY: the page is mapped as long as the stream lives, aligned, and made of atomics, which may be seen in other widths here.
     unsafe { std::slice::from_raw_parts(start, size_of::<ControlPage>() / 8) }
 }
