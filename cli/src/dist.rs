@@ -10,6 +10,12 @@ use clap_complete::Shell;
 use crate::Arguments;
 use crate::error::{Error, Result};
 
+mod format;
+mod manual;
+mod options;
+mod roff;
+mod synopsis;
+
 /// Write manual pages and shell completions into a folder, as below /usr/share
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  sovia dist /tmp/share")]
@@ -31,7 +37,10 @@ fn write(folder: &Path) -> io::Result<()> {
     let mut command = shown();
     let pages = folder.join("man/man1");
     fs::create_dir_all(&pages)?;
-    clap_mangen::generate_to(command.clone(), &pages)?;
+    manual::write(&command, &pages)?;
+    let formats = folder.join("man/man5");
+    fs::create_dir_all(&formats)?;
+    fs::write(formats.join("sovia.toml.5"), format::page())?;
     for (shell, place) in [
         (Shell::Bash, "bash-completion/completions"),
         (Shell::Fish, "fish/vendor_completions.d"),
@@ -54,6 +63,7 @@ fn shown() -> Command {
     Command::new("sovia")
         .version(env!("CARGO_PKG_VERSION"))
         .about(whole.get_about().cloned().unwrap_or_default())
+        .after_help(whole.get_after_help().cloned().unwrap_or_default())
         .subcommand_required(true)
         .arg_required_else_help(true)
         .disable_help_subcommand(true)
@@ -96,7 +106,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("sovia-dist-{}", std::process::id()));
         write(&folder).expect("a folder of ours");
         let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
-        assert!(read("man/man1/sovia.1").contains("sovia\\-stat(1)"));
+        assert!(read("man/man1/sovia.1").contains("\\fBsovia\\-stat\\fR(1)"));
+        assert!(read("man/man5/sovia.toml.5").contains("sovia.toml \\- "));
         assert!(read("man/man1/sovia-check.1").contains("sovia check redis\\-server"));
         assert!(read("bash-completion/completions/sovia").contains("--prometheus"));
         assert!(read("zsh/vendor-completions/_sovia").contains("explain"));

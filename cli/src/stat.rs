@@ -64,6 +64,8 @@ const HELP: &str = "\
 Filters are as in ss: ports as :6379 or 6379, addresses and networks, sizes as 64K; path as shown, or half of it (shm, iwarp, packet); state young, meeting, mapped, tcp or via; \
 program, path and reason with * and ?; rule none, never, when-possible or always. Words side by side are joined by and.
 
+Exit status: 0 whatever there is to show, 2 for a mistake in the filter or the options, 1 if it cannot be shown.
+
 Examples:
   sovia stat
   sovia stat sport = :6379 and path = tcp
