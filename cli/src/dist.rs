@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use crate::Arguments;
 use crate::error::{Error, Result};
 
+mod bash;
 mod format;
 mod manual;
 mod options;
@@ -52,7 +53,12 @@ fn write(folder: &Path) -> io::Result<()> {
     }
     // Debian's bash-completion loads what is called as the command is.
     let bash = folder.join("bash-completion/completions");
-    fs::rename(bash.join("sovia.bash"), bash.join("sovia"))
+    let written = bash.join("sovia.bash");
+    fs::write(
+        bash.join("sovia"),
+        bash::with_programs(&fs::read_to_string(&written)?),
+    )?;
+    fs::remove_file(written)
 }
 
 /// The program without its hidden sub-commands, which are for itself: completions would offer them. Nothing can be taken away from a
