@@ -44,8 +44,38 @@ done
 for page in $(for command in check stat explain run bench vi; do "$sovia" "$command" --help; done | grep -o 'docs/[a-z-]*\.md' | sort -u); do
     [ -f "$root/usr/share/doc/sovia/$page" ] || fail "--help names $page, which is not there"
 done
-bash -n "$root/usr/share/bash-completion/completions/sovia"
-say "manual, completions" "$(find "$root/usr/share/man" -type f | wc -l) pages; bash, fish, zsh"
+gzip -dc "$root/usr/share/man/man5/sovia.toml.5.gz" | grep -q 'buffer' || fail "sovia.toml(5) does not know the keys"
+
+# What reads each says so: the manual's formatters as Debian's checks call them, and the shells. Those that are not here are named.
+unread=()
+pages=0
+for page in "$root"/usr/share/man/man?/*.gz; do
+    gzip -dc "$page" >"$scratch/page"
+    if command -v man >/dev/null; then
+        LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$scratch/page" 2>"$scratch/said" >/dev/null ||
+            fail "man does not take ${page##*/}: $(cat "$scratch/said")"
+        [ ! -s "$scratch/said" ] || fail "${page##*/}: $(cat "$scratch/said")"
+    fi
+    if command -v mandoc >/dev/null; then
+        # Pages have no date: they are the same whenever they are made.
+        mandoc -Tlint -Wwarning "$scratch/page" >"$scratch/said" 2>&1 || true
+        ! grep -qv 'missing date' "$scratch/said" || fail "${page##*/}: $(cat "$scratch/said")"
+    fi
+    pages=$((pages + 1))
+done
+for formatter in man mandoc; do command -v $formatter >/dev/null || unread+=("$formatter"); done
+for shell in bash fish zsh; do
+    case $shell in
+        bash) script=bash-completion/completions/sovia ;;
+        fish) script=fish/vendor_completions.d/sovia.fish ;;
+        zsh) script=zsh/vendor-completions/_sovia ;;
+    esac
+    [ -s "$root/usr/share/$script" ] || fail "no completions for $shell"
+    command -v $shell >/dev/null || { unread+=("$shell") && continue; }
+    "$shell" -n "$root/usr/share/$script" 2>"$scratch/said" || fail "$shell does not take $script: $(cat "$scratch/said")"
+    [ ! -s "$scratch/said" ] || fail "$script: $(cat "$scratch/said")"
+done
+say "manual, completions" "$pages pages; bash, fish, zsh${unread[*]:+; not here to read them: ${unread[*]}}"
 
 (cd "$root" && md5sum --quiet -c var/lib/dpkg/info/sovia.md5sums) || fail "files differ from their sums"
 PATH=$PATH:/usr/sbin:/sbin "${into[@]}" --purge sovia >"$scratch/said" 2>&1 || { cat "$scratch/said"; fail "cannot be removed"; }
