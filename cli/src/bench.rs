@@ -41,7 +41,7 @@ pub(crate) struct Bench {
     #[command(subcommand)]
     part: Option<Part>,
     /// Measure these only [default: all but what `sovia bench sockets` measures in more detail]
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME", value_parser = crate::names::Name::<Row>::new())]
     only: Vec<Row>,
     /// List what there is to measure, by the names that --only takes
     #[arg(long, conflicts_with_all = ["only", "quick", "json", "html", "svg"])]
@@ -62,7 +62,7 @@ enum Part {
 #[command(after_help = EXAMPLES_SOCKETS)]
 pub(crate) struct Sockets {
     /// Rows to measure [default: all but those by size, and the programs but redis]
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME", value_parser = crate::names::Name::<Row>::new())]
     row: Vec<Row>,
     #[command(flatten)]
     output: Output,
@@ -120,7 +120,8 @@ pub(crate) fn main(bench: &Bench) -> Result<()> {
         }
         None => (&bench.only, &Row::BENCH[..], &bench.output, Shown::Page),
     };
-    let rows = if asked.is_empty() { all } else { asked };
+    let asked = crate::names::once(asked);
+    let rows = if asked.is_empty() { all } else { &asked };
     let lines = rows.iter().flat_map(|row| row.lines(output.extent()));
     let lines = match shown {
         Shown::Table => lines.collect(),

@@ -15,6 +15,7 @@ mod dist;
 mod error;
 mod explain;
 mod machine;
+mod names;
 mod netpipe;
 mod nic;
 mod output;

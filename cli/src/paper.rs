@@ -37,10 +37,10 @@ mod words;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     /// Parts to measure [default: all]
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "PART")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "PART", value_parser = crate::names::Name::<Part>::new())]
     part: Vec<Part>,
     /// Ways to measure for Figure 9 [default: all]
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME", value_parser = crate::names::Name::<Way>::new())]
     way: Vec<Way>,
     /// Take a quarter of the time, and figures that are less certain
     #[arg(long)]
@@ -119,10 +119,11 @@ impl Options {
 }
 
 fn figure9(options: &Options, cpus: [usize; 2], all: &mut Figures) {
-    let ways = if options.way.is_empty() {
+    let asked = crate::names::once(&options.way);
+    let ways = if asked.is_empty() {
         &Way::ALL[..]
     } else {
-        &options.way
+        &asked
     };
     let blocking = ways
         .iter()

@@ -35,7 +35,7 @@ mod words;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     /// Ways to measure [default: all]
-    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "NAME", value_parser = crate::names::Name::<Way>::new())]
     way: Vec<Way>,
     /// Between two network namespaces joined by a veth pair, made and removed by this command (as root; with unshare, nsenter and ip),
     /// instead of over loopback
@@ -65,7 +65,7 @@ Examples:
 /// `sovia bench paper-iwarp`.
 pub(crate) fn main(options: &Options) -> Result<()> {
     options.files.check()?;
-    let mut ways = options.way.clone();
+    let mut ways = crate::names::once(&options.way);
     if ways.is_empty() {
         ways.extend(Way::ALL);
     }

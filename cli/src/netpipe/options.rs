@@ -18,13 +18,15 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) markers: bool,
     /// Transports to compare
-    #[arg(long, value_delimiter = ',', default_values = ["tcp", "unix", "vi"])]
+    #[arg(long, value_delimiter = ',', default_values = ["tcp", "unix", "vi"],
+          value_parser = crate::names::Name::<Transport>::new())]
     pub(super) transport: Vec<Transport>,
     /// How an end learns that a message has come
-    #[arg(long, value_delimiter = ',', default_values = ["poll", "block", "adaptive"])]
+    #[arg(long, value_delimiter = ',', default_values = ["poll", "block", "adaptive"],
+          value_parser = crate::names::Name::<Wait>::new())]
     pub(super) wait: Vec<Wait>,
     /// Both processes on one CPU, or each on its own [default: as many as there are]
-    #[arg(long, value_delimiter = ',', value_name = "PLACEMENT")]
+    #[arg(long, value_delimiter = ',', value_name = "PLACEMENT", value_parser = crate::names::Name::<Placement>::new())]
     pub(super) cpus: Vec<Placement>,
     /// Connections a transport, which take turns message by message
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
