@@ -192,7 +192,12 @@ fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
             "neither it nor its libraries call for sockets; what it loads while it runs may",
         ));
     }
+    let uses_liburing = images().any(|image| image.uses_uring && !image.is_liburing());
     for image in images() {
+        // Its calls are made for the program that uses it, of which they are told.
+        if uses_liburing && image.is_liburing() {
+            continue;
+        }
         let name = image.path.file_name().unwrap_or(image.path.as_os_str());
         let name = name.display();
         if image.uses_uring {
@@ -201,7 +206,7 @@ fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
                     Verdict::Partly,
                     "io-uring",
                     match image.is_uring_seen {
-                        true => format!("{name} can use io_uring: for files that changes nothing; with the first request about a socket all connections of the process go to TCP"),
+                        true => format!("{name} can use io_uring; what for cannot be known before it runs. For files, as databases do, it changes nothing. With the first request about a socket, which is seen, all connections of the process go to TCP; `sovia stat` says so then"),
                         false => format!("{name} can set up io_uring past the C library and liburing, where what is asked of it is not seen: from then on all connections of the process are on TCP"),
                     },
                 )

@@ -44,8 +44,7 @@ impl Image {
         let mut image = Self::parse(&fs::read(path)?)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         image.path = path.into();
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        image.is_uring_seen |= name.starts_with(b"liburing.so");
+        image.is_uring_seen |= image.is_liburing();
         let real = fs::canonicalize(path)?;
         let origin = real.parent().unwrap_or_else(|| Path::new("/"));
         for folder in &mut image.folders {
@@ -117,6 +116,12 @@ impl Image {
         C_LIBRARY
             .iter()
             .any(|prefix| name.starts_with(prefix.as_bytes()))
+    }
+
+    /// Whether it is liburing's shared library, whose functions ours stands in front of.
+    pub(super) fn is_liburing(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default().as_bytes();
+        name.starts_with(b"liburing.so")
     }
 
     pub(super) fn imports_any(&self, names: &[&str]) -> bool {

@@ -149,6 +149,26 @@ fn calls_past_the_c_library_are_hinted_at() {
     expect(&user, 126, &["library-missing"]);
 }
 
+/// What a ring is for is not in the program; its library is no finding beside it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_ring_of_liburing_s_is_told_once() {
+    let folder = Folder::new("ring");
+    let library = folder.0.join("liburing.so.2");
+    let ring = format!("{RAW} int io_uring_queue_init(void) {{ calls(); return 0; }}");
+    compile("gcc", &library, &ring, &["-shared", "-fPIC"]);
+    let program = folder.program(
+        "ring",
+        "int io_uring_queue_init(void); int main(void) { return io_uring_queue_init(); }",
+        &[library.to_str().expect("UTF-8"), "-Wl,-rpath,$ORIGIN"],
+    );
+    let wanted = ["ring can use io_uring", "cannot be known before it runs"];
+    expect(&program, 3, &wanted);
+    let (_, text) = check(&program);
+    assert_eq!(text.matches("\"io-uring\",").count(), 1, "{text}");
+    assert!(!text.contains("raw-calls"), "{text}");
+}
+
 #[test]
 fn a_filter_of_its_own_is_hinted_at() {
     let folder = Folder::new("filter");
