@@ -2,7 +2,8 @@
 
 use std::io::IoSlice;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sys::errno::Errno;
@@ -176,6 +177,27 @@ fn who_has_missed_the_other_often_enough_stays_on_tcp() {
     conn.looks.store(share::LOOKS, Ordering::Relaxed);
     conn.forget_meeting();
     assert_eq!(conn.path(), Path::Tcp(Reason::GaveUp));
+    pair.close();
+}
+
+/// A session whose user may not look at the server that began it was said for ever to have exchanged too little.
+#[test]
+fn who_waits_for_others_to_leave_says_so() {
+    let pair = Pair::young();
+    let (conn, socket) = (pair.conns[0], &pair.sockets[0]);
+    let copy = socket.try_clone().expect("dup");
+    let mut other = Command::new("sleep")
+        .arg("1000")
+        .stdin(Stdio::from(OwnedFd::from(copy)))
+        .spawn()
+        .expect("sleep(1)");
+    conn.set_forked();
+    pair.exchange(0, ENOUGH);
+    other.kill().expect("it runs");
+    other.wait().expect("it is ours");
+    let shown = conn.record.reason.load(Ordering::Relaxed);
+    assert_eq!(shown, u32::from(Reason::SharedWithStranger.number()));
+    assert_eq!(conn.path(), Path::Young, "it asks again");
     pair.close();
 }
 

@@ -136,7 +136,7 @@ impl Conn {
         }
         match share::is_alone(self, fd) {
             Some(true) => {}
-            Some(false) => return,
+            Some(false) => return self.note_others(),
             None => return self.refuse(Reason::SharedWithStranger),
         }
         // Not in the middle of a fork.
@@ -163,6 +163,18 @@ impl Conn {
                 drop(meeting);
                 self.refuse(reason);
             }
+        }
+    }
+
+    /// Goes on as a young connection, and says what it waits for: that the others who may have the socket leave.
+    fn note_others(&self) {
+        // Held, or the note might come after what another thread has begun meanwhile.
+        let Some(_held) = self.meeting.try_lock() else {
+            return;
+        };
+        if self.path.load(Ordering::Acquire) == YOUNG {
+            let reason = Reason::SharedWithStranger.number();
+            stat::change(self.record, YOUNG + 1, reason.into());
         }
     }
 
