@@ -47,8 +47,32 @@ pub(crate) fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 /// Says what is wrong on standard error, where somebody may read it or not.
 pub(crate) fn complain(what: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "sovia: {what}");
+    let _ = writeln!(io::stderr(), "sovia: {}", visible(&what.to_string()));
+}
+
+/// Text as a terminal may be told it: a name may hold anything, and a file say whose it is.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push(character),
+            character if character.is_control() => shown.extend(character.escape_default()),
+            character => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// In place of a file.
 pub(crate) const STDOUT: &str = "-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_the_cursor_is_shown_instead() {
+        let shown = visible("/bin/sh\r: \u{1b}[31m\u{9b}é\nno such program");
+        assert_eq!(shown, "/bin/sh\\r: \\u{1b}[31m\\u{9b}é\nno such program");
+    }
+}

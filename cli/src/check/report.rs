@@ -6,6 +6,7 @@ use sockets::reason::Reason;
 
 use super::finding::{Finding, Verdict};
 use crate::netpipe::table::new_table;
+use crate::output::visible;
 
 #[derive(Debug, Serialize)]
 struct Report<'a> {
@@ -73,8 +74,9 @@ pub(super) fn table(program: &str, findings: &[Finding], width: Option<u16>) -> 
         let reason = finding.reason.map_or_else(String::new, |reason| {
             format!("{} {}", reason.number(), reason.name())
         });
-        table.add_row([effect, finding.key, &reason, &finding.text]);
+        table.add_row([effect, finding.key, &reason, &visible(&finding.text)]);
     }
+    let program = visible(program);
     format!("{program}: {}\n{table}\n", verdict(findings).name())
 }
 
@@ -97,6 +99,13 @@ mod tests {
         let mut table = table("./server", &findings(), None);
         table.push_str(&super::table("./quiet", &[], None));
         insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn a_name_does_not_move_the_cursor() {
+        let odd = Finding::note("script", "its interpreter /bin/sh\r");
+        let table = table("\u{1b}[31m", &[odd], None);
+        assert!(table.contains("/bin/sh\\r ") && table.starts_with("\\u{1b}[31m: "));
     }
 
     #[test]

@@ -22,13 +22,21 @@ pub(crate) struct Program(PathBuf);
 /// There is no program to run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{}: no such program", .0.display())]
+    #[error("{}: no such program", named(.0))]
     Absent(OsString),
-    #[error("{}: may not be executed", .0.display())]
+    #[error("{}: may not be executed", named(.0))]
     Forbidden(OsString),
     /// Of a script, or the dynamic linker of a program.
     #[error("{}: its interpreter {inner}", program.display())]
     Interpreter { program: PathBuf, inner: Box<Self> },
+}
+
+/// A name of nothing is seen as one.
+fn named(name: &OsStr) -> String {
+    match name.is_empty() {
+        true => "''".to_owned(),
+        false => name.display().to_string(),
+    }
 }
 
 impl Error {
@@ -227,12 +235,11 @@ fn shebang(path: &Path) -> io::Result<Option<Followed>> {
     }
     let line = start.strip_prefix(b"#!").unwrap_or_default();
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
-    let line = line.trim_ascii();
     // The kernel gives all the rest as one word.
-    let mut words = line.splitn(2, u8::is_ascii_whitespace);
+    let mut words = trimmed(line).splitn(2, |byte| BLANKS.contains(byte));
     let interpreter = words.next().filter(|word| !word.is_empty());
     let interpreter = OsStr::from_bytes(interpreter.unwrap_or(SHELL)).to_owned();
-    let rest = words.next().map(<[u8]>::trim_ascii);
+    let rest = words.next().map(trimmed);
     let command = [interpreter.clone()]
         .into_iter()
         .chain(rest.map(|word| OsStr::from_bytes(word).to_owned()));
@@ -244,6 +251,20 @@ fn shebang(path: &Path) -> io::Result<Option<Followed>> {
         followed.program = found.0.into();
     }
     Ok(Some(followed))
+}
+
+/// A carriage return stays: to the kernel it is part of a name.
+fn trimmed(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = line
+        .split_first()
+        .filter(|(first, _)| BLANKS.contains(first))
+    {
+        line = rest.1;
+    }
+    while let Some(rest) = line.split_last().filter(|(last, _)| BLANKS.contains(last)) {
+        line = rest.1;
+    }
+    line
 }
 
 /// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).
@@ -259,6 +280,7 @@ fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
     Ok(gains.then_some(Obstacle::Capabilities))
 }
 
+const BLANKS: &[u8] = b" \t";
 /// The kernel reads no more of a script to find its interpreter.
 const SHEBANG_MAX: u64 = 256;
 /// Interpreters of interpreters; the kernel allows five in all.

@@ -141,6 +141,10 @@ fn an_interpreter_that_is_not_there_is_told() {
     }
     for (text, name) in [
         ("#!/no/such\n", "/no/such"),
+        ("#! /no/such \t\n", "/no/such"),
+        // Lines that end as Windows' do.
+        ("#!/bin/sh\r\necho\r\n", "/bin/sh\r"),
+        ("#!/usr/bin/env sh\r\necho\r\n", "sh\r"),
         ("#!/usr/bin/env no-such-program -x\n", "no-such-program -x"),
         ("#!/usr/bin/env -S no-such-program -x\n", "no-such-program"),
     ] {
