@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use sockets::rules::text::{self, Misfit, Rules};
 
 use crate::config::Config;
 use crate::error::{Context, Error, Result};
+use crate::output::visible;
 use crate::run::program::Program;
 
 /// Say which rule of the configuration decides over a connection, and what would become of it
@@ -93,7 +94,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
 
 fn said<T: Serialize + std::fmt::Display>(options: &Options, what: &T) -> Result<String> {
     if !options.json {
-        return Ok(what.to_string());
+        return Ok(visible(&what.to_string()));
     }
     let text = serde_json::to_string_pretty(what)
         .map_err(io::Error::from)
@@ -128,18 +129,31 @@ impl std::fmt::Display for Summary {
 }
 
 fn resolve(address: &str) -> Result<SocketAddr> {
-    if let Some(port) = address.strip_prefix(':')
-        && let Ok(port) = port.parse()
-        && port > 0
-    {
+    let wrong = |what: &str| Err(Error::Misuse(format!("{address}: {what}")));
+    let Some((host, port)) = address.rsplit_once(':') else {
+        return wrong("there is no port, as in 127.0.0.1:80 or :80");
+    };
+    let port = match port.parse() {
+        Ok(port) if port > 0 => port,
+        _ => return wrong("the port is a number from 1 to 65535"),
+    };
+    if host.is_empty() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }
-    let found = address
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut all| all.next());
-    let found = found.filter(|address| address.port() > 0);
-    found.ok_or_else(|| Error::Misuse(format!("{address}: not HOST:PORT, or no such host")))
+    let found = address.to_socket_addrs();
+    let Some(mut found) = found.ok().and_then(|mut all| all.next()) else {
+        return wrong("there is no such host");
+    };
+    match found.ip().to_canonical() {
+        ip if ip.is_multicast() || ip == Ipv4Addr::BROADCAST => {
+            return wrong("nobody is connected to there by TCP");
+        }
+        // Whoever connects there is connected to the loopback.
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => found.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => found.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    Ok(found)
 }
 
 fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> Result<Explanation> {

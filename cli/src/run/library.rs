@@ -1,6 +1,8 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,8 @@ pub(crate) struct Library(PathBuf);
 pub(crate) enum Error {
     #[error("{OVERRIDE} names {}, which is not there", .0.display())]
     Misnamed(PathBuf),
+    #[error("{OVERRIDE} names {}, which is no shared library", .0.display())]
+    Other(PathBuf),
     #[error("{NAME} is missing. Looked for it at:{}\n{OVERRIDE} can name another place", list(.0))]
     Missing(Vec<PathBuf>),
     #[error("{}: the dynamic linker takes no path with a space, a colon or a dollar sign", .0.display())]
@@ -25,8 +29,9 @@ impl Library {
         if let Some(named) = env::var_os(OVERRIDE).filter(|named| !named.is_empty()) {
             let named = PathBuf::from(named);
             return match named.canonicalize() {
-                Ok(path) if path.is_file() => Self::checked(path),
-                _ => Err(Error::Misnamed(named)),
+                Ok(path) if is_shared_library(&path) => Self::checked(path),
+                Ok(_) => Err(Error::Other(named)),
+                Err(_) => Err(Error::Misnamed(named)),
             };
         }
         let executable = env::current_exe().unwrap_or_default();
@@ -65,6 +70,21 @@ impl Library {
         }
         list
     }
+}
+
+/// The dynamic linker says of what is none that it ignores it, and starts the program without.
+fn is_shared_library(path: &Path) -> bool {
+    // A pipe would be waited for.
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = [0; 18];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    // One that may not be read is the dynamic linker's to complain of.
+    let denied = matches!(&read, Err(error) if error.kind() == ErrorKind::PermissionDenied);
+    let [.., low, high] = start;
+    let is_dynamic = object::elf::FileType(u16::from_le_bytes([low, high])) == object::elf::ET_DYN;
+    denied || (start.starts_with(&object::elf::ELFMAG) && is_dynamic)
 }
 
 /// Whether a list as that of `LD_PRELOAD` has a `libsovia.so` in it.

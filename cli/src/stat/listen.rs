@@ -11,7 +11,10 @@ use crate::output::complain;
 
 /// Listens at `address` (`9464`, `127.0.0.1:9464`, `[::1]:9464`) and answers one request after the other, until it is ended.
 pub(super) fn serve(address: &str, source: &mut Source) -> Result<()> {
-    let listener = TcpListener::bind(parse(address)?).context("listening")?;
+    let listener = TcpListener::bind(parse(address)?).map_err(|source| Error::File {
+        path: format!("--listen {address}"),
+        source,
+    })?;
     let at = listener.local_addr().context("listening")?;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "http://{at}/metrics")

@@ -197,6 +197,30 @@ fn the_usual_place_is_found() {
 }
 
 #[test]
+fn an_address_that_is_none_is_told_why() {
+    for (address, why) in [
+        ("127.0.0.1", "there is no port"),
+        ("127.0.0.1:", "from 1 to 65535"),
+        (":0", "from 1 to 65535"),
+        (":http", "from 1 to 65535"),
+        ("[::1%nowhere]:80", "no such host"),
+        ("255.255.255.255:80", "nobody is connected to there"),
+        ("[ff02::1]:80", "nobody is connected to there"),
+    ] {
+        let output = command("explain --config= sh").arg(address).output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{address}");
+        let said = text(&output.stderr);
+        assert!(said.contains(address) && said.contains(why), "{said}");
+    }
+    for (address, shown) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80")] {
+        let output = command("explain --config= sh").arg(address).output();
+        let said = output.expect("it starts").stdout;
+        assert!(text(&said).contains(shown), "{}", text(&said));
+    }
+}
+
+#[test]
 fn explain_names_the_rule_and_the_outcome() {
     let talk = Talk::new("explain");
     let config = config(&talk, RULES);

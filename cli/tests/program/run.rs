@@ -64,6 +64,8 @@ fn a_program_that_cannot_be_run_gives_the_status_of_a_shell() {
             text(&output.stderr)
         );
     }
+    let output = command("run").arg("").output().expect("it starts");
+    assert_eq!(text(&output.stderr), "sovia: '': no such program\n");
     assert_eq!(sovia("run").status.code(), Some(2));
     assert_eq!(sovia("run --no-such-option x").status.code(), Some(2));
 }
@@ -77,8 +79,18 @@ fn without_the_library_nothing_runs() {
     assert_eq!(output.status.code(), Some(125));
     assert!(text(&output.stderr).contains("/no/such/libsovia.so"));
 
-    // Alone in a folder it tells where it looked.
+    // The dynamic linker would ignore these, and start the program.
     let folder = Folder::new("alone");
+    for other in [folder.file("text", "no library"), folder.0.clone()] {
+        let output = command("run true")
+            .env("SOVIA_PRELOAD", &other)
+            .output()
+            .expect("the program starts");
+        assert_eq!(output.status.code(), Some(125));
+        assert!(text(&output.stderr).contains("which is no shared library"));
+    }
+
+    // Alone in a folder it tells where it looked.
     let alone = folder.0.join("sovia");
     fs::copy(env!("CARGO_BIN_EXE_sovia"), &alone).expect("a copy");
     let output = Command::new(&alone)

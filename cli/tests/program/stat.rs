@@ -212,6 +212,10 @@ fn scrapes_are_answered() {
         .trim()
         .trim_start_matches("http://")
         .trim_end_matches("/metrics");
+    // A second one cannot, and says where.
+    let second = sovia(&format!("stat --prometheus --listen {address}"));
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains(address), "{second:?}");
     // One that goes at once harms nobody.
     drop(TcpStream::connect(address).expect("it listens"));
     // One that takes its time does not get all of it.
