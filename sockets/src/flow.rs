@@ -24,11 +24,11 @@ use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicU32, Ordering};
 
 use self::back::back_at;
-use self::bell::DOORBELL;
 use crate::kernel::Kernel;
 
 pub(crate) use self::shows::is_refusal;
 
+mod alone;
 mod back;
 mod bell;
 mod ends;
@@ -230,14 +230,22 @@ impl Flow {
             if self.error_is_told() {
                 return Err(Stop::Failed(Errno::PIPE));
             }
+            if tx.is_left() {
+                // What has ended is another's that it left TCP to.
+                return match self.serve_back(kernel) {
+                    Ok(true) => self.send_plain(kernel, pieces),
+                    Ok(false) => Err(Stop::Again),
+                    Err(stop) => Err(self.told(stop)),
+                };
+            }
             // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
             if self.stream.peer_deaf() {
                 self.spoke.store(1, Ordering::Relaxed);
                 return self.send_plain(kernel, pieces);
             }
             // One that sends no more may read, and takes what is on TCP for doorbells. One that was killed answers the same.
-            match kernel.send(&[DOORBELL]) {
-                Ok(_) | Err(Errno::AGAIN) => {}
+            match self.put_bell(kernel) {
+                Ok(()) | Err(Errno::AGAIN) => {}
                 Err(errno) => return Err(Stop::Failed(errno)),
             }
         }

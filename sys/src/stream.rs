@@ -391,6 +391,8 @@ pub const GONE: u32 = 2;
 pub const SLEEPER: u32 = 1;
 /// In the sender's `armed` word for data: the receiver wants the direction back on TCP.
 pub const BACK: u32 = 2;
+/// In the sender's `armed` word for data, with [`BACK`]: the receiver waits for that no longer, and others read TCP: no doorbell may go there.
+pub const LEFT: u32 = 8;
 /// In the sender's `armed` word for data: the receiver looks at a [`board`], at the place ([`Place`]) whose number is in the upper bits.
 pub const BOARD: u32 = 4;
 /// See [`BOARD`].

@@ -47,6 +47,11 @@ impl Flow {
             self.ring_bell_now(kernel)?;
         }
         self.go_to_tcp(kernel.written()?);
+        if tx.is_left() {
+            // It has called in between, and does not wait for what is in the ring.
+            self.go_to_tcp(kernel.written()? | SERVED);
+            return self.serve_back(kernel).map(|_| ());
+        }
         self.repeat_end(kernel);
         Ok(())
     }
@@ -89,7 +94,7 @@ impl Flow {
             };
         }
         rx.want_back();
-        self.bell_if_possible(kernel, may_switch)
+        self.bell_if_possible(kernel, may_switch).map(drop)
     }
 
     /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`](super::SEND): what it has not taken goes there. True when done.
@@ -131,7 +136,10 @@ impl Flow {
                     tx.take_back(sent)?;
                 }
                 Err(Errno::AGAIN) => return Ok(false),
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => {
+                    self.give_up(tx);
+                    return Err(errno.into());
+                }
             }
         }
         Err(Corrupt.into())
@@ -141,9 +149,9 @@ impl Flow {
     #[inline]
     pub fn owes_back(&self) -> bool {
         let tx = self.stream.tx();
-        // To one who is gone nothing is owed.
+        // To one who is gone nothing is owed, but to the heirs of one that left.
         tx.back_wanted()
-            && !self.has_ended()
+            && (!self.has_ended() || tx.is_left())
             && tx
                 .to_tcp()
                 .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))
@@ -218,6 +226,9 @@ impl Flow {
     /// Takes doorbells off the connection up to the count at which TCP goes on; true when there.
     pub(super) fn drop_doorbells(&self, kernel: &impl Kernel, end: u64) -> Result<bool, Stop> {
         let mut scratch = [0; 64];
+        if self.is_called(kernel) {
+            return Ok(false);
+        }
         for _ in 0..READS {
             let taken = match self.taken_in_all(kernel) {
                 // The connection is over, and was before anything was counted here. What is there is the program's if no doorbell ever was.

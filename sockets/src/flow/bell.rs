@@ -78,7 +78,7 @@ impl Flow {
     /// # Errors
     /// If TCP's bytes cannot be told apart any more.
     pub fn drain(&self, kernel: &impl Kernel) -> Result<(), Stop> {
-        if !self.receives_on_ring() || self.is_read_to_its_end() {
+        if !self.receives_on_ring() || self.is_read_to_its_end() || self.is_called(kernel) {
             return Ok(());
         }
         let mut scratch = [0; 64];
@@ -206,22 +206,37 @@ impl Flow {
         self.rang_ms.swap(now_ms, Ordering::Relaxed) != now_ms
     }
 
-    pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+    /// Whether there is something on TCP now for the peer to find.
+    pub(super) fn ring_bell_now(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         if self.stream.peer_deaf() {
             // It has closed, or is about to, and would be reset.
-            return Ok(());
+            return Ok(false);
         }
         self.bells.fetch_add(1, Ordering::Relaxed);
-        match self.hear(kernel.send(&[DOORBELL])) {
+        match self.hear(self.put_bell(kernel)) {
             // A full connection is readable, which is all that a doorbell says; one that is gone wakes sleepers by itself, and the next call tells.
-            Ok(_) | Err(Errno::AGAIN | Errno::PIPE) => Ok(()),
-            Err(_) if self.has_ended() => Ok(()),
+            Ok(()) | Err(Errno::AGAIN) => Ok(true),
+            Err(Errno::PIPE) => Ok(false),
+            Err(_) if self.has_ended() => Ok(false),
             Err(_) => {
                 // Nobody would ring for what is there, and the peer would sleep beside it.
                 self.abort(kernel);
                 Err(Stop::Failed(Errno::CONNRESET))
             }
         }
+    }
+
+    /// Writes a doorbell to TCP. `EPIPE` if the peer has left the ring and others read there, for whom it would be a byte of the program.
+    pub(super) fn put_bell(&self, kernel: &impl Kernel) -> Result<(), Errno> {
+        let tx = self.stream.tx();
+        if !tx.begin_bell() {
+            return Err(Errno::PIPE);
+        }
+        let put = kernel.send(&[DOORBELL]);
+        if put.is_err() {
+            tx.cancel_bell();
+        }
+        put.map(drop)
     }
 
     /// Resets the connection, for what became of bytes of the program can no more be said. Both ends are told: neither takes it for an orderly end.
@@ -279,16 +294,16 @@ impl Flow {
         rx.consented() && rx.to_tcp().is_none()
     }
 
-    /// A doorbell can go only where no data goes. A sender that cannot be rung for naps instead of sleeping.
+    /// A doorbell can go only where no data goes. A sender that cannot be rung for naps instead of sleeping. True if it has something to find on TCP.
     pub(super) fn bell_if_possible(
         &self,
         kernel: &impl Kernel,
         may_switch: bool,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         if self.sends_on_ring() || (may_switch && self.switch(kernel)?) {
-            self.ring_bell_now(kernel)?;
+            return self.ring_bell_now(kernel);
         }
-        Ok(())
+        Ok(false)
     }
 }
 

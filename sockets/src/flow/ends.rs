@@ -54,7 +54,8 @@ impl Flow {
     ///
     /// `may_switch` as for [`Flow::send`].
     pub fn leave(&self, kernel: &impl Kernel, may_switch: bool) {
-        if !self.stream.holders().leave() {
+        if !self.stream.holders().leave() || self.is_alone() {
+            // The peer, which has not found out that this end is on TCP, would take a word in memory for more than it is.
             return;
         }
         let _ = self.follow(kernel);

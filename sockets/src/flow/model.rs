@@ -110,6 +110,23 @@ fn loom_no_byte_is_lost_when_a_receiver_calls_the_ring_back() {
     );
 }
 
+/// A receiver calls its direction back and does not wait: of what comes on TCP from then on nothing is a doorbell.
+#[test]
+fn loom_no_doorbell_is_taken_for_a_byte_when_a_receiver_goes_back_alone() {
+    check(|| {
+        let [a, b] = on_ring();
+        assert_eq!(b.flow.arm_receive(&b.tcp), Ok(true));
+        let other = thread::spawn(move || a.send(1));
+        b.flow.call_back(&b.tcp, true).expect("TCP is there");
+        b.flow.renounce_ring(&b.tcp).expect("TCP is there");
+        let alone = b.flow.go_alone(&b.tcp, true).expect("TCP is there");
+        other.join().expect("no panic");
+        let mut byte = [1];
+        let _ = b.tcp.recv(&mut byte);
+        assert!(!alone || byte == [1]);
+    });
+}
+
 /// Who sees that nobody reads at the other end sends where the kernel answers.
 #[test]
 fn loom_who_sends_when_an_end_is_gone_is_told_by_the_kernel() {

@@ -89,6 +89,9 @@ impl Flow {
         let rx = self.stream.rx();
         let before = rx.phase() == BEFORE;
         let mut limit = usize::MAX;
+        if before && self.is_called(kernel) {
+            return Err(Stop::Again);
+        }
         if before {
             self.begin_count(kernel);
         }
@@ -216,7 +219,9 @@ impl Flow {
         // An end of our own making says nothing of the other.
         let said =
             self.stream.rx().finished() != 0 || self.stream.peer_deaf() || self.read_is_shut();
-        if !said && self.sends_on_ring() && self.stream.tx().drained() == Ok(false) {
+        let tx = self.stream.tx();
+        // Who left for TCP has not gone with that.
+        if !said && self.sends_on_ring() && tx.drained() == Ok(false) && !tx.is_left() {
             Errno::CONNRESET.raw_os_error().cast_unsigned()
         } else {
             ENDED

@@ -49,6 +49,7 @@ fn a_doorbell_goes_only_where_no_data_goes() {
         let [mut payer, mut sender] = Actor::both([network.end(0), network.end(1)]);
         payer.receive(&[1], Take::Read);
         sender.send(1);
+        payer.receive(&[1], Take::Read);
         if !matches!(state, State::Before | State::Called) {
             sender.flow.consent(&sender.kernel);
         }

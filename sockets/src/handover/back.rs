@@ -10,8 +10,10 @@ use crate::reason::Reason;
 
 /// Has all bytes of a connection go over TCP from now on, so that system calls that we do not see are right.
 ///
-/// A young connection stays there, at once. One with rings needs its peer, who is asked, and woken if he sleeps. One who does nothing with the
-/// connection for five seconds does not answer: then it is reset, for a reset is an error and a wrong byte is not. False says that it was.
+/// A young connection stays there, at once. Of one with rings the peer is asked, and woken if he sleeps, to put on TCP what has not been read. One who does
+/// nothing with the connection finds that out in his next call: until then nothing comes. Where this cannot be (urgent data, a doorbell behind bytes that were
+/// not read, or that nobody can ring) and he does nothing for five seconds, it is reset, for a reset is an error and a wrong byte is not. False says
+/// that it was.
 pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     conn.stay_on_tcp(reason);
     if !conn.is_mapped() || is_back(conn) {
@@ -46,22 +48,33 @@ fn walk(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Stop> {
         return Ok(());
     };
     receive.call_back(&tcp, conn.is_quiet(Way::Out))?;
-    let mut renounced = false;
+    let mut rung = None;
+    let (mut came, mut renounced) = (false, false);
     loop {
-        if !renounced && (send.sends_on_ring() || conn.is_quiet(Way::Out)) {
+        let waited = begun.elapsed();
+        if !came {
+            came = match receive.came_back(&tcp) {
+                // TCP has ended: nothing comes any more, and nothing is lost if all was read.
+                Err(Stop::End) if receive.available() == Ok(0) => true,
+                came => came?,
+            };
+        }
+        let quiet = conn.is_quiet(Way::Out);
+        let alone = !came && waited > COMPANY;
+        if alone && rung.is_none() {
+            rung = Some(receive.call_again(&tcp, quiet)?);
+        }
+        if (came || alone) && !renounced && (send.sends_on_ring() || quiet) {
             send.renounce_ring(&tcp)?;
             renounced = true;
         }
+        if alone && renounced {
+            came = receive.go_alone(&tcp, rung == Some(true))?;
+        }
         let served = send.serve_back(&tcp)?;
-        let came = match receive.came_back(&tcp) {
-            // TCP has ended: nothing comes any more, and nothing is lost if all was read.
-            Err(Stop::End) if receive.available() == Ok(0) => true,
-            came => came?,
-        };
         if came && served && renounced {
             return Ok(());
         }
-        let waited = begun.elapsed();
         if waited > PATIENCE {
             return Err(Stop::Again);
         }
@@ -74,16 +87,21 @@ fn walk(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Stop> {
 }
 
 /// Before the last descriptor is closed: puts on TCP what the peer, which is going back there, has not taken. Its kernel takes what it has room for,
-/// and the rest as the peer reads. After a close the kernel would go on sending, and we cannot: who takes nothing for five seconds is reset.
-pub(crate) fn finish_serving(conn: &Conn, fd: BorrowedFd<'_>) {
+/// and the rest as the peer reads. After a close the kernel would go on sending, and we cannot: who takes nothing for five seconds is reset. True if
+/// nothing is owed then.
+pub(crate) fn finish_serving(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE {
+    loop {
         let Some(send) = conn.turn(fd, SEND) else {
-            return;
+            return true;
         };
         let is_last = send.stream().holders().count() <= 1;
-        if !is_last || !send.owes_back() || send.serve_back(&conn.tcp(fd)) != Ok(false) {
-            return;
+        if !is_last || !send.owes_back() {
+            return true;
+        }
+        match send.serve_back(&conn.tcp(fd)) {
+            Ok(false) if begun.elapsed() < PATIENCE => {}
+            served => return served == Ok(true),
         }
         drop(send);
         pause(fd);
@@ -100,5 +118,7 @@ fn pause(fd: BorrowedFd<'_>) {
 }
 
 const SHORT: Duration = Duration::from_micros(200);
-/// How long the peer is waited for.
+/// How long the peer is waited for where it need not come. One that sleeps in a call comes at once.
+const COMPANY: Duration = Duration::from_millis(50);
+/// How long the peer is waited for where it must come.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use sys::stream::{closes_on_exec, cookie};
 use super::{back, is_inherited, pass_on};
 use crate::conn::Conn;
 use crate::epoll::departure::{self as sets, Heir};
-use crate::flow::RECEIVE;
+use crate::flow::{RECEIVE, SEND};
 use crate::reason::Reason;
 use crate::{share, table};
 
@@ -83,6 +83,7 @@ fn postpone_meeting(conn: &Conn, guest: bool) {
 fn owner_leaves(conn: &Conn, followed: bool) {
     if !is_inherited(conn) {
         pass_on(conn, false);
+        settle(conn);
         conn.drop_holder();
         conn.set_lent();
         with_a_descriptor(conn, |fd| tidy(conn, fd));
@@ -180,11 +181,23 @@ pub fn before_exit() {
     }
     table::each(|conn| {
         if conn.is_mapped() && !conn.is_lent() {
+            settle(conn);
             conn.set_lent();
             conn.drop_holder();
             with_a_descriptor(conn, |fd| tidy(conn, fd));
         }
     });
+}
+
+/// Puts on TCP what a peer that has gone back there has not taken. What does not fit is cut off, and a reset says so.
+fn settle(conn: &Conn) {
+    if (conn.flow.take(SEND)).is_some_and(|flow| flow.owes_back()) {
+        with_a_descriptor(conn, |fd| {
+            if !back::finish_serving(conn, fd) {
+                sys::socket::reset_on_close(fd);
+            }
+        });
+    }
 }
 
 /// Takes doorbells off a connection that the kernel is about to close. If bytes were not read, it is to be reset as TCP would.

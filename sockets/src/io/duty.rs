@@ -30,17 +30,20 @@ pub(crate) fn look_at_peer(conn: &Conn, fd: BorrowedFd<'_>) {
     }
 }
 
-/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on. True if the connection is over
-/// instead, which the next call tells.
+/// Puts on TCP what the peer wants there, who is about to leave the ring. If it does not all fit, the next call goes on. True if a call is to look once
+/// more: what has come on TCP waited for this, or the connection is over instead.
 #[cold]
 pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    let mut is_first = false;
     let failed = |flow: Turn<'_>| {
+        let was_on_ring = flow.stream().tx().to_tcp().is_none();
         let served = flow.serve_back(&conn.tcp(fd));
+        is_first = was_on_ring && flow.stream().tx().to_tcp().is_some();
         conn.heed_call_back(&flow);
         served.is_err()
     };
-    if !conn.turn(fd, SEND).is_some_and(failed) {
-        return false;
+    if !conn.turn(fd, SEND).is_some_and(failed) || is_first {
+        return is_first;
     }
     look_at_peer(conn, fd);
     (conn.turn(fd, RECEIVE)).is_some_and(|turn| turn.kernel_end().is_some())

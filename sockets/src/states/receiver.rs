@@ -56,12 +56,12 @@ pub const ROWS: &[Row<State, Event>] = table! {
     Sleep: After => After, "sleeps on TCP";
 
     GoBack: Before => Before, "calls the sender back, and waits for it";
-    GoBack "TCP has ended, or the sender has gone": Before => After, "all that comes is on TCP";
+    GoBack "TCP has ended, or the sender has gone or makes no call": Before => After, "all that comes is on TCP";
     GoBack "the sender has not come, or a reset": Following => Following, "calls it back, and waits. Doorbells behind unread bytes nobody could tell apart: a reset";
     GoBack "TCP has ended": Following => Ring, "and on";
     GoBack "the sender is back on TCP": Following => After, "doorbells are dropped";
     GoBack: Ring => Ring, "calls the sender back, a doorbell if it can go, and waits. The bytes of one who has gone nobody can put on TCP: a reset";
-    GoBack "TCP has ended, and the ring is empty": Ring => After, "doorbells are dropped";
+    GoBack "TCP has ended, and the ring is empty; or the sender makes no call": Ring => After, "doorbells are dropped";
     GoBack "not all doorbells have come": Returning => Returning, "waits. Had the sender gone by itself with bytes still on the ring: a reset";
     GoBack: Returning => After, "doorbells are dropped";
     GoBack: After => After, "";

@@ -90,6 +90,8 @@ pub(super) struct SwitchWords {
     pub(super) to_ring: AtomicU64,
     /// By the sender.
     pub(super) to_tcp: AtomicU64,
+    /// By the sender: doorbells that it wrote to TCP, and those that it is about to write.
+    pub(super) bells: AtomicU64,
 }
 
 /// What the processes that share the sending end keep between them.
@@ -215,7 +217,7 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// Where the words that the sender of a direction publishes are in the memory, of each side: first the tail.

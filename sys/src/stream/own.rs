@@ -132,10 +132,10 @@ pub fn closes_on_exec(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// The memory of a stream has this name, whoever makes it: the [`VERSION`] is in it, for a program that finds it after `exec`.
-pub const NAME: &str = "sovia-stream-7";
+pub const NAME: &str = "sovia-stream-8";
 /// What such a name of any version begins with.
 const ANY: &str = "sovia-stream";
-const _: () = assert!(VERSION == 7, "the name says so");
+const _: () = assert!(VERSION == 8, "the name says so");
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_stream_of_another_version_is_not_taken_over() {
         let own = Stream::memory(Size::DEFAULT).expect("memfd");
-        let older = ["", "-6", "-70", "-x"]
+        let older = ["", "-7", "-80", "-x"]
             .map(|suffix| crate::mem::memfd::create_as(&format!("{ANY}{suffix}"), LEN));
         for memory in older {
             let memory = memory.expect("memfd");

@@ -2,10 +2,10 @@ use std::fmt;
 
 use super::layout::{BEHIND, BESIDE, Direction};
 use super::sleep::Bytes;
-use super::{BACK, BOARD, Corrupt, PLACE_SHIFT, SLEEPER, Stream, Watch};
+use super::{BACK, BOARD, Corrupt, LEFT, PLACE_SHIFT, SLEEPER, Stream, Watch};
 use crate::board::Place;
 use crate::mem::{STREAM_MIN, Store, prefetch, prefetch_to_write};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The direction in which an end receives. What changes it is called in a turn of side 1.
 #[derive(Clone, Copy)]
@@ -154,6 +154,18 @@ impl Rx<'_> {
     /// Asks the sender to go back to TCP. Write a byte to the TCP connection afterwards.
     pub fn want_back(&self) {
         self.bytes().arm(BACK);
+    }
+
+    /// Says that this end waits no longer for the sender to follow to TCP: no doorbell is begun from now on.
+    pub fn set_left(&self) {
+        self.bytes().arm(LEFT);
+    }
+
+    /// Doorbells that the sender wrote to TCP, or is about to, after it moved to the ring. Once this end [has left](Rx::set_left) no more are written than
+    /// this says.
+    pub fn bells(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        self.words().switch.0.bells.load(Ordering::SeqCst)
     }
 
     /// What the sender said of its end: [`super::FIN`], [`super::GONE`].

@@ -2,7 +2,7 @@
 //!
 //! Written for any words, so that loom checks what runs on mapped ones.
 
-use super::{BACK, SLEEPER};
+use super::{BACK, LEFT, SLEEPER};
 use crate::sync::{Count, Ordering, Word, fence};
 
 /// Bytes: the sender publishes them, the receiver sleeps.
@@ -51,7 +51,7 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
     /// Sender: takes the requests to be told, and returns them.
     #[inline]
     pub(super) fn knock(&self) -> u32 {
-        self.armed.fetch_and(BACK, Ordering::SeqCst) & !BACK
+        self.armed.fetch_and(STAYS, Ordering::SeqCst) & !STAYS
     }
 
     /// Receiver: asks to be woken. Ask [`Bytes::settled`] afterwards.
@@ -66,7 +66,7 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
         let mut now = self.armed.load(Ordering::Relaxed);
         for _ in 0..TRIES {
             // Also where it says so already: as `arm`, it comes before the look.
-            let armed = now & (SLEEPER | BACK) | request;
+            let armed = now & (SLEEPER | STAYS) | request;
             match self.armed.exchange(now, armed, Ordering::SeqCst) {
                 Ok(_) => return,
                 Err(found) => now = found,
@@ -149,5 +149,7 @@ impl<C: Count, W: Word> Room<'_, C, W> {
     }
 }
 
+/// What a receiver says once for all.
+const STAYS: u32 = BACK | LEFT;
 /// Changes of a request that may come in between.
 const TRIES: u32 = 64;

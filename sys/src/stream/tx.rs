@@ -2,9 +2,9 @@ use std::fmt;
 
 use super::layout::Direction;
 use super::sleep::{Bytes, Room};
-use super::{BACK, Corrupt, PLACE_SHIFT, Stream};
+use super::{BACK, Corrupt, LEFT, PLACE_SHIFT, Stream};
 use crate::board::Place;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The direction in which an end sends. What changes it is called in a turn of side 0.
 #[derive(Clone, Copy)]
@@ -63,6 +63,29 @@ impl Tx<'_> {
     #[inline]
     pub fn back_wanted(&self) -> bool {
         self.words().asked.0.armed_data.load(Ordering::SeqCst) & BACK != 0
+    }
+
+    /// Whether the receiver has left this direction to TCP without waiting for the sender to follow.
+    #[inline]
+    pub fn is_left(&self) -> bool {
+        self.words().asked.0.armed_data.load(Ordering::SeqCst) & LEFT != 0
+    }
+
+    /// Before a doorbell is written to the TCP connection: counts it. False if none may go there, because the receiver [has left](Tx::is_left).
+    pub fn begin_bell(&self) -> bool {
+        self.words().switch.0.bells.fetch_add(1, Ordering::SeqCst);
+        // Pairs with that in `bells`: the receiver sees the count, or this one sees that it has left.
+        fence(Ordering::SeqCst);
+        let may = !self.is_left();
+        if !may {
+            self.cancel_bell();
+        }
+        may
+    }
+
+    /// The doorbell could not be written after all.
+    pub fn cancel_bell(&self) {
+        self.words().switch.0.bells.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Bytes that the receiver has taken in all, if it is to be believed.

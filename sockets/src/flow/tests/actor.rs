@@ -28,6 +28,8 @@ pub(super) enum Deed {
     PayBell,
     LeaveRing,
     CallBack,
+    /// Waits no longer for whom it called.
+    GoAlone,
     Finish,
     /// `close` of the last descriptor.
     Close,
@@ -56,6 +58,7 @@ pub(super) fn deed() -> impl Strategy<Value = Deed> {
         2 => Just(Deed::PayBell),
         1 => Just(Deed::LeaveRing),
         1 => Just(Deed::CallBack),
+        1 => Just(Deed::GoAlone),
         1 => Just(Deed::Finish),
     ]
 }
@@ -76,6 +79,8 @@ pub(super) struct Actor<K> {
     pub(super) received: u64,
     /// On its way back to TCP.
     pub(super) away: bool,
+    /// What it sends goes to TCP for good.
+    pub(super) renounced: bool,
     pub(super) finished: bool,
     pub(super) ended: bool,
     /// What it was told of the connection instead of an end.
@@ -132,6 +137,7 @@ impl<K: Kernel> Actor<K> {
             sent: 0,
             received: 0,
             away: false,
+            renounced: false,
             finished: false,
             ended: false,
             failed: None,
@@ -197,7 +203,11 @@ impl<K: Kernel> Actor<K> {
                     self.received += n as u64;
                 }
             }
-            Err(stop) => self.stopped(stop),
+            Err(stop) => {
+                self.stopped(stop);
+                let serve = |flow: &Flow| flow.serve_back(&self.kernel);
+                let _ = self.flow.watched(Act::Serve, serve);
+            }
         }
     }
 
@@ -235,7 +245,7 @@ impl<K: Kernel> Actor<K> {
         }
         if self.away && !matches!(deed, Deed::Die) {
             // Every other call waits.
-            return self.walk_on(Ok(()));
+            return self.walk_on(Ok(()), matches!(deed, Deed::GoAlone));
         }
         match deed {
             Deed::Send(n) => self.send(n),
@@ -259,14 +269,14 @@ impl<K: Kernel> Actor<K> {
                 });
             }
             Deed::CallBack => {
-                let renounced = self.flow.watched(Act::GoBack, |flow| {
-                    flow.call_back(&self.kernel, true)?;
-                    flow.renounce_ring(&self.kernel)
-                });
+                let called = |flow: &Flow| flow.call_back(&self.kernel, true);
+                let called = self.flow.watched(Act::GoBack, called);
                 self.away = true;
+                self.renounced = false;
                 self.called = true;
-                self.walk_on(renounced);
+                self.walk_on(called, false);
             }
+            Deed::GoAlone => {}
             Deed::Finish => {
                 if !std::mem::replace(&mut self.finished, true) {
                     let finished = |flow: &Flow| flow.finish(&self.kernel, true);
@@ -290,18 +300,28 @@ impl<K: Kernel> Actor<K> {
     }
 
     /// A step of [`go_back`](crate::handover::go_back). What fails is answered by a reset.
-    fn walk_on(&mut self, begun: Result<(), Stop>) {
-        let (served, came) = self.flow.watched(Act::GoBack, |flow| {
-            let served = begun.and_then(|()| flow.serve_back(&self.kernel));
-            let came = match flow.came_back(&self.kernel) {
-                Err(Stop::End) if flow.available() == Ok(0) => Ok(true),
-                came => came,
+    fn walk_on(&mut self, begun: Result<(), Stop>, alone: bool) {
+        let (kernel, renounced) = (&self.kernel, &mut self.renounced);
+        let done = self.flow.watched(Act::GoBack, |flow| {
+            begun?;
+            let mut came = match flow.came_back(kernel) {
+                Err(Stop::End) if flow.available() == Ok(0) => true,
+                came => came?,
             };
-            (served, came)
+            let alone = !came && alone;
+            let rung = alone && !*renounced && flow.call_again(kernel, true)?;
+            if came || alone {
+                flow.renounce_ring(kernel)?;
+                *renounced = true;
+            }
+            if alone {
+                came = flow.go_alone(kernel, rung)?;
+            }
+            Ok::<_, Stop>(flow.serve_back(kernel)? && came)
         });
-        match (served, came) {
-            (Ok(served), Ok(came)) => self.away = !(served && came),
-            _ => self.stuck = true,
+        match done {
+            Ok(done) => self.away = !done,
+            Err(_) => self.stuck = true,
         }
     }
 
@@ -327,7 +347,7 @@ impl<K: Kernel> Actor<K> {
             return;
         }
         if self.away {
-            return self.walk_on(Ok(()));
+            return self.walk_on(Ok(()), false);
         }
         // What is wrong the next call tells.
         let serve = |flow: &Flow| flow.serve_back(&self.kernel);

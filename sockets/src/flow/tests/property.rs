@@ -114,6 +114,10 @@ fn check_end<K: Ground>(
             break;
         }
     }
+    if actors.iter().all(|actor| actor.away) {
+        // Each moves more to TCP than there is room for, and none reads there: both are reset after five seconds.
+        return Ok(());
+    }
     let Some(parting) = parting else {
         for side in 0..2 {
             prop_assert_eq!(actors[side].failed, None);
@@ -138,6 +142,10 @@ fn check_end<K: Ground>(
         "nobody waits for one who is gone: {gone:?}, {left:?}"
     );
     prop_assert!(left.received <= gone.sent);
+    // But for what one who was killed had begun to move to TCP, where there was no room for all.
+    let is_moving = gone.flow.sender() == sender::State::Serving;
+    let is_silent = left.ended && left.failed.is_none() && left.received < gone.sent && !is_moving;
+    prop_assert!(!is_silent, "nothing is lost silently: {gone:?}, {left:?}");
     // A doorbell that asks one who is gone to go back is answered by a reset, too.
     if parting.in_order && left.sends == parting.sends && !left.called {
         // A doorbell unread, or that comes too late, makes a reset of an end, with which what waits to be sent over TCP dies.
