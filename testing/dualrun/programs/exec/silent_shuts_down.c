@@ -1,0 +1,16 @@
+// As silent, and the other end shuts down, and reads on: all comes before the end.
+#include "silent.h"
+
+static void again(const char *what, int fd) {
+    tell();
+    say("%s reads", what);
+    recv_to_end(fd);
+}
+
+static void partner(int fd) {
+    be_silent(fd);
+    OK(shutdown(fd, SHUT_WR));
+    recv_to_end(fd);
+}
+
+SUBJECT_AND_PARTNER_AND_AGAIN(become_static, partner)

@@ -1,0 +1,34 @@
+// The connection goes to a process that is not preloaded, with bytes unread, while the other end makes no call.
+#include "silent.h"
+#include "passing.h"
+
+static void again(const char *what, int over) {
+    int fd = take(over);
+    tell();
+    recv_filled(fd, UNREAD);
+    talk(what, fd, fd);
+    hear(fd, 4);
+}
+
+static void subject(int fd) {
+    int over[2];
+    OK(socketpair(AF_UNIX, SOCK_STREAM, 0, over));
+    OK(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    OK(fcntl(CHANNEL, F_SETFD, 0));
+    settle(fd, 20000);
+    OK(unsetenv("LD_PRELOAD"));
+    pid_t child = OK(fork());
+    if (child == 0) OK(execv(self(), words_again(self(), "the stranger", over[1])));
+    pass(over[0], fd);
+    OK(close(fd));
+    say_child("child", child);
+}
+
+static void partner(int fd) {
+    be_silent(fd);
+    listen_to_talk(fd);
+    send_text(fd, "last");
+    recv_to_end(fd);
+}
+
+SUBJECT_AND_PARTNER_AND_AGAIN(subject, partner)
