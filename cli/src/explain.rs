@@ -122,6 +122,7 @@ impl Summary {
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.file {
+            Some(file) if self.rules == 1 => writeln!(f, "{file}: no mistake, 1 rule"),
             Some(file) => writeln!(f, "{file}: no mistake, {} rules", self.rules),
             None => writeln!(f, "there is no configuration"),
         }

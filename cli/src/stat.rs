@@ -169,6 +169,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             "process {pid} is not under sovia, or has had no connection"
         ));
     }
+    if text == table::NONE && source.host.hidden > 0 {
+        complain("processes of other users were not looked at, which only root may");
+    }
     if !source.host.strange.is_empty() {
         complain(format_args!(
             "not shown, for they run under another version of sovia: {:?}",

@@ -204,6 +204,8 @@ pub(super) struct Host {
     shown: BTreeMap<u32, Sums>,
     /// Processes whose ledger is another version's.
     pub(super) strange: Vec<u32>,
+    /// How many of other users' processes may not be looked at.
+    pub(super) hidden: usize,
 }
 
 /// What one look found.
@@ -226,6 +228,7 @@ impl Host {
     pub(super) fn look(&mut self, only: Option<u32>) -> io::Result<Look> {
         let mut look = Look::default();
         self.strange.clear();
+        self.hidden = 0;
         if let Some(pid) = only {
             self.look_at(pid, &mut look)?;
             return Ok(look);
@@ -241,10 +244,10 @@ impl Host {
             };
             seen.push(pid);
             // Other users' processes, and those that end meanwhile, are not shown.
-            if let Err(error) = self.look_at(pid, &mut look)
-                && error.kind() == io::ErrorKind::InvalidData
-            {
-                self.strange.push(pid);
+            match self.look_at(pid, &mut look).map_err(|error| error.kind()) {
+                Err(io::ErrorKind::InvalidData) => self.strange.push(pid),
+                Err(io::ErrorKind::PermissionDenied) => self.hidden += 1,
+                _ => {}
             }
         }
         self.ledgers.retain(|pid, _| seen.contains(pid));

@@ -245,7 +245,8 @@ fn duration(ms: u64) -> String {
     }
 }
 
-const NONE: &str = "No such connection of a program under sovia.\n";
+/// In place of a table.
+pub(super) const NONE: &str = "No such connection of a program under sovia.\n";
 
 #[cfg(test)]
 mod tests {

@@ -125,7 +125,7 @@ fn a_configuration_is_checked_by_itself() {
     };
     let (status, said) = explain(&[]);
     assert_eq!(status, Some(0), "{said}");
-    holds(&said, &["sovia.toml: no mistake, 1 rules"]);
+    holds(&said, &["sovia.toml: no mistake, 1 rule\n"]);
     holds(&explain(&["--json"]).1, &["\"rules\": 1"]);
     // A program alone is no question.
     assert_eq!(explain(&["true"]).0, Some(2));

@@ -1,9 +1,12 @@
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::folder::Folder;
 use crate::talk::Talk;
 use crate::{command, sovia, stdout_of, text};
 
@@ -44,7 +47,7 @@ fn filters_choose() {
 fn a_name_that_the_kernel_cuts_hides_nobody() {
     let mut talk = Talk::new("names");
     let name = talk.folder.0.join("ééééééééé");
-    std::fs::rename(&talk.program, &name).expect("it is ours");
+    fs::rename(&talk.program, &name).expect("it is ours");
     talk.program = name;
     let [server, client] = talk.both(Path::new(""), ENOUGH);
     let output = sovia(&format!("stat --json --pid {}", client.pid()));
@@ -199,6 +202,38 @@ fn vis_are_shown_as_well() {
     }
 }
 
+/// Nothing is found where nothing may be looked at.
+#[test]
+fn who_sees_nothing_is_told_that_there_may_be_more() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested here: it takes root to become another user");
+        return;
+    }
+    let folder = Folder::new("other-user");
+    let copy = folder.0.join("sovia");
+    fs::copy(env!("CARGO_BIN_EXE_sovia"), &copy).expect("a copy");
+    let stat = |words: &[&str]| {
+        let output = Command::new(&copy)
+            .arg("stat")
+            .args(words)
+            .uid(NOBODY)
+            .output();
+        let output = output.expect("the copy starts");
+        assert!(output.status.success(), "{words:?}");
+        text(&output.stderr).to_owned()
+    };
+    let hint = "processes of other users were not looked at";
+    assert!(stat(&[]).contains(hint));
+    assert!(stat(&["--processes"]).contains(hint));
+    assert_eq!(stat(&["--json"]), "");
+    assert_eq!(stat(&["--reasons"]), "");
+    let output = sovia("stat pid = 1");
+    assert_eq!(text(&output.stderr), "", "root sees all");
+}
+
+/// A user who has no processes.
+const NOBODY: u32 = 65534;
+
 #[test]
 fn scrapes_are_answered() {
     let mut listening = command("stat --prometheus --listen 0");
@@ -264,8 +299,8 @@ fn what_is_no_terminal_gets_tables() {
 #[test]
 fn root_sees_other_users_and_they_do_not_see_root() {
     let talk = Talk::new("users");
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&talk.folder.0, open).expect("chmod");
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&talk.folder.0, open).expect("chmod");
     let nobody = || {
         let mut command = Command::new("setpriv");
         command.args([
@@ -291,9 +326,9 @@ fn root_sees_other_users_and_they_do_not_see_root() {
     }
     // Whose home it is who started them; there may be a configuration, for all that they know.
     let home = talk.folder.0.join("home");
-    std::fs::create_dir(&home).expect("a folder");
-    let closed = std::fs::Permissions::from_mode(0o700);
-    std::fs::set_permissions(&home, closed).expect("chmod");
+    fs::create_dir(&home).expect("a folder");
+    let closed = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(&home, closed).expect("chmod");
     let run = |word| {
         let mut command = nobody();
         command
