@@ -11,6 +11,7 @@ use crate::Arguments;
 use crate::error::{Error, Result};
 
 mod bash;
+mod fish;
 mod format;
 mod manual;
 mod options;
@@ -58,7 +59,10 @@ fn write(folder: &Path) -> io::Result<()> {
         bash.join("sovia"),
         bash::with_programs(&fs::read_to_string(&written)?),
     )?;
-    fs::remove_file(written)
+    fs::remove_file(written)?;
+    let fish = folder.join("fish/vendor_completions.d/sovia.fish");
+    let script = fs::read_to_string(&fish)?;
+    fs::write(fish, fish::with_programs(&script))
 }
 
 /// The program without its hidden sub-commands, which are for itself: completions would offer them. Nothing can be taken away from a
