@@ -50,15 +50,17 @@ gzip -dc "$root/usr/share/man/man5/sovia.toml.5.gz" | grep -q 'buffer' || fail "
 unread=()
 pages=0
 for page in "$root"/usr/share/man/man?/*.gz; do
-    gzip -dc "$page" >"$scratch/page"
+    # Under its own name: the section is in it.
+    plain=$scratch/$(basename "$page" .gz)
+    gzip -dc "$page" >"$plain"
     if command -v man >/dev/null; then
-        LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$scratch/page" 2>"$scratch/said" >/dev/null ||
+        LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$plain" 2>"$scratch/said" >/dev/null ||
             fail "man does not take ${page##*/}: $(cat "$scratch/said")"
         [ ! -s "$scratch/said" ] || fail "${page##*/}: $(cat "$scratch/said")"
     fi
     if command -v mandoc >/dev/null; then
         # Pages have no date: they are the same whenever they are made.
-        mandoc -Tlint -Wwarning "$scratch/page" >"$scratch/said" 2>&1 || true
+        mandoc -Tlint -Wwarning "$plain" >"$scratch/said" 2>&1 || true
         ! grep -qv 'missing date' "$scratch/said" || fail "${page##*/}: $(cat "$scratch/said")"
     fi
     pages=$((pages + 1))
