@@ -50,7 +50,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", conflicts_with = "json")]
     watch: Option<f64>,
     /// With --watch, end after so many
-    #[arg(long, value_name = "N", requires = "watch")]
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u32).range(1..))]
     times: Option<u32>,
     /// List the reasons there are for a connection to be on TCP
     #[arg(long, conflicts_with_all = ["pid", "processes", "history", "prometheus", "watch", "filter"])]

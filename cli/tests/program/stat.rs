@@ -36,6 +36,8 @@ fn filters_choose() {
     );
     assert_eq!(rows(&format!("sport = :{port} and not path = shm")), 0);
     assert_eq!(rows(&format!("pid = {} dport = :{port}", client.pid())), 1);
+    // No table at all is not what anybody wants.
+    assert_eq!(sovia("stat --watch --times 0").status.code(), Some(2));
     let output = sovia("stat sport = :http");
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
