@@ -48,6 +48,19 @@ pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> Followed 
 }
 
 impl Starter {
+    const fn plain(
+        name: &'static str,
+        valued: &'static [(u8, &'static str)],
+        words: usize,
+    ) -> Self {
+        Self {
+            name,
+            valued,
+            words,
+            is_env: false,
+        }
+    }
+
     fn named(program: &OsStr) -> Option<&'static Self> {
         let name = Path::new(program).file_name()?;
         STARTERS.iter().find(|starter| name == starter.name)
@@ -142,38 +155,48 @@ enum Wanted {
     Words,
 }
 
-const STARTERS: [Starter; 5] = [
+const STARTERS: [Starter; 10] = [
+    // Their words are the priority, the processors, how long.
+    Starter::plain(
+        "chrt",
+        &[
+            (b'p', "pid"),
+            (b'T', "sched-runtime"),
+            (b'P', "sched-period"),
+            (b'D', "sched-deadline"),
+        ],
+        1,
+    ),
+    Starter::plain("taskset", &[(b'p', "pid")], 1),
+    Starter::plain("timeout", &[(b'k', "kill-after"), (b's', "signal")], 1),
     Starter {
-        name: "env",
-        valued: &[(b'u', "unset"), (b'C', "chdir"), (b'a', "argv0")],
-        words: 0,
         is_env: true,
+        ..Starter::plain(
+            "env",
+            &[(b'u', "unset"), (b'C', "chdir"), (b'a', "argv0")],
+            0,
+        )
     },
-    Starter {
-        name: "nice",
-        valued: &[(b'n', "adjustment")],
-        words: 0,
-        is_env: false,
-    },
-    Starter {
-        name: "nohup",
-        valued: &[],
-        words: 0,
-        is_env: false,
-    },
-    Starter {
-        name: "setsid",
-        valued: &[],
-        words: 0,
-        is_env: false,
-    },
-    Starter {
-        name: "timeout",
-        valued: &[(b'k', "kill-after"), (b's', "signal")],
-        // How long.
-        words: 1,
-        is_env: false,
-    },
+    Starter::plain(
+        "ionice",
+        &[
+            (b'c', "class"),
+            (b'n', "classdata"),
+            (b'p', "pid"),
+            (b'P', "pgid"),
+            (b'u', "uid"),
+        ],
+        0,
+    ),
+    Starter::plain("nice", &[(b'n', "adjustment")], 0),
+    Starter::plain("nohup", &[], 0),
+    Starter::plain("setsid", &[], 0),
+    Starter::plain(
+        "stdbuf",
+        &[(b'i', "input"), (b'o', "output"), (b'e', "error")],
+        0,
+    ),
+    Starter::plain("time", &[(b'f', "format"), (b'o', "output")], 0),
 ];
 
 /// One may start another; `env -S` may start itself.
@@ -200,6 +223,18 @@ mod tests {
             ("nice -19 server", "server"),
             ("timeout -k 5 --signal=INT 7 env A=1 server", "server"),
             ("timeout 5", "timeout"),
+            ("taskset 03 server -b 1024", "server"),
+            ("taskset -c 0,2 env A=1 server", "server"),
+            ("taskset --cpu-list 0 server", "server"),
+            ("taskset -p 700", "taskset"),
+            ("chrt -r 50 nice server", "server"),
+            (
+                "chrt -d --sched-runtime 5000 -D 10000 -P 10000 0 server",
+                "server",
+            ),
+            ("ionice -c3 -n 7 server", "server"),
+            ("stdbuf -oL --error=0 server", "server"),
+            ("/usr/bin/time -f %e -o log server", "server"),
         ] {
             let words = line.split(' ').map(OsString::from);
             assert_eq!(followed(words).program, program, "{line}");
