@@ -32,6 +32,7 @@ mod alone;
 mod back;
 mod bell;
 mod ends;
+mod owed;
 mod shows;
 mod steps;
 mod tcp;
@@ -63,6 +64,8 @@ pub struct Flow {
     read_then: AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
+    /// While bytes of a direction that was called back move to TCP: how the program would have the connection linger. See `owed`.
+    guard: AtomicU64,
     #[cfg(all(test, not(loom)))]
     pub(crate) watch: watch::Watch,
 }
@@ -172,6 +175,7 @@ impl Flow {
             unlooked: AtomicU32::new(0),
             read_then: AtomicU64::new(0),
             rang_ms: AtomicU32::new(0),
+            guard: AtomicU64::new(0),
             #[cfg(all(test, not(loom)))]
             watch: watch::Watch::default(),
         }

@@ -2,6 +2,7 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use sys::errno::Errno;
 use sys::tcp::{self, State};
@@ -30,15 +31,23 @@ pub trait Kernel {
     /// As [`Kernel::recv`].
     fn peek(&self, into: &mut [u8]) -> Result<usize, Errno>;
 
+    /// `SO_LINGER`, if it is on.
+    fn linger(&self) -> Option<Duration>;
+
+    /// Sets `SO_LINGER`.
+    fn set_linger(&self, linger: Option<Duration>);
+
     /// Has the connection reset when it is closed, as the kernel does where bytes were not read.
-    fn reset_on_close(&self);
+    fn reset_on_close(&self) {
+        self.set_linger(Some(Duration::ZERO));
+    }
 
     /// Resets the connection, whoever has it, and keeps the error that this makes to itself.
     fn reset_now(&self);
 
     /// Whether the program has it reset when it is closed.
     fn resets_on_close(&self) -> bool {
-        false
+        self.linger() == Some(Duration::ZERO)
     }
 
     /// `shutdown(SHUT_WR)`.
@@ -101,17 +110,17 @@ impl Kernel for Tcp<'_> {
         tcp::recv_peek(self.fd, into)
     }
 
-    fn reset_on_close(&self) {
-        sys::socket::reset_on_close(self.fd);
+    fn linger(&self) -> Option<Duration> {
+        sys::socket::linger(self.fd)
+    }
+
+    fn set_linger(&self, linger: Option<Duration>) {
+        sys::socket::set_linger(self.fd, linger);
     }
 
     fn reset_now(&self) {
         sys::socket::reset_now(self.fd);
         sys::socket::forget_error(self.fd);
-    }
-
-    fn resets_on_close(&self) -> bool {
-        sys::socket::resets_on_close(self.fd)
     }
 
     fn finish(&self) {

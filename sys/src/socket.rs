@@ -89,11 +89,6 @@ pub fn reset_on_close(fd: BorrowedFd<'_>) {
     let _ = set_socket_linger(fd, Some(Duration::ZERO));
 }
 
-/// Whether closing it resets the connection: `SO_LINGER` with no time.
-pub fn resets_on_close(fd: BorrowedFd<'_>) -> bool {
-    linger(fd) == Some(Duration::ZERO)
-}
-
 /// `SO_LINGER`, if it is on.
 pub fn linger(fd: BorrowedFd<'_>) -> Option<Duration> {
     rustix::net::sockopt::socket_linger(fd).ok().flatten()

@@ -127,6 +127,7 @@ impl Conn {
     }
 }
 
+// 8 is `flow::owed`'s.
 const NONBLOCKING: u32 = 1;
 const NODELAY: u32 = 2;
 const CORK: u32 = 4;

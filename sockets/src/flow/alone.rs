@@ -4,8 +4,6 @@
 //! comes there but doorbells that were begun before the peer could see that this end has left. They are counted, so they can be told from the program's
 //! bytes behind them.
 
-use sys::stream::Tx;
-
 use super::{AFTER, BEFORE, Flow, ON_RING, Stop};
 use crate::kernel::Kernel;
 
@@ -60,12 +58,5 @@ impl Flow {
     pub(super) fn is_alone(&self) -> bool {
         let rx = self.stream.rx();
         rx.phase() == AFTER && rx.to_tcp().is_none()
-    }
-
-    /// Gives up what cannot be put on TCP for a receiver that has left.
-    pub(super) fn give_up(&self, tx: Tx<'_>) {
-        if tx.is_left() {
-            let _ = tx.take_back(usize::try_from(self.unread()).unwrap_or_default());
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The way back to TCP.
 
 use sys::errno::Errno;
-use sys::stream::{Corrupt, Rx};
+use sys::stream::Rx;
 
 use super::bell::READS;
 use super::{AFTER, BEFORE, Flow, Stop};
@@ -95,66 +95,6 @@ impl Flow {
         }
         rx.want_back();
         self.bell_if_possible(kernel, may_switch).map(drop)
-    }
-
-    /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`](super::SEND): what it has not taken goes there. True when done.
-    ///
-    /// # Errors
-    /// TCP's.
-    pub fn serve_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
-        let tx = self.stream.tx();
-        if !tx.back_wanted() {
-            return Ok(true);
-        }
-        if tx.to_tcp().is_some_and(|at| at & SERVED == 0) {
-            return Ok(true);
-        }
-        if tx.to_tcp().is_none() {
-            // A direction that never was on the ring goes there and back: the receiver waits for the second step.
-            // One count for both: what a native call of another thread writes meanwhile is the program's.
-            let written = kernel.written()?;
-            if tx.to_ring().is_none() {
-                self.go_to_ring(written);
-            }
-            self.go_to_tcp(written | SERVED);
-        }
-        let mut chunk = [0; 4096];
-        let mut moved = 0;
-        // More than the ring holds is left only by a peer that moves its cursor back.
-        while moved <= self.stream.size().bytes() {
-            let n = tx.unread(0, &mut chunk)?;
-            let Some(bytes) = chunk.get(..n) else {
-                return Ok(true);
-            };
-            if bytes.is_empty() {
-                self.repeat_end(kernel);
-                return Ok(true);
-            }
-            match self.hear(kernel.send(bytes)) {
-                Ok(sent) => {
-                    moved += sent;
-                    tx.take_back(sent)?;
-                }
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(errno) => {
-                    self.give_up(tx);
-                    return Err(errno.into());
-                }
-            }
-        }
-        Err(Corrupt.into())
-    }
-
-    /// Whether [`Flow::serve_back`] is due.
-    #[inline]
-    pub fn owes_back(&self) -> bool {
-        let tx = self.stream.tx();
-        // To one who is gone nothing is owed, but to the heirs of one that left.
-        tx.back_wanted()
-            && (!self.has_ended() || tx.is_left())
-            && tx
-                .to_tcp()
-                .is_none_or(|at| at & SERVED != 0 && tx.drained() == Ok(false))
     }
 
     /// An end that was said in memory must be said on TCP too, once that is where the receiver looks.

@@ -1,5 +1,7 @@
 //! Two ends over TCP: a model of it in virtual time, and the kernel's.
 
+use std::time::Duration;
+
 use super::*;
 use crate::states::sender::State;
 use actor::{Actor, Deed};
@@ -132,6 +134,27 @@ fn who_shuts_down_while_unread_bytes_move_to_tcp_says_so_behind_them() {
         receiver.receive(&[1000], Take::Read);
     }
     assert_eq!((receiver.received, receiver.ended), (1501, true));
+}
+
+#[test]
+fn who_is_killed_while_unread_bytes_move_to_tcp_is_reset() {
+    for linger in [None, Some(Duration::from_secs(3))] {
+        let network = Network::new(1000, Vec::new());
+        let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
+        receiver.flow.consent(&receiver.kernel);
+        sender.send(1500);
+        sender.kernel.set_linger(linger);
+        receiver.act(Deed::CallBack);
+        sender.act(Deed::Send(1));
+        assert_eq!(sender.flow.sender(), State::Serving);
+        assert!(sender.kernel.resets_on_close());
+        // Once all is there, the connection lingers as the program has it.
+        receiver.read_on();
+        receiver.receive(&[800], Take::Read);
+        sender.act(Deed::Send(1));
+        assert_eq!(sender.flow.sender(), State::After);
+        assert_eq!(sender.kernel.linger(), linger);
+    }
 }
 
 #[test]

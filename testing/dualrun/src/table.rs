@@ -57,6 +57,7 @@ pub const PARTICULARS: &[Particular] = &[
     twin("exec/silent"),
     twin("exec/silent_both"),
     twin("exec/silent_closes"),
+    twin("exec/silent_cut"),
     twin("exec/silent_execs"),
     twin("exec/silent_exits"),
     twin("exec/silent_killed"),
@@ -107,6 +108,12 @@ pub const KNOWN: &[Known] = &[
         combination: Combination::SOVIA,
         cold: false,
         reason: "after a fork each process keeps to itself what it waits for on connections with rings",
+    },
+    Known {
+        program: "exec/silent_cut",
+        combination: Combination::SOVIA,
+        cold: false,
+        reason: "what had not moved to TCP yet goes with the process that is killed: a reset, which is an error, and not an end",
     },
     Known {
         program: "exec/silent_killed",

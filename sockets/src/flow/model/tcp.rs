@@ -1,6 +1,7 @@
 //! A TCP connection in a model: two queues, and what a poll would say of each.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use loom::sync::{Arc, Mutex};
 use sys::errno::Errno;
@@ -77,9 +78,11 @@ impl Kernel for Tcp {
         })
     }
 
-    fn reset_on_close(&self) {
-        unreachable!("everything is read");
+    fn linger(&self) -> Option<Duration> {
+        None
     }
+
+    fn set_linger(&self, _: Option<Duration>) {}
 
     fn reset_now(&self) {
         unreachable!("nothing is spoilt");

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::super::*;
 
@@ -43,7 +44,7 @@ struct State {
     error: Cell<Option<Errno>>,
     is_over: Cell<bool>,
     is_closed: Cell<bool>,
-    resets_on_close: Cell<bool>,
+    linger: Cell<Option<Duration>>,
     /// What the next send says, once.
     refusal: Cell<Option<Errno>>,
 }
@@ -197,7 +198,7 @@ impl End<'_> {
         if state.is_closed.replace(true) || state.is_over.get() {
             return;
         }
-        if state.resets_on_close.get() || !self.input().borrow().queue.is_empty() {
+        if self.resets_on_close() || !self.input().borrow().queue.is_empty() {
             self.network.fly(self.side, Segment::Reset);
         } else {
             self.finish();
@@ -249,18 +250,18 @@ impl Kernel for End<'_> {
         Ok(n)
     }
 
-    fn reset_on_close(&self) {
-        self.state().resets_on_close.set(true);
+    fn linger(&self) -> Option<Duration> {
+        self.state().linger.get()
+    }
+
+    fn set_linger(&self, linger: Option<Duration>) {
+        self.state().linger.set(linger);
     }
 
     fn reset_now(&self) {
         if !self.state().is_over.replace(true) {
             self.network.fly(self.side, Segment::Reset);
         }
-    }
-
-    fn resets_on_close(&self) -> bool {
-        self.state().resets_on_close.get()
     }
 
     fn finish(&self) {
