@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Configuration in place of the one that would be found; an empty name is none
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<OsString>,
-    /// The program, and its arguments: `env`, `nice`, `nohup`, `setsid`, `timeout`, `taskset`, `chrt`, `ionice`, `stdbuf` and `time` are followed to the program that they start
+    /// The program, and its arguments: `env`, `nice`, `nohup`, `setsid`, `timeout`, `taskset`, `chrt`, `ionice`, `stdbuf`, `numactl`, `time` and the C library's linker are followed to the program that they start
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }

@@ -80,20 +80,19 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     let config = Config::find(options.config.as_deref().map(Path::new))?;
     let library = Library::find()?;
     let program = Program::find(name)?;
-    let obstacle = program.obstacle();
+    let followed = starter::followed(options.command.iter().cloned());
+    let obstacle = program
+        .obstacle()
+        .filter(|_| !starter::is_linker(name) || followed.program == *name);
     if obstacle == Some(Obstacle::Damaged) {
         // The shell would be given it, and complain of its first bytes.
         return Err(Error::Damaged(name.clone()));
     }
-    let followed = starter::followed(options.command.iter().cloned());
-    let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
-    let hindered = match (&obstacle, &stripped) {
-        (Some(obstacle), _) => Some((name, obstacle)),
-        (None, stripped) => stripped
-            .as_ref()
-            .map(|obstacle| (&followed.program, obstacle)),
+    let hindered = match obstacle {
+        Some(obstacle) => Some((name, obstacle)),
+        None => hindrance(&followed).map(|obstacle| (&followed.program, obstacle)),
     };
-    if let (false, Some((name, obstacle))) = (options.quiet, hindered) {
+    if let (false, Some((name, obstacle))) = (options.quiet, &hindered) {
         complain(format_args!(
             "{} will run, but not over Virtual Interfaces: {obstacle}",
             name.display()
@@ -106,7 +105,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         // What is said of a program that is run by this one holds for it, too.
         None => command.env_remove(config::RULES),
     };
-    if !obstacle.is_some_and(|obstacle| obstacle.refuses_to_start()) {
+    if !hindered.is_some_and(|(_, obstacle)| obstacle.refuses_to_start()) {
         command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
     }
     let source = command.exec();
@@ -115,6 +114,14 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
         program: name.clone(),
         source,
     })
+}
+
+/// Why the library would be of no use to the program that another starts. One that is not found that one will complain of.
+fn hindrance(followed: &starter::Followed) -> Option<Obstacle> {
+    if followed.loses_preload {
+        return Some(Obstacle::Stripped);
+    }
+    Program::find(&followed.program).ok()?.obstacle()
 }
 
 /// What the dynamic linker reads.

@@ -5,7 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use self::list::{LINKERS, STARTERS};
 use super::{PRELOAD, library};
+
+mod list;
 
 /// How such a program reads its words: options, words of its own, and then the program.
 struct Starter {
@@ -45,6 +48,13 @@ pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> Followed 
         program: words.pop_front().unwrap_or_default(),
         loses_preload,
     }
+}
+
+/// Whether that is the C library's dynamic linker, which loads a program in its own place.
+pub(crate) fn is_linker(program: &OsStr) -> bool {
+    Path::new(program)
+        .file_name()
+        .is_some_and(|name| LINKERS.iter().any(|linker| name == *linker))
 }
 
 impl Starter {
@@ -155,50 +165,6 @@ enum Wanted {
     Words,
 }
 
-const STARTERS: [Starter; 10] = [
-    // Their words are the priority, the processors, how long.
-    Starter::plain(
-        "chrt",
-        &[
-            (b'p', "pid"),
-            (b'T', "sched-runtime"),
-            (b'P', "sched-period"),
-            (b'D', "sched-deadline"),
-        ],
-        1,
-    ),
-    Starter::plain("taskset", &[(b'p', "pid")], 1),
-    Starter::plain("timeout", &[(b'k', "kill-after"), (b's', "signal")], 1),
-    Starter {
-        is_env: true,
-        ..Starter::plain(
-            "env",
-            &[(b'u', "unset"), (b'C', "chdir"), (b'a', "argv0")],
-            0,
-        )
-    },
-    Starter::plain(
-        "ionice",
-        &[
-            (b'c', "class"),
-            (b'n', "classdata"),
-            (b'p', "pid"),
-            (b'P', "pgid"),
-            (b'u', "uid"),
-        ],
-        0,
-    ),
-    Starter::plain("nice", &[(b'n', "adjustment")], 0),
-    Starter::plain("nohup", &[], 0),
-    Starter::plain("setsid", &[], 0),
-    Starter::plain(
-        "stdbuf",
-        &[(b'i', "input"), (b'o', "output"), (b'e', "error")],
-        0,
-    ),
-    Starter::plain("time", &[(b'f', "format"), (b'o', "output")], 0),
-];
-
 /// One may start another; `env -S` may start itself.
 const DEPTH_MAX: usize = 16;
 
@@ -235,6 +201,12 @@ mod tests {
             ("ionice -c3 -n 7 server", "server"),
             ("stdbuf -oL --error=0 server", "server"),
             ("/usr/bin/time -f %e -o log server", "server"),
+            ("numactl -N 0 --membind=0 -l server -m 1", "server"),
+            (
+                "/lib64/ld-linux-x86-64.so.2 --library-path /lib --argv0 x ./server",
+                "./server",
+            ),
+            ("/lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2"),
         ] {
             let words = line.split(' ').map(OsString::from);
             assert_eq!(followed(words).program, program, "{line}");

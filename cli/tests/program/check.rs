@@ -89,6 +89,30 @@ fn what_env_takes_the_library_from_stays_on_tcp() {
 }
 
 #[test]
+fn what_starts_a_program_is_not_taken_for_it() {
+    let folder = Folder::new("started");
+    let linked = folder.program("linked", SOCKETS, &[]);
+    let alone = folder.program("alone", SOCKETS, &["-static"]);
+    let linker = Path::new("/lib64/ld-linux-x86-64.so.2");
+    let starters = [Some(Path::new("env")), linker.exists().then_some(linker)];
+    for starter in starters.iter().flatten() {
+        let said = |program: &Path| {
+            let mut run = command("run");
+            let output = run.arg(starter).arg(program).output().expect("it starts");
+            text(&output.stderr).to_owned()
+        };
+        assert_eq!(said(&linked), "", "{starter:?}");
+        if *starter != linker {
+            let said = said(&alone);
+            assert!(
+                said.contains("alone will run, but not over Virtual Interfaces: it is statically"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_setuid_copy_stays_on_tcp() {
     let folder = Folder::new("setuid");
     let program = folder.program("setuid", SOCKETS, &[]);
