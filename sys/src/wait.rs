@@ -25,6 +25,7 @@ pub use spin::Spin;
 
 use beside::Beside;
 use crowd::Crowd;
+use limits::Shared;
 use pause::calibrate;
 
 /// The waiting policy of one object (a connection, a completion queue), shared by all its waits.
@@ -64,7 +65,7 @@ use pause::calibrate;
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
 pub struct Spinner<C = Monotonic> {
-    limits: Limits,
+    limits: Shared,
     limit_ns: AtomicU32,
     /// The last [`Bar`].
     barred_until_ns: AtomicU64,
@@ -93,7 +94,7 @@ impl<C: Clock> Spinner<C> {
     pub fn with_clock(limits: Limits, cpus: usize, clock: C) -> Self {
         let limits = if cpus > 1 { limits } else { Limits::NONE };
         Self {
-            limits,
+            limits: Shared::new(limits),
             limit_ns: AtomicU32::new(limits.longest_ns()),
             barred_until_ns: AtomicU64::new(0),
             barred_for_ns: AtomicU64::new(0),
@@ -103,6 +104,15 @@ impl<C: Clock> Spinner<C> {
             held: AtomicU32::new(0),
             hold: AtomicU32::new(0),
             clock,
+        }
+    }
+
+    /// From now on it has these limits, and what it has learned of others is forgotten.
+    pub fn set_limits(&self, limits: Limits, cpus: usize) {
+        let limits = if cpus > 1 { limits } else { Limits::NONE };
+        if self.limits.get() != limits {
+            self.limits.set(limits);
+            self.limit_ns.store(limits.longest_ns(), Ordering::Relaxed);
         }
     }
 
@@ -178,12 +188,13 @@ impl<C: Clock> Spinner<C> {
     /// A wait that polled for up to `limit_ns` and slept was over after `waited_ns`.
     #[cold]
     fn missed(&self, limit_ns: u32, waited_ns: u64) {
-        let Limits { far_ns, .. } = self.limits;
+        let limits = self.limits.get();
+        let far_ns = limits.far_ns;
         let crowded = self.crowd.is_here();
         let soon = waited_ns <= u64::from(far_ns) + NEAR_MISS_NS;
-        if soon && !crowded && far_ns > self.limits.longest_ns() && self.may_grow(limit_ns) {
+        if soon && !crowded && far_ns > limits.longest_ns() && self.may_grow(limit_ns) {
             let grown_ns = limit_ns.saturating_mul(2).min(far_ns);
-            let least_ns = self.limits.longest_ns();
+            let least_ns = limits.longest_ns();
             self.limit_ns
                 .store(grown_ns.max(least_ns), Ordering::Relaxed);
         } else if waited_ns <= NEAR_MISS_NS {
@@ -196,13 +207,13 @@ impl<C: Clock> Spinner<C> {
         let held = self.held.load(Ordering::Relaxed);
         if held > 0 {
             self.held.store(held - 1, Ordering::Relaxed);
-        } else if limit_ns >= self.limits.far_ns {
+        } else if limit_ns >= self.limits.far_ns() {
             let hold = self.hold.load(Ordering::Relaxed).saturating_mul(2);
             let hold = hold.clamp(HOLD_MIN, HOLD_MAX);
             self.hold.store(hold, Ordering::Relaxed);
             self.held.store(hold, Ordering::Relaxed);
         }
-        held == 0 && limit_ns < self.limits.far_ns
+        held == 0 && limit_ns < self.limits.far_ns()
     }
 }
 

@@ -1,5 +1,7 @@
 //! For how long waits poll.
 
+use crate::sync::{AtomicU32, Ordering};
+
 /// How long a wait may poll, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -53,6 +55,53 @@ impl Limits {
 
     pub(super) fn longest_ns(self) -> u32 {
         self.pause_ns.max(self.yield_ns)
+    }
+}
+
+/// Limits that change while others wait by them: who reads them meanwhile may find some of each.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pause_ns: AtomicU32,
+    yield_ns: AtomicU32,
+    far_ns: AtomicU32,
+}
+
+impl Shared {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            pause_ns: AtomicU32::new(limits.pause_ns),
+            yield_ns: AtomicU32::new(limits.yield_ns),
+            far_ns: AtomicU32::new(limits.far_ns),
+        }
+    }
+
+    pub(super) fn set(&self, limits: Limits) {
+        self.pause_ns.store(limits.pause_ns, Ordering::Relaxed);
+        self.yield_ns.store(limits.yield_ns, Ordering::Relaxed);
+        self.far_ns.store(limits.far_ns, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Limits {
+        Limits {
+            pause_ns: self.pause_ns(),
+            yield_ns: self.yield_ns.load(Ordering::Relaxed),
+            far_ns: self.far_ns(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn pause_ns(&self) -> u32 {
+        self.pause_ns.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn far_ns(&self) -> u32 {
+        self.far_ns.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn longest_ns(&self) -> u32 {
+        self.pause_ns().max(self.yield_ns.load(Ordering::Relaxed))
     }
 }
 

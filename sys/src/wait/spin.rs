@@ -31,7 +31,7 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[inline]
     pub fn again(&mut self) -> bool {
         match self.phase {
-            Phase::Pausing => self.pause(self.spinner.limits.pause_ns),
+            Phase::Pausing => self.pause(self.spinner.limits.pause_ns()),
             Phase::Stepping => self.pause(STEP_NS),
             Phase::Meeting => self.meet(),
             Phase::Yielding { before_ns } => self.yield_now(before_ns),
@@ -80,7 +80,7 @@ impl<'a, C: Clock> Spin<'a, C> {
         if spinner.barred(self.started_ns) {
             return self.start_beside_hog();
         }
-        if spinner.limits.pause_ns == 0 {
+        if spinner.limits.pause_ns() == 0 {
             return self.yield_now(self.started_ns);
         }
         if spinner.crowd.is_here() {
@@ -96,14 +96,14 @@ impl<'a, C: Clock> Spin<'a, C> {
             };
         }
         self.phase = Phase::Pausing;
-        self.pause(spinner.limits.pause_ns)
+        self.pause(spinner.limits.pause_ns())
     }
 
     /// Pausing forfeits no slice.
     fn start_beside_hog(&mut self) -> bool {
-        let limits = self.spinner.limits;
-        self.limit_ns = limits.pause_ns;
-        if limits.pause_ns == 0 || !self.spinner.beside.tries() {
+        let pause_ns = self.spinner.limits.pause_ns();
+        self.limit_ns = pause_ns;
+        if pause_ns == 0 || !self.spinner.beside.tries() {
             return self.give_up();
         }
         self.phase = Phase::Meeting;
@@ -114,8 +114,8 @@ impl<'a, C: Clock> Spin<'a, C> {
     fn meet(&mut self) -> bool {
         self.polls += 1;
         if self.polls.is_multiple_of(POLLS_PER_CLOCK) {
-            let limits = self.spinner.limits;
-            let most_ns = MEET_NS.min(limits.far_ns).max(limits.pause_ns);
+            let limits = &self.spinner.limits;
+            let most_ns = MEET_NS.min(limits.far_ns()).max(limits.pause_ns());
             let spun_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
             if spun_ns >= u64::from(most_ns) {
                 // It teaches nothing about the time after the bar.

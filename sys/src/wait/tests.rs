@@ -413,6 +413,26 @@ fn a_wait_that_polls_nothing_goes_on_for_as_long_as_it_pays() {
 }
 
 #[test]
+fn other_limits_begin_anew() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    long_wait(&spinner, &script);
+    let faded_ns = spinner.limit_ns();
+    spinner.set_limits(Limits::MEMORY, 2);
+    assert_eq!(spinner.limit_ns(), faded_ns, "they are the same");
+    spinner.set_limits(Limits::NONE, 2);
+    assert_eq!(long_wait(&spinner, &script), 0);
+    spinner.set_limits(Limits::MEMORY.at_most(5_000), 2);
+    let spun_ns = long_wait(&spinner, &script);
+    assert!(
+        (5_000..5_000 + 2 * YIELD_NS).contains(&spun_ns),
+        "{spun_ns}"
+    );
+    spinner.set_limits(Limits::MEMORY, 1);
+    assert_eq!(long_wait(&spinner, &script), 0, "one CPU");
+}
+
+#[test]
 fn what_never_yields_does_not_begin_to() {
     let limits = Limits {
         pause_ns: 15_000,
