@@ -124,38 +124,20 @@ impl Config {
     pub(crate) fn text(&self) -> String {
         let path = self.path.to_string_lossy().replace([' ', ';'], "?");
         let mut text = format!("{} {path}", text::VERSION);
-        let Contents {
-            turns,
-            bytes,
-            spin_us,
-            buffer,
-            ..
-        } = self.contents;
         let mut say = |part: std::fmt::Arguments<'_>| {
             // Writing to a string does not fail.
             let _ = text.write_fmt(part);
         };
-        if let Some(turns) = turns {
-            say(format_args!(" turns={turns}"));
-        }
-        if let Some(bytes) = bytes {
-            say(format_args!(" bytes={bytes}"));
-        }
-        if let Some(spin_us) = spin_us {
-            say(format_args!(" spin={}", spin_us * 1000));
-        }
-        if let Some(buffer) = buffer {
-            say(format_args!(" ring={buffer}"));
-        }
+        say(format_args!("{}", self.contents.words));
         for rule in &self.contents.rules {
             let Rule {
                 line,
-                upgrade,
+                words,
                 programs,
                 peers,
                 ports,
             } = rule;
-            say(format_args!(";{line} {}", upgrade.name()));
+            say(format_args!(";{line}{words}"));
             for program in programs {
                 say(format_args!(" p={program}"));
             }

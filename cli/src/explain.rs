@@ -1,4 +1,4 @@
-//! `sovia explain`: which rule decides over a connection, and what would become of it.
+//! `sovia explain`: which rules decide over a connection, and what would become of it.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -9,14 +9,17 @@ use std::path::Path;
 use serde::Serialize;
 use sockets::reason::Reason;
 use sockets::rules::Upgrade;
-use sockets::rules::text::{self, Misfit, Rules};
+use sockets::rules::text::{self, Answer, Key, Misfit, Rule, Rules};
 
 use crate::config::Config;
 use crate::error::{Context, Error, Result};
 use crate::output::visible;
 use crate::run::program::Program;
+use settings::Setting;
 
-/// Say which rule of the configuration decides over a connection, and what would become of it
+mod settings;
+
+/// Say which rules of the configuration decide over a connection, and what would become of it
 ///
 /// The address is the other end's, with the server's port: for a client where it connects to, for a server whom it serves and at which port.
 /// Without program and address the configuration is only read, and its mistakes are told.
@@ -53,10 +56,14 @@ struct Explanation {
     address: SocketAddr,
     /// The configuration, if there is one.
     file: Option<String>,
-    /// The line of the rule that decides, if one does.
+    /// The line of the rule that decides whether it leaves TCP, if one does.
     line: Option<u32>,
     upgrade: &'static str,
-    /// Rules before it, and what of each did not fit.
+    /// How it is to be, as far as that means something.
+    settings: Vec<Setting>,
+    /// How long a wait for several connections polls, if it is another time.
+    several: Option<Setting>,
+    /// Rules that would have decided something, and what of each did not fit.
     passed_over: Vec<PassedOver>,
     /// What keeps the connection on TCP, if that is known beforehand.
     reason: Option<Number>,
@@ -173,13 +180,17 @@ fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> R
         None => None,
     };
     let (peer, port) = (address.ip().to_canonical(), address.port());
-    let decision = rules
-        .map(|rules| rules.decide(&named, peer, port))
+    let answer = rules
+        .map(|rules| rules.ask(&named, peer, port))
         .unwrap_or_default();
+    let of_program = rules
+        .map(|rules| rules.of_program(&named))
+        .unwrap_or_default();
+    let decision = answer.decision;
     let passed_over = rules
         .iter()
         .flat_map(Rules::iter)
-        .take_while(|(number, _)| *number != decision.number)
+        .filter(|(number, rule)| would_decide(&answer, *number, rule))
         .filter_map(|(_, rule)| {
             let because = match rule.misfit(&named, peer, port)? {
                 Misfit::Program => "another program",
@@ -201,12 +212,22 @@ fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> R
             .map(|rules| rules.line_of(decision.number))
             .filter(|&line| line > 0),
         upgrade: decision.upgrade.name(),
+        several: Setting::several(rules.as_ref(), &answer, &of_program),
+        settings: Setting::all(rules.as_ref(), &answer),
         passed_over,
         reason: reason.map(|reason| Number {
             number: reason.number(),
             name: reason.name(),
         }),
         outcome,
+    })
+}
+
+/// Whether something of what `rule` says had not been said before it.
+fn would_decide(answer: &Answer, number: u16, rule: &Rule<'_>) -> bool {
+    Key::ALL.into_iter().any(|key| {
+        let by = answer.number(key);
+        rule.words.keys().has(key) && (by == 0 || number < by)
     })
 }
 
@@ -266,8 +287,18 @@ impl std::fmt::Display for Explanation {
         }
         match (file, self.line) {
             (Some(file), Some(line)) => writeln!(f, "decides  {file}:{line}: {}", self.upgrade)?,
-            (Some(file), None) => writeln!(f, "decides  no rule of {file} fits: {}", self.upgrade)?,
+            (Some(file), None) => writeln!(
+                f,
+                "decides  no rule of {file} says otherwise: {}",
+                self.upgrade
+            )?,
             (None, _) => writeln!(f, "decides  there is no configuration: {}", self.upgrade)?,
+        }
+        for setting in &self.settings {
+            setting.write(f, "with", file)?;
+        }
+        if let Some(several) = &self.several {
+            several.write(f, "several", file)?;
         }
         write!(f, "then     {}", self.outcome)?;
         match &self.reason {

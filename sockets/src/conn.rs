@@ -29,6 +29,7 @@ mod life;
 mod option;
 mod pace;
 mod schedule;
+mod settings;
 mod steps;
 mod upgrade;
 
@@ -77,6 +78,11 @@ pub struct Conn {
     kept: Lock<Option<Arc<Hidden>>>,
     turnarounds: AtomicU32,
     last: AtomicU32,
+    /// After how many of those, or after how many bytes, it is to be upgraded; 0 if the rules are to be asked first.
+    enough: AtomicU32,
+    many: AtomicU64,
+    /// The bytes of the longest rings that it may have.
+    longest: AtomicUsize,
     fruitless: AtomicU32,
     /// When the kernel was last asked whether the connection goes on; 0 if never.
     asked_ms: AtomicU32,

@@ -81,7 +81,7 @@ fn plain(
         return Some(kernel.poll(fds, timeout));
     };
     let end = Deadline::after(timeout);
-    let mut spin = conn.socket.begin();
+    let mut spin = found.socket().begin();
     let trickles = found.connections == 1 && conn.trickles();
     while !trickles && ready::worth_polling(timeout) {
         match kernel.poll(fds, Some(Duration::ZERO)) {
@@ -120,7 +120,7 @@ fn mixed(
     found: &Survey,
 ) -> Result<usize, Errno> {
     let end = Deadline::after(timeout.filter(|timeout| !timeout.is_zero()));
-    let mut spin: Spin<'_> = found.spinner().begin();
+    let mut spin: Spin<'_> = found.memory().begin();
     let patient = timeout != Some(Duration::ZERO);
     let mut looks = 0u32;
     let mut naps = Naps::default();

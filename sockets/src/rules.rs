@@ -1,4 +1,4 @@
-//! What the user wants of connections: by program, peer and port, never, when possible or always to leave TCP.
+//! What the user wants of connections, by program, peer and port: never, when possible or always to leave TCP, and how soon, with what buffers and waits.
 //!
 //! The rules come from a file that `sovia run` reads, as [`text`], which is also what `sovia explain` asks. They are looked at once for each
 //! connection, when it is made, or when it would be upgraded if the peer was not known before.
@@ -12,7 +12,7 @@ use sys::wait::Limits;
 
 use crate::conn::Conn;
 use crate::reason::Reason;
-use text::{Program, Rules, Settings};
+use text::{Key, Keys, Program, Rules, Settings};
 
 pub mod glob;
 pub mod text;
@@ -71,38 +71,80 @@ struct Active {
     program: Program<'static>,
     /// `None` if what was given cannot be understood.
     rules: Option<Rules<'static>>,
+    /// Where no single connection is meant.
     settings: Settings,
+    /// Of what something else may hold for some connections.
+    of_some: Keys,
 }
 
 /// Has `text` hold for this process, which runs `program`; the first call counts. False if it is not understood: then every connection
 /// stays on TCP, for it is not known which must.
 pub fn install(text: &'static str, program: Program<'static>) -> bool {
     let rules = Rules::parse(text).ok();
-    let settings = rules.map(|rules| rules.settings()).unwrap_or_default();
+    let settings = rules.map(|rules| rules.of_program(&program).settings);
+    let of_some = rules.map(|rules| rules.of_some(&program));
     let _ = ACTIVE.set(Active {
         program,
         rules,
-        settings,
+        settings: settings.unwrap_or_default(),
+        of_some: of_some.unwrap_or_default(),
     });
     rules.is_some()
 }
 
-/// What is set for all connections.
+/// What holds where no single connection is meant, and for each of which the rules say nothing else.
 pub(crate) fn settings() -> Settings {
     ACTIVE
         .get()
         .map_or_else(Settings::default, |active| active.settings)
 }
 
-/// `limits`, with the longest time to poll that the user wants.
+/// `limits`, with the longest time to poll that the user wants where no single connection is meant.
 pub(crate) fn limited(limits: Limits) -> Limits {
-    match settings().spin_ns {
-        Some(longest_ns) => limits.at_most(longest_ns),
-        None => limits,
+    settings().limited(limits)
+}
+
+/// Whether one connection may wait otherwise than another.
+pub(crate) fn waits_differ() -> bool {
+    ACTIVE
+        .get()
+        .is_some_and(|active| active.of_some.has(Key::Spin))
+}
+
+impl Settings {
+    fn limited(&self, limits: Limits) -> Limits {
+        match self.spin_ns {
+            Some(longest_ns) => limits.at_most(longest_ns),
+            None => limits,
+        }
+    }
+}
+
+impl Active {
+    /// Whether what the rules say of a connection counts before it would leave TCP.
+    fn is_early(&self) -> bool {
+        [Key::Turns, Key::Bytes, Key::Spin]
+            .into_iter()
+            .any(|key| self.of_some.has(key))
     }
 }
 
 impl Conn {
+    /// Has what the program's connections have, until the rules are asked for it. Where they may say something of its beginning they are asked after the
+    /// first call that moves bytes.
+    pub(crate) fn heed_program(&self) {
+        let active = ACTIVE.get();
+        let settings = active.map_or_else(Settings::default, |active| active.settings);
+        self.heed_settings(&settings, active.is_some_and(|active| active.is_early()));
+        self.heed_limits(&settings);
+    }
+
+    fn heed_limits(&self, settings: &Settings) {
+        if waits_differ() {
+            self.set_limits(|limits| settings.limited(limits));
+        }
+    }
+
     /// Decides what the rules say, if that can be decided by now; `None` if nothing keeps the connection on TCP.
     pub(crate) fn forbidden(&self, fd: std::os::fd::BorrowedFd<'_>) -> Option<Reason> {
         let active = ACTIVE.get()?;
@@ -121,7 +163,10 @@ impl Conn {
             } else {
                 local.port()
             };
-            let decision = rules.decide(&active.program, peer.ip(), port);
+            let answer = rules.ask(&active.program, peer.ip(), port);
+            let decision = answer.decision;
+            self.heed_settings(&answer.settings, false);
+            self.heed_limits(&answer.settings);
             rule = DECIDED | decision.upgrade as u32 | u32::from(decision.number) << 16;
             self.rule.store(rule, Ordering::Relaxed);
             crate::stat::mark(self.record(), decision.upgrade, decision.number);

@@ -55,7 +55,10 @@ fn decide(program: &Program, config: &Config) -> Result<Vec<Finding>> {
         }
         let at = format!("{}:{}", config.path().display(), rule.line);
         let fits_all = rule.is_of_program_only();
-        match (rule.upgrade, fits_all) {
+        let Some(upgrade) = rule.words.upgrade else {
+            continue;
+        };
+        match (upgrade, fits_all) {
             (Upgrade::Never, true) => {
                 let verdict = match is_allowed_some {
                     true => Verdict::Partly,

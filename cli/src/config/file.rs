@@ -1,26 +1,23 @@
 //! What may stand in the file.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 
 use sockets::packet::Variant;
-use sockets::rules::Upgrade;
-use sockets::rules::text::Network;
-use sys::stream::Size;
+use sockets::rules::text::{Key, Network, Words};
 use toml::Spanned;
 
 mod shape;
+mod words;
 
-use shape::{OneOrMore, Port, RuleTable, Tables, Whole};
+use shape::{ConnectionTable, OneOrMore, Port, RuleTable, Tables};
 
 /// What the file says, checked.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) rules: Vec<Rule>,
-    pub(super) turns: Option<u32>,
-    pub(super) bytes: Option<u64>,
-    pub(super) spin_us: Option<u32>,
-    pub(super) buffer: Option<usize>,
+    /// Of all connections.
+    pub(super) words: Words,
     pub(super) packet: Option<String>,
     pub(super) nic: Option<String>,
     pub(super) iwarp: Option<String>,
@@ -30,7 +27,7 @@ pub(super) struct Contents {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) line: usize,
-    pub(super) upgrade: Upgrade,
+    pub(super) words: Words,
     pub(super) programs: Vec<String>,
     pub(super) peers: Vec<String>,
     pub(super) ports: Vec<(u16, u16)>,
@@ -60,10 +57,7 @@ impl Contents {
             .map(|rule| Rule::checked(rule, text))
             .collect::<Result<_, _>>()?;
         let contents = Self {
-            turns: bounded(connection.after_turns, 1..=1_000_000)?,
-            bytes: bounded(connection.after_bytes, 1..=1 << 40)?,
-            spin_us: bounded(connection.spin_us, 0..=1000)?,
-            buffer: ring_size(connection.buffer_bytes)?,
+            words: connection.checked()?,
             packet: said(packet.variant, |words| {
                 Variant::parse(words).map(drop).map_err(|_| {
                     "no variant of SOVIA's packets; words are handler, single, flowctrl, dacks, combine, poll, block, copy, register, windowless"
@@ -92,21 +86,25 @@ impl Contents {
     }
 }
 
-/// A rule without conditions fits always, so it must be the last.
+/// What a rule without conditions says nobody asks those behind it.
 fn all_reachable(rules: Vec<Rule>, text: &str) -> Result<Vec<Rule>, Mistake> {
-    let unreachable = rules
-        .iter()
-        .position(Rule::fits_always)
-        .and_then(|at| rules.get(at..))
-        .and_then(|rest| Some((rest.first()?, rest.get(1)?)));
-    if let Some((always, next)) = unreachable {
-        return Err(Mistake {
-            at: start_of_line(text, next.line),
-            message: format!(
-                "this rule is never asked, for the rule in line {} fits every connection",
-                always.line
-            ),
-        });
+    let mut decided = Vec::new();
+    for rule in &rules {
+        let keys = rule.words.keys();
+        let told = decided.iter().find(|(key, _)| keys.has(*key));
+        if let Some((key, by)) = told {
+            return Err(Mistake {
+                at: start_of_line(text, rule.line),
+                message: format!(
+                    "this rule is never asked for {}, for the rule in line {by} fits every connection",
+                    key.name()
+                ),
+            });
+        }
+        if rule.fits_always() {
+            let said = Key::ALL.into_iter().filter(|key| keys.has(*key));
+            decided.extend(said.map(|key| (key, rule.line)));
+        }
     }
     if let Some(rule) = rules.get(RULES_MAX) {
         return Err(Mistake {
@@ -127,7 +125,27 @@ impl Rule {
             peer,
             port,
             upgrade,
+            after_turns,
+            after_bytes,
+            spin_us,
+            buffer_bytes,
         } = table.into_inner();
+        let words = ConnectionTable {
+            after_turns,
+            after_bytes,
+            spin_us,
+            buffer_bytes,
+        };
+        let words = Words {
+            upgrade: upgrade.map(Into::into),
+            ..words.checked()?
+        };
+        if words == Words::default() {
+            return Err(Mistake {
+                at: start_of_line(text, line),
+                message: "this rule says nothing: it has neither upgrade, after-turns, after-bytes, spin-us nor buffer-bytes".to_owned(),
+            });
+        }
         let peers = each(peer, |peer: String| match Network::parse(&peer) {
             None => Err(format!(
                 "{peer}: no address, nor a network as 10.0.0.0/8 or fe80::/10"
@@ -139,7 +157,7 @@ impl Rule {
         })?;
         Ok(Self {
             line,
-            upgrade: upgrade.into(),
+            words,
             programs: each(program, |name: String| {
                 let speakable = |byte: u8| byte.is_ascii_graphic() && byte != b';';
                 if name.is_empty() || name.len() > NAME_MAX {
@@ -178,46 +196,6 @@ fn each<T, U>(
             check(value).map_err(|message| mistake(span.as_ref().unwrap_or(&whole), message))
         })
         .collect()
-}
-
-fn bounded<T: TryFrom<i64>>(
-    value: Option<Spanned<Whole>>,
-    bounds: RangeInclusive<i64>,
-) -> Result<Option<T>, Mistake> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    let span = value.span();
-    let number = Some(value.into_inner().0)
-        .filter(|number| bounds.contains(number))
-        .and_then(|number| T::try_from(number).ok());
-    match number {
-        Some(number) => Ok(Some(number)),
-        None => Err(mistake(
-            &span,
-            format!("not from {} to {}", bounds.start(), bounds.end()),
-        )),
-    }
-}
-
-/// Bytes of a connection's buffer in each direction.
-fn ring_size(value: Option<Spanned<Whole>>) -> Result<Option<usize>, Mistake> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    let span = value.span();
-    let bytes = usize::try_from(value.into_inner().0).ok();
-    match bytes.and_then(Size::new) {
-        Some(size) => Ok(Some(size.bytes())),
-        None => Err(mistake(
-            &span,
-            format!(
-                "no power of two from {} to {}",
-                Size::LEAST.bytes(),
-                Size::MOST.bytes()
-            ),
-        )),
-    }
 }
 
 fn said(

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use sockets::rules::Upgrade;
-use sockets::rules::text::{Program, Rules};
+use sockets::rules::text::{Key, Program, Rules};
 
 use super::*;
 
@@ -25,7 +25,7 @@ const EXAMPLE: &str = include_str!("example.toml");
 
 #[test]
 fn nothing_is_a_configuration() {
-    assert_eq!(config("").expect("empty").text(), "1 sovia.toml");
+    assert_eq!(config("").expect("empty").text(), "2 sovia.toml");
 }
 
 #[test]
@@ -46,6 +46,16 @@ fn mistakes_are_told_with_their_place() {
         "[[rule]]\nupgrade = \"never\"\nprogram = \"a b\"",
         "[[rule]]\nupgrade = \"never\"\nprogram = \"\"",
         "[[rule]]\nupgrade = \"never\"\n\n[[rule]]\nport = 1\nupgrade = \"always\"",
+        "[[rule]]\nspin-us = 0\n\n[[rule]]\nupgrade = \"always\"\n\n[[rule]]\nport = 1\nupgrade = \"never\"",
+        "[[rule]]\nspin-us = 0\n\n[[rule]]\nport = 1\nspin-us = 3\nupgrade = \"never\"",
+        "[[rule]]\nport = 1\nspin-us = 1001",
+        "[[rule]]\nport = 1\nafter-turns = 0",
+        "[[rule]]\nport = 1\nafter-bytes = -1",
+        "[[rule]]\nport = 1\nbuffer-bytes = 65537",
+        "[[rule]]\nport = 1\nbuffer-bytes = 33554432",
+        "[[rule]]\nport = 1\nbuffer_bytes = 65536",
+        "[[rule]]\nport = 1\nspin-us = \"20\"",
+        "# nothing\n[[rule]]",
         "[connection]\nafter-turns = 0",
         "[connection]\nspin-us = 5000",
         "[connection]\nafter_bytes = 5",
@@ -72,8 +82,8 @@ fn a_file_without_an_end_is_not_read_to_its_end() {
     assert_eq!(error.to_string(), "/dev/zero: larger than 1 MiB");
 }
 
-/// As the documentation has it, without the text between.
-fn model(config: &Config, name: &str, peer: IpAddr, port: u16) -> u16 {
+/// As the documentation has it, without the text between: the rule that decides over each key.
+fn model(config: &Config, name: &str, peer: IpAddr, port: u16) -> [u16; Key::ALL.len()] {
     let fits = |rule: &Rule| {
         let program = rule.programs.is_empty() || rule.programs.iter().any(|of| of == name);
         let peers: Vec<IpAddr> = rule
@@ -85,12 +95,11 @@ fn model(config: &Config, name: &str, peer: IpAddr, port: u16) -> u16 {
             rule.ports.is_empty() || rule.ports.iter().any(|&(a, b)| (a..=b).contains(&port));
         program && (peers.is_empty() || peers.contains(&peer)) && ports
     };
-    config
-        .contents
-        .rules
-        .iter()
-        .position(fits)
-        .map_or(0, |at| at as u16 + 1)
+    let rules = &config.contents.rules;
+    Key::ALL.map(|key| {
+        let decides = |rule: &Rule| fits(rule) && rule.words.keys().has(key);
+        rules.iter().position(decides).map_or(0, |at| at as u16 + 1)
+    })
 }
 
 use std::net::IpAddr;
@@ -104,10 +113,15 @@ fn one_rule() -> impl Strategy<Value = String> {
         list(&["\"a\"", "\"b\""]),
         list(&["\"::1\"", "\"10.0.0.1\""]),
         list(&["1", "\"2-3\""]),
-        proptest::sample::select(&Upgrade::ALL),
+        proptest::option::of(proptest::sample::select(&Upgrade::ALL)),
+        proptest::sample::subsequence(OTHER_WORDS, 0..=OTHER_WORDS.len()),
     )
-        .prop_map(|(program, peer, port, upgrade)| {
-            let mut text = format!("[[rule]]\nupgrade = \"{}\"\n", upgrade.name());
+        .prop_map(|(program, peer, port, upgrade, others)| {
+            let mut text = "[[rule]]\n".to_owned();
+            if let Some(upgrade) = upgrade {
+                text.push_str(&format!("upgrade = \"{}\"\n", upgrade.name()));
+            }
+            text.extend(others);
             for (key, list) in [("program", program), ("peer", peer), ("port", port)] {
                 if let Some(list) = list {
                     text.push_str(&format!("{key} = [{list}]\n"));
@@ -117,6 +131,13 @@ fn one_rule() -> impl Strategy<Value = String> {
         })
 }
 
+const OTHER_WORDS: &[&str] = &[
+    "after-turns = 3\n",
+    "after-bytes = 7\n",
+    "spin-us = 0\n",
+    "buffer-bytes = 65536\n",
+];
+
 proptest! {
     #[test]
     fn the_library_decides_as_the_file_says(
@@ -125,14 +146,15 @@ proptest! {
         peer in proptest::sample::select(&["::1", "10.0.0.1", "127.0.0.1"]),
         port in 1u16..5,
     ) {
-        // Rules behind one that fits always are refused.
+        // Rules behind some that fit always are refused, and some say nothing.
         if let Ok(config) = config(&rules.concat()) {
             let text = config.text();
             let rules = Rules::parse(&text).expect("what we write");
             let path = format!("/bin/{name}");
             let program = Program { executable: path.as_bytes(), invoked: b"/" };
             let peer = peer.parse().expect("an address");
-            prop_assert_eq!(rules.decide(&program, peer, port).number, model(&config, &name, peer, port));
+            let answer = rules.ask(&program, peer, port);
+            prop_assert_eq!(Key::ALL.map(|key| answer.number(key)), model(&config, &name, peer, port));
         }
     }
 

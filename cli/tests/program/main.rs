@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 mod bench;
 mod check;
 mod folder;
+mod keys;
 mod lab;
 mod netpipe;
 mod rping;

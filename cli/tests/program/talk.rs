@@ -46,6 +46,13 @@ impl Talker {
         assert_eq!(self.says(), "exchanged");
     }
 
+    /// Has the client send what can be sent to a server that does not read: how many bytes that is.
+    pub(crate) fn fill(&mut self) -> usize {
+        let stdin = self.stdin.as_mut().expect("not ended");
+        writeln!(stdin, "-1").expect("it reads");
+        self.says().parse().expect("a number")
+    }
+
     /// Ends it; what it wrote to standard error.
     pub(crate) fn end(mut self) -> String {
         drop(self.stdin.take());
@@ -106,6 +113,7 @@ impl Talk {
 
 const SOURCE: &str = r#"
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +156,12 @@ static int waits(int fd) {
         struct pollfd one = {.fd = fd, .events = POLLIN};
         return poll(&one, 1, -1) == 1;
     }
+    if (!strcmp(way, "several")) {
+        static int twin = -1;
+        if (twin < 0) twin = dup(fd);
+        struct pollfd two[] = {{.fd = fd, .events = POLLIN}, {.fd = twin, .events = POLLIN}};
+        return poll(two, 2, -1) > 0;
+    }
     if (!strcmp(way, "select")) {
         fd_set ready;
         FD_ZERO(&ready);
@@ -162,26 +176,46 @@ static int waits(int fd) {
     return epoll_wait(set, &event, 1, -1) == 1;
 }
 
+/* By TALK_LATER without waiting in the call. */
+static int connects(int fd, struct sockaddr_in *at) {
+    if (!asked("TALK_LATER", 0)) return !connect(fd, (void *)at, sizeof *at);
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    connect(fd, (void *)at, sizeof *at);
+    return poll(&one, 1, -1) == 1 && !fcntl(fd, F_SETFL, 0);
+}
+
+static long fill(int fd) {
+    long sent = 0;
+    for (ssize_t n; (n = send(fd, buffer, sizeof buffer, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0;) sent += n;
+    return sent;
+}
+
 int main(int count, char **words) {
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t len = sizeof at;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, asked("TALK_TYPE", SOCK_STREAM), 0);
     if (!strcmp(words[1], "server")) {
+        int on = 1, reads = asked("TALK_READS", -1);
+        at.sin_port = htons((unsigned short)asked("TALK_PORT", 0));
+        if (at.sin_port) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         if (bind(fd, (void *)&at, len) || listen(fd, 1) || getsockname(fd, (void *)&at, &len)) return 1;
         printf("%d\n", ntohs(at.sin_port));
         fflush(stdout);
         int peer = accept(fd, 0, 0);
         if (!convert(peer)) return 4;
-        while (waits(peer) && all(recv, peer) && all(out, peer)) {}
+        while (reads-- && waits(peer) && all(recv, peer) && all(out, peer)) {}
+        while (reads == -1 && getchar() != EOF) {}
         return 0;
     }
     at.sin_port = htons((unsigned short)atoi(words[count - 1]));
-    if (connect(fd, (void *)&at, len) || !convert(fd)) return 2;
+    if (!connects(fd, &at) || !convert(fd)) return 2;
     for (int times; scanf("%d", &times) == 1;) {
-        while (times-- > 0)
+        if (times < 0) printf("%ld\n", fill(fd));
+        for (int left = times; left > 0; left--)
             if (!all(out, fd) || !all(recv, fd)) return 3;
-        puts("exchanged");
+        if (times >= 0) puts("exchanged");
         fflush(stdout);
     }
     return 0;

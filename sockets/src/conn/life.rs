@@ -49,6 +49,9 @@ impl Conn {
             kept: Lock::new(None),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
+            enough: AtomicU32::new(0),
+            many: AtomicU64::new(0),
+            longest: AtomicUsize::new(0),
             fruitless: AtomicU32::new(0),
             asked_ms: AtomicU32::new(0),
             rule: AtomicU32::new(0),
@@ -130,6 +133,7 @@ impl Conn {
         self.memory.heed();
         self.socket.heed();
         self.gather.heed();
+        self.heed_program();
         self.trickle.store(0, Ordering::Relaxed);
         self.go(Event::Open, None);
         // What was there before may have rings.
@@ -279,7 +283,7 @@ const CLOSING: u32 = u32::MAX / 2;
 const YIELDS: u32 = 10_000;
 
 /// For how long small messages may come together in the kernel before they are taken.
-const GATHER: Limits = Limits {
+pub(super) const GATHER: Limits = Limits {
     pause_ns: 15_000,
     yield_ns: 0,
     far_ns: 0,

@@ -13,9 +13,8 @@ use crate::flow::Flow;
 use crate::host::host;
 use crate::meet::{self, Meeting, Step};
 use crate::reason::Reason;
-use crate::rules::text::Settings;
 use crate::states::connection::Event;
-use crate::{handover, ready, rules, share, stat, table};
+use crate::{handover, ready, share, stat, table};
 
 impl Conn {
     /// Keeps others from the meeting. Whoever is in the middle of a step ends it soon, unless it is this thread, which a signal interrupted: `None`.
@@ -103,15 +102,7 @@ impl Conn {
             .iter()
             .map(|bytes| bytes.load(Ordering::Relaxed))
             .sum();
-        // Eight times as much each time that others were found to have the socket.
-        let patience = 3 * self.looks.load(Ordering::Relaxed);
-        let Settings {
-            turns: enough,
-            bytes: many,
-            ring,
-            ..
-        } = rules::settings();
-        if turns < enough << patience && bytes < many << patience {
+        if self.is_short(turns, bytes) {
             return;
         }
         if meet::is_crowded() {
@@ -124,6 +115,10 @@ impl Conn {
         }
         if let Some(reason) = self.forbidden(fd) {
             return self.refuse(reason);
+        }
+        // Perhaps the rules were asked only now.
+        if self.is_short(turns, bytes) {
+            return;
         }
         if let Some(reason) = demanded(fd) {
             return self.refuse(reason);
@@ -149,7 +144,7 @@ impl Conn {
         if self.path.load(Ordering::Acquire) != YOUNG || self.may_be_shared() {
             return;
         }
-        match Meeting::begin(fd, windows, ring) {
+        match Meeting::begin(fd, windows, self.longest()) {
             Ok(begun) => {
                 stat::name(self.record, begun.ends());
                 *meeting = Some(begun);

@@ -24,12 +24,28 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub(super) fn spinner(&self) -> &Spinner {
-        static SETS: OnceLock<Spinner> = OnceLock::new();
-        match self.connection {
-            Some(conn) => &conn.memory,
-            None => once(&SETS, || Spinner::new(rules::limited(Limits::MEMORY))),
-        }
+    /// How to wait for memory.
+    pub(super) fn memory(&self) -> &Spinner {
+        static SEVERAL: OnceLock<Spinner> = OnceLock::new();
+        let several = || once(&SEVERAL, || Spinner::new(rules::limited(Limits::MEMORY)));
+        self.speaker().map_or_else(several, |conn| &conn.memory)
+    }
+
+    /// How to wait for the kernel.
+    pub(super) fn socket(&self) -> &Spinner {
+        static SEVERAL: OnceLock<Spinner> = OnceLock::new();
+        let several = || once(&SEVERAL, || Spinner::new(rules::limited(Limits::SOCKET)));
+        self.speaker().map_or_else(several, |conn| &conn.socket)
+    }
+
+    /// The connection that this waits as: of several any of them, as long as they are all alike.
+    fn speaker(&self) -> Option<&'static Conn> {
+        let alike = match self.in_memory {
+            0 => self.connections,
+            rings => rings,
+        };
+        self.connection
+            .filter(|_| alike == 1 || !rules::waits_differ())
     }
 }
 

@@ -20,12 +20,16 @@ pub(super) struct Tables {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct RuleTable {
     pub(super) program: Option<Spanned<OneOrMore<String>>>,
     pub(super) peer: Option<Spanned<OneOrMore<String>>>,
     pub(super) port: Option<Spanned<OneOrMore<Port>>>,
-    pub(super) upgrade: UpgradeWord,
+    pub(super) upgrade: Option<UpgradeWord>,
+    pub(super) after_turns: Option<Spanned<Whole>>,
+    pub(super) after_bytes: Option<Spanned<Whole>>,
+    pub(super) spin_us: Option<Spanned<Whole>>,
+    pub(super) buffer_bytes: Option<Spanned<Whole>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,0 +1,47 @@
+//! What the [rules](crate::rules) say of one connection, beside whether it leaves TCP.
+
+use sys::stream::Size;
+use sys::sync::Ordering;
+use sys::wait::{self, Limits};
+
+use super::Conn;
+use super::life::GATHER;
+use crate::rules::text::Settings;
+
+impl Conn {
+    /// From now on it is to be upgraded when these say, or at once if it `asks` the rules first.
+    pub(crate) fn heed_settings(&self, settings: &Settings, asks: bool) {
+        let Settings {
+            turns, bytes, ring, ..
+        } = *settings;
+        let (turns, bytes) = if asks { (0, 0) } else { (turns, bytes) };
+        self.enough.store(turns, Ordering::Relaxed);
+        self.many.store(bytes, Ordering::Relaxed);
+        self.longest.store(ring.bytes(), Ordering::Relaxed);
+    }
+
+    /// The longest rings that it may have.
+    pub(super) fn longest(&self) -> Size {
+        Size::new(self.longest.load(Ordering::Relaxed)).unwrap_or(Size::DEFAULT)
+    }
+
+    /// How long its waits poll from now on: as `limited` makes of what they would.
+    pub(crate) fn set_limits(&self, limited: impl Fn(Limits) -> Limits) {
+        let waits = [
+            (&self.memory, Limits::MEMORY),
+            (&self.socket, Limits::SOCKET),
+            (&self.gather, GATHER),
+        ];
+        for (spinner, usual) in waits {
+            spinner.set_limits(limited(usual), wait::cpus());
+        }
+    }
+
+    /// Whether so little says nothing yet. Eight times as much is wanted each time that others were found to have the socket.
+    pub(super) fn is_short(&self, turns: u32, bytes: u64) -> bool {
+        let patience = 3 * self.looks.load(Ordering::Relaxed);
+        let enough = self.enough.load(Ordering::Relaxed);
+        let many = self.many.load(Ordering::Relaxed);
+        turns < enough << patience && bytes < many << patience
+    }
+}
