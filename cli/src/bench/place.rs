@@ -283,7 +283,9 @@ fn listens(port: u16) -> bool {
 
 /// Whether a Unix socket listens there.
 fn listens_at(path: &Path) -> bool {
-    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // Others may have names there that are no text.
+    let text = fs::read("/proc/net/unix").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let end = format!(" {}", path.display());
     let mut lines = text.lines().filter(|line| line.ends_with(&end));
     lines.any(|line| line.split_whitespace().nth(3) == Some(ACCEPTS))

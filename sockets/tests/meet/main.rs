@@ -173,7 +173,9 @@ fn name_of(tcp: &TcpStream) -> String {
 
 /// The name of the connection with these ports, if it is taken.
 fn find_name(ports: [u16; 2]) -> Option<String> {
-    let table = fs::read_to_string("/proc/net/unix").expect("/proc");
+    // Others may have names there that are no text.
+    let table = fs::read("/proc/net/unix").expect("/proc");
+    let table = String::from_utf8_lossy(&table);
     let [one, other] = ports.map(|port| format!("{port:04x}"));
     let mut names = table
         .lines()

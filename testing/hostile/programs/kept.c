@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 
 static struct {
-    volatile int up[2], rounds, is_quiet, is_waiting;
+    volatile int up[2], rounds, has_received, is_quiet, is_waiting;
     volatile uint64_t sent;
 } *both;
 enum { ROUNDS = 20, MUCH = 30000 };
@@ -24,6 +24,8 @@ static void sends(int fd) {
         both->up[0] = is_up(SENDER);
     }
     while (both->rounds < ROUNDS) {
+        // Else all may have gone over TCP before the other end comes to that.
+        while (both->rounds == ROUNDS / 2 && !both->has_received) sched_yield();
         OK(recv(fd, &byte, 1, 0));
         both->sent += OK(send(fd, buffer, 10, 0));
         both->rounds++;
@@ -72,6 +74,7 @@ int main(int argc, char **argv) {
     // What comes now comes over TCP until this end has received once more.
     while (both->rounds < ROUNDS / 2) OK(send(fd, "r", 1, 0)), sched_yield();
     received += OK(recv(fd, buffer, 1, 0));
+    both->has_received = 1;
     while (both->rounds < ROUNDS) OK(send(fd, "r", 1, 0)), sched_yield();
     both->is_quiet = 1;
     while (!both->is_waiting || !is_asleep(sender)) sched_yield();

@@ -261,7 +261,9 @@ impl Intruder {
 /// If there is none.
 pub fn name_of(tcp: &TcpStream) -> String {
     let meeting = Meeting::begin(tcp.as_fd(), shm(), Size::DEFAULT).expect("a local connection");
-    let table = fs::read_to_string("/proc/net/unix").expect("/proc");
+    // Others may have names there that are no text.
+    let table = fs::read("/proc/net/unix").expect("/proc");
+    let table = String::from_utf8_lossy(&table);
     let ports = [tcp.local_addr(), tcp.peer_addr()];
     let ports = ports.map(|address| format!("{:04x}", address.expect("connected").port()));
     let is_ours = |name: &&str| {
