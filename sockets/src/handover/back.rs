@@ -60,7 +60,7 @@ fn walk(conn: &Conn, fd: BorrowedFd<'_>) -> Result<(), Stop> {
             };
         }
         let quiet = conn.is_quiet(Way::Out);
-        let alone = !came && waited > COMPANY;
+        let alone = !came && waited > company(receive.available() == Ok(0));
         if alone && rung.is_none() {
             rung = Some(receive.call_again(&tcp, quiet)?);
         }
@@ -117,8 +117,12 @@ fn pause(fd: BorrowedFd<'_>) {
     }
 }
 
+/// How long the peer is waited for where it need not come. One that sleeps in a call comes at once, or as soon as it is given a processor: where bytes
+/// that this end could read a moment ago wait for it, it is given the time for that.
+fn company(nothing_waits: bool) -> Duration {
+    Duration::from_millis(if nothing_waits { 50 } else { 1000 })
+}
+
 const SHORT: Duration = Duration::from_micros(200);
-/// How long the peer is waited for where it need not come. One that sleeps in a call comes at once.
-const COMPANY: Duration = Duration::from_millis(50);
 /// How long the peer is waited for where it must come.
 const PATIENCE: Duration = Duration::from_secs(5);

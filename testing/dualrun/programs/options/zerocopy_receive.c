@@ -25,6 +25,8 @@ static void subject(int fd) {
 
 static void partner(int fd) {
     send_text(fd, "0123456789");
+    // As one that waits for a processor does nothing for a while.
+    usleep(200000);
     hear(fd, 3);
 }
 
