@@ -189,7 +189,7 @@ impl Memory {
                     copied.start().add(start),
                     mapping.start().add(start),
                     end - start,
-                    Store::Plain,
+                    Store::Own,
                 )
             };
         }

@@ -315,11 +315,11 @@ impl Stream {
                 .note_read(index, self.place(at), rest.len().min(room));
             if rest.len() <= room {
                 // SAFETY: as in `copy_in`.
-                return unsafe { copy(rest.as_mut_ptr(), from, rest.len(), Store::Plain) };
+                return unsafe { copy(rest.as_mut_ptr(), from, rest.len(), Store::Own) };
             }
             let (part, later) = rest.split_at_mut(room);
             // SAFETY: as in `copy_in`.
-            unsafe { copy(part.as_mut_ptr(), from, part.len(), Store::Plain) };
+            unsafe { copy(part.as_mut_ptr(), from, part.len(), Store::Own) };
             at = at.wrapping_add(part.len() as u64);
             rest = later;
         }

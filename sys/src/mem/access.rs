@@ -17,7 +17,7 @@ impl Memory {
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRange> {
         let from = self.range(offset, into.len())?;
         // SAFETY: `range` checked the source; the target is a slice.
-        unsafe { copy(into.as_mut_ptr(), from, into.len(), Store::Plain) };
+        unsafe { copy(into.as_mut_ptr(), from, into.len(), Store::Own) };
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Memory {
             return Err(OutOfRange);
         }
         // SAFETY: `range` checked the source; the target is as long.
-        unsafe { copy(words.as_mut_ptr().cast(), from, len, Store::Plain) };
+        unsafe { copy(words.as_mut_ptr().cast(), from, len, Store::Own) };
         Ok(words)
     }
 

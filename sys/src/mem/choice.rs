@@ -88,8 +88,8 @@ impl Class {
 
     fn learn(&mut self, store: Store, sample: u32) {
         let known = match store {
-            Store::Plain => &mut self.plain,
             Store::Streaming => &mut self.streaming,
+            Store::Plain | Store::Own => &mut self.plain,
         };
         *known = match *known {
             0 => sample,
@@ -134,8 +134,8 @@ impl Default for Class {
 
 const fn other(store: Store) -> Store {
     match store {
-        Store::Plain => Store::Streaming,
         Store::Streaming => Store::Plain,
+        Store::Plain | Store::Own => Store::Streaming,
     }
 }
 
@@ -248,8 +248,8 @@ mod tests {
             for _ in 0..times {
                 let copy = |store| {
                     let cost = match store {
-                        Store::Plain => self.costs[0],
                         Store::Streaming => self.costs[1],
+                        Store::Plain | Store::Own => self.costs[0],
                     };
                     streamed += u32::from(store == Store::Streaming);
                     self.now_ns

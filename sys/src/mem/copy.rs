@@ -5,6 +5,8 @@ use std::ptr;
 /// How a copy writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
+    /// As the C library does it: right for memory that this core alone reads and writes.
+    Own,
     /// Through the caches: right if this core, or one beside it, reads the bytes next.
     Plain,
     /// Past the caches: right from 4 KiB up if another core reads them, which plain stores make up to nine times slower
@@ -36,13 +38,14 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize, store: Store
         return unsafe { copy_few(to, from, len) };
     }
     let apart = to.addr().abs_diff(from.addr()) >= len;
-    // A streaming copy has a head, a tail and a fence to pay for; below this it cannot win.
-    if store == Store::Streaming && apart && len >= 4 * LINE {
-        // SAFETY: the caller's contract; the ranges are apart.
-        unsafe { stream(to, from, len) };
-    } else {
-        // SAFETY: the caller's contract; `ptr::copy` allows overlap.
-        unsafe { ptr::copy(from, to, len) };
+    // SAFETY: the caller's contract; the ranges are apart where they must be, and `ptr::copy` allows overlap.
+    unsafe {
+        match store {
+            // A streaming copy has a head, a tail and a fence to pay for; below this it cannot win.
+            Store::Streaming if apart && len >= 4 * LINE => by_lines::<true>(to, from, len),
+            Store::Plain if apart && len >= STREAM_MIN => by_lines::<false>(to, from, len),
+            _ => ptr::copy(from, to, len),
+        }
     }
 }
 
@@ -124,9 +127,15 @@ pub(crate) fn prefetch_to_write(to: *const u8, len: usize) {
 #[inline]
 pub(crate) fn prefetch_to_write(_: *const u8, _: usize) {}
 
+/// Line by line, with streaming stores or with plain ones. These ask for each line before they come to it: the reader had it last, and where many are wanted at
+/// once the wait for each is short. What `memcpy` uses, `rep movsb`, waits longer: pieces of 64 KiB pass at 18.5 GB/s, and with it at 13 where the reader is close
+/// behind; there and back they take 15.5 us for 17.5.
+///
+/// # Safety
+/// As [`copy`], of at least a line, and the ranges are apart.
 #[cfg(target_arch = "x86_64")]
-unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
-    use core::arch::x86_64::{_mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+unsafe fn by_lines<const STREAMING: bool>(to: *mut u8, from: *const u8, len: usize) {
+    use core::arch::x86_64::{_mm_loadu_si128, _mm_sfence, _mm_store_si128, _mm_stream_si128};
 
     let head = to.addr().wrapping_neg() % LINE;
     let lines = (len - head) / LINE;
@@ -138,32 +147,49 @@ unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
     }
     for line in 0..lines {
         let at = head + line * LINE;
+        if !STREAMING && at + AHEAD < tail {
+            prefetch_to_write(to.wrapping_add(at + AHEAD), 1);
+        }
         // SAFETY: `at + LINE <= tail <= len`, and `to + at` is aligned to a line. SSE2 is part of x86-64.
         unsafe {
             let (from, to) = (from.add(at).cast(), to.add(at).cast());
             let (a, b) = (_mm_loadu_si128(from), _mm_loadu_si128(from.add(1)));
             let (c, d) = (_mm_loadu_si128(from.add(2)), _mm_loadu_si128(from.add(3)));
-            _mm_stream_si128(to, a);
-            _mm_stream_si128(to.add(1), b);
-            _mm_stream_si128(to.add(2), c);
-            _mm_stream_si128(to.add(3), d);
+            if STREAMING {
+                _mm_stream_si128(to, a);
+                _mm_stream_si128(to.add(1), b);
+                _mm_stream_si128(to.add(2), c);
+                _mm_stream_si128(to.add(3), d);
+            } else {
+                _mm_store_si128(to, a);
+                _mm_store_si128(to.add(1), b);
+                _mm_store_si128(to.add(2), c);
+                _mm_store_si128(to.add(3), d);
+                // Else the compiler knows the loop again, and calls `memcpy`.
+                core::arch::asm!("", options(nostack, preserves_flags));
+            }
         }
     }
-    // Streaming stores are weakly ordered: without this a later release store could be seen before them.
-    // SAFETY: SSE is part of x86-64.
-    unsafe { _mm_sfence() };
+    if STREAMING {
+        // Streaming stores are weakly ordered: without this a later release store could be seen before them.
+        // SAFETY: SSE is part of x86-64.
+        unsafe { _mm_sfence() };
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn stream(to: *mut u8, from: *const u8, len: usize) {
+unsafe fn by_lines<const STREAMING: bool>(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's contract; the ranges are apart.
     unsafe { ptr::copy_nonoverlapping(from, to, len) };
 }
 
+/// How far ahead of the store a line is asked for: 512 to 4096 B do about the same.
+const AHEAD: usize = 1024;
+
 /// Bytes that are copied without a call.
 const FEW_MAX: usize = 16;
 
-/// The shortest piece that is written with streaming stores.
+/// The shortest piece that is written with streaming stores, or line by line.
 pub const STREAM_MIN: usize = 4096;
 
 /// A cache line, which streaming stores must fill as a whole to be cheap.

@@ -187,7 +187,7 @@ impl Consumer<Direction> {
         let from_offset = self.cells.data_at(offset, len)?;
         // Whoever receives reads the bytes next, so they belong in the caches, unless they are too many for them.
         let store = if len < CACHED_MAX {
-            Store::Plain
+            Store::Own
         } else {
             Store::Streaming
         };

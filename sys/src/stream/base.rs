@@ -9,9 +9,7 @@ impl Tx<'_> {
     /// them: a sender who goes on would write to lines that the peer reads meanwhile.
     #[inline]
     pub(super) fn begin_at(&self, len: impl FnOnce() -> usize) -> u64 {
-        let own = &self.words().sender.0;
-        let goes_on = own.answered.load(Ordering::Relaxed) == self.taken();
-        if goes_on && own.tail.load(Ordering::Relaxed) != 0 {
+        if !self.answers() {
             return 0;
         }
         let len = len();
@@ -23,6 +21,14 @@ impl Tx<'_> {
             return 0;
         };
         (self.ring_len() - from_end) as u64
+    }
+
+    /// Whether the peer has said something since this end last sent, or nothing was sent yet.
+    #[inline]
+    pub(super) fn answers(&self) -> bool {
+        let own = &self.words().sender.0;
+        own.answered.load(Ordering::Relaxed) != self.taken()
+            || own.tail.load(Ordering::Relaxed) == 0
     }
 
     /// The count that lies at the start of the ring. When the ring is empty it begins anew at `begin`, so that a stream that carries

@@ -117,6 +117,11 @@ impl Tx<'_> {
             return Ok(false);
         };
         let mut skip = *written;
+        let mut chunk = if *written == 0 && self.answers() {
+            FIRST_CHUNK
+        } else {
+            CHUNK
+        };
         let mut at = start;
         let room = self.room_between(between, start, 0);
         let Some(mut room) = self.unless_overtaken(start, room)? else {
@@ -138,17 +143,18 @@ impl Tx<'_> {
             room -= rest.len();
             while !rest.is_empty() {
                 let unpublished = at.wrapping_sub(start) as usize;
-                let (part, later) = rest.split_at(rest.len().min(CHUNK - unpublished));
+                let (part, later) = rest.split_at(rest.len().min(chunk - unpublished));
                 if !self.copy_piece(base, start, at, part) {
                     return Ok(false);
                 }
                 at = at.wrapping_add(part.len() as u64);
                 rest = later;
-                if unpublished + part.len() == CHUNK {
+                if unpublished + part.len() == chunk {
                     if !self.publish(start, at) {
                         return Ok(false);
                     }
-                    *written += CHUNK;
+                    *written += chunk;
+                    chunk = CHUNK;
                     start = at;
                     if !between {
                         self.stream.unfinished.set_floor(start);
@@ -320,5 +326,7 @@ const TRIES: u32 = 1000;
 const SHORT: u64 = STREAM_MIN as u64;
 /// So far ahead: of short messages some. Twice as far, 64 B take 102 ns instead of 86.
 const AHEAD: u64 = 512;
-/// What is longer is published in pieces of this length.
-const CHUNK: usize = 32 << 10;
+/// What is longer is published in pieces of this length. There and back, with the last figure of 32 KiB: 64 KiB 15.5 us for 17.2.
+const CHUNK: usize = 16 << 10;
+/// The first of an answer, which somebody waits for: 16 KiB take 5.5 us there and back, in one piece 6.7. A stream of such is a twentieth slower so.
+const FIRST_CHUNK: usize = 8 << 10;

@@ -110,7 +110,7 @@ impl Core {
         if let Some(before) = fits {
             let from = usize::from(last.slot) * SLOT + last.at;
             let to = usize::from(before.slot) * SLOT + before.end;
-            let moved = Memory::copy(memory, to, memory, from, len, Store::Plain);
+            let moved = Memory::copy(memory, to, memory, from, len, Store::Own);
             if moved.is_ok() {
                 before.end += len;
                 self.give_back(last.slot);
@@ -195,7 +195,7 @@ impl Core {
         receive.parts.each(offset, len as u32, |slice, skip, len| {
             let (into, len) = (slice.region.memory(), len as usize);
             // Memory that is read-only to us takes nothing.
-            let copied = Memory::copy(into, slice.offset + skip, slots, from, len, Store::Plain);
+            let copied = Memory::copy(into, slice.offset + skip, slots, from, len, Store::Own);
             placed &= copied.is_ok();
             from += len;
         });
