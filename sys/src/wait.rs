@@ -18,7 +18,7 @@ pub use answer::Answer;
 pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS};
 pub use beside::MEET_NS;
 pub use clock::{Clock, Monotonic};
-pub use crowd::{CROWD_FACTOR, LOOK_EVERY_NS, LOOK_NS, STEP_MAX_NS, STEP_NS, USED_NS};
+pub use crowd::{CROWD_FACTOR, STEP_NS, STEPS_NS, TURNS_NS, USED_NS};
 pub use limits::Limits;
 pub use pause::{PAUSE_NS, cpus, let_answer, let_gather, pause};
 pub use spin::Spin;
@@ -59,8 +59,7 @@ use pause::calibrate;
 /// slice ends.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
-/// yield from the start, and for [`CROWD_FACTOR`] times as long. Now and then they pause for [`STEP_NS`] first, and go on so while that is when the
-/// answer comes: see [`LOOK_EVERY_NS`].
+/// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
@@ -218,7 +217,7 @@ impl<C: Clock> Spinner<C> {
 }
 
 /// A yield that took so long lost a time slice, of which a hog has three or four milliseconds; an undisturbed yield takes half a microsecond, and a
-/// few pairs in step less than this in turn ([`STEP_MAX_NS`]).
+/// pair in step less than this ([`STEPS_NS`]).
 pub const LOST_NS: u64 = 2_000_000;
 
 /// A wait that slept and still ended so soon: the longest spin plus two wake-ups.

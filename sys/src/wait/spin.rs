@@ -1,6 +1,5 @@
 //! One wait.
 
-use super::crowd::Begin;
 use super::{CROWD_FACTOR, Clock, LOST_NS, MEET_NS, Monotonic, STEP_NS, Spinner, USED_NS};
 
 /// One wait.
@@ -57,7 +56,7 @@ impl<'a, C: Clock> Spin<'a, C> {
                 self.spinner.restore();
             }
             Phase::Stepping => {
-                self.spinner.crowd.keep_step(self.started_ns);
+                self.spinner.crowd.keep_step();
                 self.spinner.restore();
             }
             Phase::Sleeping => self.woken(),
@@ -86,14 +85,11 @@ impl<'a, C: Clock> Spin<'a, C> {
         if spinner.crowd.is_here() {
             let usual_ns = self.limit_ns.min(spinner.limits.longest_ns());
             self.limit_ns = self.limit_ns.max(usual_ns.saturating_mul(CROWD_FACTOR));
-            return match spinner.crowd.begin(self.started_ns) {
-                Begin::Pause => {
-                    self.phase = Phase::Stepping;
-                    self.pause(STEP_NS)
-                }
-                Begin::StepAside => self.step_aside(),
-                Begin::Yield => self.yield_now(self.started_ns),
-            };
+            if !spinner.crowd.pauses(self.started_ns) {
+                return self.yield_now(self.started_ns);
+            }
+            self.phase = Phase::Stepping;
+            return self.pause(STEP_NS);
         }
         self.phase = Phase::Pausing;
         self.pause(spinner.limits.pause_ns())
@@ -168,21 +164,6 @@ impl<'a, C: Clock> Spin<'a, C> {
         }
         self.spinner.crowd.note_yield(away_ns >= USED_NS);
         self.phase = Phase::Yielding { before_ns: now_ns };
-        true
-    }
-
-    /// Lets others have the CPU, and pauses afterwards.
-    #[cold]
-    fn step_aside(&mut self) -> bool {
-        let clock = &self.spinner.clock;
-        clock.yield_now();
-        let now_ns = clock.now_ns();
-        let away_ns = now_ns.saturating_sub(self.started_ns);
-        if away_ns >= LOST_NS && self.spinner.bar(now_ns, away_ns) {
-            return self.give_up();
-        }
-        self.started_ns = now_ns;
-        self.phase = Phase::Stepping;
         true
     }
 

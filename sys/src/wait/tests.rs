@@ -443,10 +443,10 @@ fn what_never_yields_does_not_begin_to() {
     assert_eq!(limits.at_most(0), Limits::NONE);
 }
 
-/// The next time that all waits in a crowd pause, or long after it.
-fn until_a_look(script: &Script, on: bool) {
-    let past_ns = script.now_ns.get() % LOOK_EVERY_NS;
-    let more_ns = LOOK_EVERY_NS + if on { 0 } else { 2 * LOOK_NS };
+/// The next time that all waits in a crowd pause, or take turns.
+fn until(script: &Script, steps: bool) {
+    let past_ns = script.now_ns.get() % TURNS_NS;
+    let more_ns = TURNS_NS + if steps { 0 } else { STEPS_NS };
     script.pass(more_ns - past_ns);
 }
 
@@ -473,19 +473,19 @@ fn answered_after(spinner: &Spinner<&Script>, script: &Script, polls: u32) -> u3
 }
 
 #[test]
-fn in_a_crowd_a_wait_pauses_only_to_find_out_whether_it_is_in_step() {
+fn in_a_crowd_waits_take_turns_and_pause_by_turns() {
     let script = script();
     let spinner = in_a_crowd(&script);
     assert_eq!(answered_after(&spinner, &script, 2), 2);
 
-    until_a_look(&script, true);
+    until(&script, true);
     assert_eq!(answered_after(&spinner, &script, 2), 0);
-    script.pass(LOOK_NS);
-    assert_eq!(answered_after(&spinner, &script, 2), 0, "it is in step");
-
     let pauses = STEP_NS / super::PAUSE_NS + POLLS_PER_CLOCK;
     assert!(answered_after(&spinner, &script, pauses + 1) > 0);
-    assert_eq!(answered_after(&spinner, &script, 1), 1, "it is no more");
+    assert_eq!(answered_after(&spinner, &script, 2), 0, "once in vain");
+
+    until(&script, false);
+    assert_eq!(answered_after(&spinner, &script, 2), 2);
 }
 
 #[test]
@@ -493,19 +493,17 @@ fn who_is_in_step_lets_others_have_the_cpu() {
     let script = script();
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
     meet_a_crowd(&spinner, &script);
-    until_a_look(&script, true);
-    assert_eq!(answered_after(&spinner, &script, 2), 0);
+    until(&script, true);
     let start_ns = script.now_ns.get();
     while answered_after(&spinner, &script, 2) == 0 {
-        assert!(script.now_ns.get() < start_ns + 2 * STEP_MAX_NS);
+        assert!(script.now_ns.get() < start_ns + 2 * STEPS_NS);
     }
-    assert!(script.now_ns.get() >= start_ns + STEP_MAX_NS - 2 * PAUSE_NS);
-    assert_eq!(answered_after(&spinner, &script, 2), 0, "and stays so");
+    assert!(script.now_ns.get() >= start_ns + STEPS_NS);
 
     // One of the others is a hog.
     script.yield_ns.set(LOST_NS);
     for barred in [false, true] {
-        script.pass(STEP_MAX_NS);
+        until(&script, false);
         assert_eq!(spinner.begin().again(), !barred);
     }
 }
@@ -514,7 +512,7 @@ fn who_is_in_step_lets_others_have_the_cpu() {
 fn in_a_crowd(script: &Script) -> Spinner<&Script> {
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, script);
     meet_a_crowd(&spinner, script);
-    until_a_look(script, false);
+    until(script, false);
     spinner
 }
 
@@ -560,7 +558,7 @@ fn who_pauses_in_vain_does_so_seldom() {
     meet_a_crowd(&spinner, &script);
     let pauses = STEP_NS / super::PAUSE_NS + 2 * POLLS_PER_CLOCK;
     let paused = (0..800).filter(|_| {
-        until_a_look(&script, true);
+        until(&script, true);
         let before = script.pauses.get();
         answered_after(&spinner, &script, pauses);
         script.pauses.get() > before
@@ -578,7 +576,7 @@ fn a_slice_lost_now_and_then_does_not_bar_a_crowd() {
         assert!(spinner.begin().again());
         script.yield_ns.set(2 * USED_NS);
         script.pass(CROWD_AGAIN_NS);
-        until_a_look(&script, false);
+        until(&script, false);
     }
     assert_eq!(spinner.limit_ns(), 20_000, "nor is the limit to blame");
     assert_eq!(script.last_bar.get(), Bar::default());
