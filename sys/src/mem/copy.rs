@@ -140,11 +140,8 @@ unsafe fn by_lines<const STREAMING: bool>(to: *mut u8, from: *const u8, len: usi
     let head = to.addr().wrapping_neg() % LINE;
     let lines = (len - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: `head < LINE <= len` and `tail <= len`: both pieces lie in the caller's ranges, which are apart.
-    unsafe {
-        ptr::copy_nonoverlapping(from, to, head);
-        ptr::copy_nonoverlapping(from.add(tail), to.add(tail), len - tail);
-    }
+    // SAFETY: `head < LINE <= len`: the piece lies in the caller's ranges, which are apart.
+    unsafe { ptr::copy_nonoverlapping(from, to, head) };
     for line in 0..lines {
         let at = head + line * LINE;
         if !STREAMING && at + AHEAD < tail {
@@ -170,6 +167,9 @@ unsafe fn by_lines<const STREAMING: bool>(to: *mut u8, from: *const u8, len: usi
             }
         }
     }
+    // Last, so that a region fills from the front, as the target of an RDMA write may watch.
+    // SAFETY: `tail <= len`, as above.
+    unsafe { ptr::copy_nonoverlapping(from.add(tail), to.add(tail), len - tail) };
     if STREAMING {
         // Streaming stores are weakly ordered: without this a later release store could be seen before them.
         // SAFETY: SSE is part of x86-64.
