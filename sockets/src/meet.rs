@@ -27,7 +27,7 @@
 //!
 //! # Ends
 //!
-//! A meeting ends after [`STEPS_MAX`] steps, [`ARRIVALS_MAX`] vain attempts to get to the name, or [`STRANGERS_MAX`] strangers. Whatever happens, the
+//! A meeting ends after [`STEPS_MAX`] steps (so many again once the other end has come), [`ARRIVALS_MAX`] vain attempts to get to the name, or [`STRANGERS_MAX`] strangers. Whatever happens, the
 //! TCP connection is as it was.
 
 use std::fmt;
@@ -56,6 +56,8 @@ pub struct Meeting {
     seeker: Seeker,
     place: At,
     steps: u32,
+    /// The other end has come, and been made an offer.
+    offers: bool,
     _seat: Seat,
 }
 
@@ -102,6 +104,7 @@ impl Meeting {
             seeker,
             place,
             steps: 0,
+            offers: false,
             _seat: Seat::take(),
         })
     }
@@ -125,6 +128,10 @@ impl Meeting {
         };
         match next {
             Next::At(place) => {
+                if matches!(place, At::Offering(_)) && !self.offers {
+                    self.offers = true;
+                    self.steps = 0;
+                }
                 self.place = place;
                 Step::Wait
             }
@@ -134,6 +141,16 @@ impl Meeting {
                 Step::Over(reason)
             }
         }
+    }
+
+    /// Whether the other end has come, proved that it is that, and been made an offer.
+    pub(crate) fn offers(&self) -> bool {
+        self.offers
+    }
+
+    /// Has the next step be the last, if it leads to nothing.
+    pub(crate) fn tire(&mut self) {
+        self.steps = STEPS_MAX;
     }
 
     /// This end of the connection, and the other one.

@@ -32,6 +32,17 @@ impl Schedule {
         VAIN.store(vain.saturating_add(1), Ordering::Relaxed);
     }
 
+    /// The other end is there: the next look is due at once, and others soon after.
+    pub(super) fn hurry(&self) {
+        self.next_ns.store(0, Ordering::Relaxed);
+        self.interval_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether looks are as far apart as they may be.
+    pub(super) fn is_over(&self) -> bool {
+        self.interval_ns.load(Ordering::Relaxed) >= STEP_MAX_NS
+    }
+
     /// After a call: whether a look is due. Then the next is due an interval later.
     pub(super) fn is_due(&self) -> bool {
         let vain = VAIN.load(Ordering::Relaxed);
@@ -80,10 +91,10 @@ pub(super) fn came() {
 
 /// The interval after this one, when so many meetings have begun since one came to something.
 fn longer(interval_ns: u64, vain: u32) -> u64 {
-    let more = if vain > HOPEFUL {
-        interval_ns * 3
-    } else {
-        interval_ns / 4
+    let more = match interval_ns {
+        _ if vain > HOPEFUL => interval_ns * 3,
+        LATE_NS.. => interval_ns,
+        _ => interval_ns / 4,
     };
     (interval_ns + more + STEP_NS).min(STEP_MAX_NS)
 }
@@ -100,8 +111,12 @@ const CALLS: u32 = 8;
 
 /// From one look to the next, by and by.
 const STEP_NS: u64 = 200;
-/// Each look disturbs a stream beside it: with one end under sovia and a look every 5 ms, writes of 64 B were a third slower until it gave up.
-const STEP_MAX_NS: u64 = 40_000_000;
+/// Who is so late that looks are as far apart as this is noticed within as much again as he is late.
+const LATE_NS: u64 = 1_000_000;
+/// A meeting ends with looks that are so far apart, after one second to two. Each look disturbs a
+/// stream beside it, and a stream over TCP that was disturbed may be slower for long: with one end under sovia and a look every 5 ms writes of 64 B were a third
+/// slower until it gave up, and with one every 40 ms writes of 64 kB a twentieth.
+const STEP_MAX_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -182,10 +182,13 @@ impl Conn {
         let Some(mut meeting) = self.meeting.try_lock() else {
             return;
         };
-        let Some(step) = meeting.as_mut().map(|meeting| meeting.step(fd)) else {
+        let Some(begun) = meeting.as_mut() else {
             return;
         };
-        match step {
+        let offered = begun.offers();
+        match begun.step(fd) {
+            Step::Wait if begun.offers() != offered => self.schedule.hurry(),
+            Step::Wait if self.schedule.is_over() => begun.tire(),
             Step::Wait => {}
             Step::Met(stream) => {
                 *meeting = None;
