@@ -137,7 +137,7 @@ impl Rule {
             buffer_bytes,
         };
         let words = Words {
-            upgrade: upgrade.map(Into::into),
+            upgrade: upgrade.map(|word| word.0),
             ..words.checked()?
         };
         if words == Words::default() {

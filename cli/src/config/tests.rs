@@ -32,6 +32,7 @@ fn nothing_is_a_configuration() {
 fn mistakes_are_told_with_their_place() {
     let mistakes = [
         "[[rule]]\nupgrade = \"nver\"",
+        "[[rule]]\nupgrade = true",
         "[[rule]]\nprogram = \"x\"",
         "[[rule]]\nupgrade = \"never\"\nprot = 3",
         "[[rules]]\nupgrade = \"never\"",

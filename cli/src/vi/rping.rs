@@ -18,15 +18,11 @@ mod server;
 
 /// The rping of librdmacm, over iWARP: RDMA Reads and Writes, there and back
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, args_override_self = true)]
+#[command(after_help = EXAMPLES, args_override_self = true,
+          group = clap::ArgGroup::new("role").args(["server", "client"]).required(true).multiple(true))]
 pub(crate) struct Options {
     /// Serve one client, then end
-    #[arg(
-        short,
-        long,
-        overrides_with = "client",
-        required_unless_present = "client"
-    )]
+    #[arg(short, long, overrides_with = "client")]
     server: bool,
     /// Ping a server
     #[arg(short, long, overrides_with = "server", requires = "address")]

@@ -54,21 +54,29 @@ pub(super) struct IwarpTable {
     pub(super) address: Option<Spanned<String>>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum UpgradeWord {
-    Never,
-    WhenPossible,
-    Always,
-}
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UpgradeWord(pub(super) Upgrade);
 
-impl From<UpgradeWord> for Upgrade {
-    fn from(word: UpgradeWord) -> Self {
-        match word {
-            UpgradeWord::Never => Self::Never,
-            UpgradeWord::WhenPossible => Self::WhenPossible,
-            UpgradeWord::Always => Self::Always,
+impl<'de> Deserialize<'de> for UpgradeWord {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl Visitor<'_> for Words {
+            type Value = UpgradeWord;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"never\", \"when-possible\" or \"always\"")
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<UpgradeWord, E> {
+                Ok(UpgradeWord(match word {
+                    "never" => Upgrade::Never,
+                    "when-possible" => Upgrade::WhenPossible,
+                    "always" => Upgrade::Always,
+                    _ => return Err(E::invalid_value(de::Unexpected::Str(word), &self)),
+                }))
+            }
         }
+        from.deserialize_any(Words)
     }
 }
 
