@@ -24,6 +24,7 @@ use crate::reason::Reason;
 use crate::states::connection::Event;
 
 mod asleep;
+pub(crate) mod first;
 mod identity;
 mod life;
 mod option;

@@ -9,7 +9,7 @@ use sys::wait::Spin;
 
 use super::duty::pay_late;
 use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
-use crate::conn::{Conn, Rest, Way};
+use crate::conn::{Conn, Rest, Way, first};
 
 pub(super) fn receive_plain(
     conn: &Conn,
@@ -23,8 +23,13 @@ pub(super) fn receive_plain(
     };
     let patient = !(how.dont_wait || conn.is_nonblocking());
     let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
-    let result = if may_poll && conn.expects_answer() {
-        poll_then_wait(conn.socket.begin(), &mut native)
+    let is_first = conn.begins();
+    let result = if may_poll && conn.expects_answer() && (!is_first || first::pays()) {
+        let (result, met) = poll_then_wait(conn.socket.begin(), &mut native);
+        if is_first {
+            first::note(met);
+        }
+        result
     } else if may_poll && conn.trickles() {
         conn.gather(|| native(0))
     } else {
@@ -83,23 +88,23 @@ pub fn pass(
     Some(result)
 }
 
-/// Polls the kernel for a while before a call that sleeps in it.
+/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result.
 fn poll_then_wait(
     mut spin: Spin<'_>,
     native: &mut impl FnMut(i32) -> Result<usize, Errno>,
-) -> Result<usize, Errno> {
+) -> (Result<usize, Errno>, bool) {
     loop {
         match native(DONT_WAIT) {
             Err(Errno::AGAIN) => {}
             result => {
                 spin.hit();
-                return result;
+                return (result, true);
             }
         }
         if !spin.again() {
             let result = native(0);
             spin.hit();
-            return result;
+            return (result, false);
         }
     }
 }
