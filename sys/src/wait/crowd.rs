@@ -39,8 +39,10 @@ impl Crowd {
     /// The other side has answered while this one paused.
     #[inline]
     pub(super) fn keep_step(&self) {
-        if self.vain.load(Ordering::Relaxed) != 0 {
-            self.vain.store(0, Ordering::Relaxed);
+        let vain = self.vain.load(Ordering::Relaxed);
+        if vain != 0 {
+            // Once alone it may be that the kernel gave the CPU to the other side in the middle of a pause.
+            self.vain.store(vain.saturating_sub(MET), Ordering::Relaxed);
         }
     }
 
@@ -80,3 +82,5 @@ pub const STEPS_NS: u64 = 288_000;
 /// After so many pauses in vain there is another only in each [`SELDOM`]th of these times.
 const VAIN_MAX: u32 = 64;
 const SELDOM: u64 = 8;
+/// How many pauses in vain one makes up for that was not.
+const MET: u32 = 8;

@@ -566,6 +566,27 @@ fn who_pauses_in_vain_does_so_seldom() {
     assert!((64..180).contains(&paused.count()));
 }
 
+/// On one CPU the kernel may give it to the other side in the middle of a pause.
+#[test]
+fn an_answer_that_comes_once_does_not_make_pauses_worth_it() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
+    meet_a_crowd(&spinner, &script);
+    let pauses = STEP_NS / super::PAUSE_NS + 2 * POLLS_PER_CLOCK;
+    let pauses_in = |polls| {
+        until(&script, true);
+        let before = script.pauses.get();
+        answered_after(&spinner, &script, polls);
+        script.pauses.get() > before
+    };
+    for _ in 0..100 {
+        pauses_in(pauses);
+    }
+    while !pauses_in(2) {}
+    let paused = (0..160).filter(|_| pauses_in(pauses)).count();
+    assert!((20..40).contains(&paused), "{paused}");
+}
+
 /// Whoever comes by takes a slice from each of them, and one that yields beside others that sleep loses one to them.
 #[test]
 fn a_slice_lost_now_and_then_does_not_bar_a_crowd() {
