@@ -24,7 +24,6 @@ use crate::reason::Reason;
 use crate::states::connection::Event;
 
 mod asleep;
-pub(crate) mod first;
 mod identity;
 mod life;
 mod option;

@@ -5,6 +5,7 @@
 //! its other end ([`meet`]), and if that is a process with this library too, its bytes move to a ring in shared memory ([`flow`]).
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod conn;
 pub mod ends;
 pub mod epoll;
@@ -17,6 +18,7 @@ pub mod kernel;
 pub mod left;
 mod leftover;
 pub mod meet;
+mod odds;
 pub mod packet;
 pub mod poll;
 pub mod ready;

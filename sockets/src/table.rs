@@ -48,6 +48,12 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
     }
 }
 
+/// Whether it is known to listen for TCP.
+#[inline]
+pub fn is_listener(fd: RawFd) -> bool {
+    entry(fd).is_some_and(|entry| entry.load(Ordering::Relaxed) == LISTENER)
+}
+
 /// Notes a connected TCP socket.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let nonblocking = socket::is_nonblocking(fd);

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 
 use crate::hidden::Hidden;
@@ -193,6 +193,12 @@ pub fn wait_readable<const N: usize>(
         };
         return Ok(polled.map(|fd| !fd.revents().is_empty()));
     }
+}
+
+/// Whether `fd` is readable, hung up or failed now; false if that cannot be asked. Waits for nothing.
+pub fn is_ready(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 /// The most events that one [`Poller::wait`] reports; the kernel takes turns among more.

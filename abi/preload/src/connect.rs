@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use libc::{sockaddr, socklen_t};
 use sockets::conn::Way;
-use sockets::{ends, table};
+use sockets::{accept, ends, table};
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, checked, connection, keeping_errno};
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut soc
     // SAFETY: the program's pointers, passed on; here and below.
     unsafe { via_socket::accept(fd, address, len, 0) }
         // SAFETY: as above.
-        .or(|| accepted(fd, unsafe { real::accept(fd, address, len) }, 0))
+        .or(|| accept_by(fd, || unsafe { real::accept(fd, address, len) }, 0))
 }
 
 /// Linux.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn accept4(
     // SAFETY: as above.
     unsafe { via_socket::accept(fd, address, len, flags) }
         // SAFETY: as above.
-        .or(|| accepted(fd, unsafe { real::accept4(fd, address, len, flags) }, flags))
+        .or(|| accept_by(fd, || unsafe { real::accept4(fd, address, len, flags) }, flags))
 }
 
 /// POSIX. Some programs call it again to ask whether it is done.
@@ -101,8 +101,9 @@ pub(crate) fn listens(fd: c_int, result: c_int) -> c_int {
     result
 }
 
-/// What was accepted inherits no `O_NONBLOCK`.
-fn accepted(listener: c_int, fd: c_int, flags: c_int) -> c_int {
+/// What is accepted inherits no `O_NONBLOCK`.
+fn accept_by(listener: c_int, native: impl FnOnce() -> c_int, flags: c_int) -> c_int {
+    let fd = accept::patiently(listener, native);
     via_socket::given_out(fd);
     keeping_errno(|| ends::accepted(listener, fd, flags & libc::SOCK_NONBLOCK != 0))
 }

@@ -110,6 +110,12 @@ impl Conn {
         self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
     }
 
+    /// Whether a wait on TCP that begins is one of the first: no more than one call has received.
+    #[inline]
+    pub(crate) fn begins(&self) -> bool {
+        self.counts(Way::In).1 <= 1
+    }
+
     /// Counts a sleep in the kernel: in a call on the connection, or one among others that it has ended.
     pub(crate) fn count_sleep(&self) {
         self.record.sleeps.fetch_add(1, Ordering::Relaxed);

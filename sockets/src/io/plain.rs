@@ -9,7 +9,8 @@ use sys::wait::Spin;
 
 use super::duty::pay_late;
 use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
-use crate::conn::{Conn, Rest, Way, first};
+use crate::conn::{Conn, Rest, Way};
+use crate::odds::Odds;
 
 pub(super) fn receive_plain(
     conn: &Conn,
@@ -24,10 +25,10 @@ pub(super) fn receive_plain(
     let patient = !(how.dont_wait || conn.is_nonblocking());
     let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
     let is_first = conn.begins();
-    let result = if may_poll && conn.expects_answer() && (!is_first || first::pays()) {
+    let result = if may_poll && conn.expects_answer() && (!is_first || FIRST.pays()) {
         let (result, met) = poll_then_wait(conn.socket.begin(), &mut native);
         if is_first {
-            first::note(met);
+            FIRST.note(met);
         }
         result
     } else if may_poll && conn.trickles() {
@@ -108,3 +109,6 @@ fn poll_then_wait(
         }
     }
 }
+
+/// Of the first waits of this process's connections.
+static FIRST: Odds = Odds::new();
