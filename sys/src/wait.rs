@@ -10,6 +10,7 @@ mod bar;
 mod beside;
 mod clock;
 mod crowd;
+mod handing;
 mod limits;
 mod pause;
 mod spin;
@@ -25,6 +26,7 @@ pub use spin::Spin;
 
 use beside::Beside;
 use crowd::Crowd;
+use handing::Handing;
 use limits::Shared;
 use pause::calibrate;
 
@@ -60,6 +62,7 @@ use pause::calibrate;
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
+/// Where that is in vain, both sides are on one CPU, and some waits [yield before they look](Spin::hand_over).
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
@@ -72,6 +75,7 @@ pub struct Spinner<C = Monotonic> {
     /// When a crowd lost a slice that barred nothing.
     lost_ns: AtomicU64,
     crowd: Crowd,
+    handing: Handing,
     beside: Beside,
     /// Near misses still to come for which the limit does not grow.
     held: AtomicU32,
@@ -99,6 +103,7 @@ impl<C: Clock> Spinner<C> {
             barred_for_ns: AtomicU64::new(0),
             lost_ns: AtomicU64::new(0),
             crowd: Crowd::new(),
+            handing: Handing::new(),
             beside: Beside::new(),
             held: AtomicU32::new(0),
             hold: AtomicU32::new(0),

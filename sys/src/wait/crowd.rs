@@ -54,6 +54,12 @@ impl Crowd {
         }
     }
 
+    /// Whether there is a crowd, in which nobody answers while one pauses.
+    #[inline]
+    pub(super) fn shares_its_cpu(&self) -> bool {
+        self.is_here() && self.vain.load(Ordering::Relaxed) == VAIN_MAX
+    }
+
     /// A yield let somebody else run, or nobody.
     #[inline]
     pub(super) fn note_yield(&self, used: bool) {

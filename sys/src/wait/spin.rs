@@ -34,8 +34,17 @@ impl<'a, C: Clock> Spin<'a, C> {
             Phase::Stepping => self.pause(STEP_NS),
             Phase::Meeting => self.meet(),
             Phase::Yielding { before_ns } => self.yield_now(before_ns),
-            Phase::Fresh => self.start(),
+            Phase::Fresh | Phase::HandedOver => self.start(),
             Phase::Sleeping => false,
+        }
+    }
+
+    /// Before the first poll of a wait for an answer: yields, where one cannot be there before that.
+    #[inline]
+    pub fn hand_over(&mut self) {
+        if self.spinner.handing.is_due() {
+            self.spinner.clock.yield_now();
+            self.phase = Phase::HandedOver;
         }
     }
 
@@ -49,8 +58,14 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[inline]
     pub fn hit(self) {
         match self.phase {
-            Phase::Fresh => {}
-            Phase::Pausing | Phase::Yielding { .. } => self.spinner.restore(),
+            Phase::Fresh | Phase::HandedOver => {}
+            Phase::Pausing => self.spinner.restore(),
+            Phase::Yielding { before_ns } => {
+                self.spinner.restore();
+                if self.spinner.crowd.shares_its_cpu() {
+                    self.spinner.handing.note_answer(before_ns);
+                }
+            }
             Phase::Meeting => {
                 self.spinner.beside.meet();
                 self.spinner.restore();
@@ -191,6 +206,8 @@ impl<'a, C: Clock> Spin<'a, C> {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Fresh,
+    /// Has yielded before the first poll.
+    HandedOver,
     Pausing,
     /// Pausing, in a crowd.
     Stepping,

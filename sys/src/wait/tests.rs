@@ -700,3 +700,30 @@ fn a_limit_holds_beside_a_hog_too() {
         assert_eq!(spun_ns > 0, longest_ns > 0);
     }
 }
+
+#[test]
+fn who_shares_a_cpu_with_the_other_side_yields_before_it_looks() {
+    let script = script();
+    let spinner = in_a_crowd(&script);
+    let pauses = STEP_NS / super::PAUSE_NS + 2 * POLLS_PER_CLOCK;
+    for _ in 0..100 {
+        until(&script, true);
+        answered_after(&spinner, &script, pauses);
+    }
+    let handed_over = (0..100).filter(|_| {
+        let (reads, yields) = (script.reads.get(), script.yields.get());
+        let mut spin = spinner.begin();
+        spin.hand_over();
+        let handed_over = script.yields.get() > yields;
+        assert_eq!(spin.is_fresh(), !handed_over);
+        if handed_over {
+            assert_eq!(script.reads.get(), reads);
+        } else {
+            until(&script, false);
+            assert!(spin.again());
+        }
+        spin.hit();
+        handed_over
+    });
+    assert!(handed_over.count() > 50);
+}
