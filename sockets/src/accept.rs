@@ -24,7 +24,10 @@ pub fn patiently(listener: RawFd, accept: impl FnOnce() -> RawFd) -> RawFd {
         ODDS.note(false);
         return accept();
     }
-    let mut spin = once(&SPINNER, spinner).begin();
+    let spinner = once(&SPINNER, spinner);
+    // What connections have met, too: beside a hog each policy would lose slices of its own.
+    spinner.heed();
+    let mut spin = spinner.begin();
     let mut met = false;
     while !met && spin.again() {
         met = socket::with_borrowed(listener, poll::is_ready) == Some(true);
