@@ -199,10 +199,28 @@ impl Conn {
         self.flow.replace(Some(flow)).is_ok()
     }
 
-    /// Asks for what a look, and what follows it, will touch, for whoever looks at several connections, one after the other.
+    /// Asks for what a look, and what follows it, will touch here, for whoever looks at several connections, one after the other. That is half of the
+    /// lines: there are more than a processor asks for at a time.
     #[inline]
     pub(crate) fn foresee(&self) {
-        mem::fetch(self);
+        self.flow.foresee();
+        mem::fetch(&self.memory);
+        // Whichever of these are on one line.
+        mem::fetch(&self.path);
+        mem::fetch(&self.generation);
+        mem::fetch(&self.record);
+        mem::fetch(&self.watched);
+        mem::fetch(&self.low_water);
+        mem::fetch(&self.left);
+        mem::fetch(&self.streak);
+        mem::fetch(&self.answered);
+        mem::fetch(&self.native_in);
+    }
+
+    /// Asks for what they will touch elsewhere. Reads what [`Conn::foresee`] asks for.
+    #[inline]
+    pub(crate) fn foresee_elsewhere(&self) {
+        mem::fetch_to_write(&self.record.calls);
         fetch(self.watched.load(Ordering::Relaxed));
     }
 

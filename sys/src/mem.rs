@@ -14,7 +14,7 @@ use rustix::{
 
 pub use access::OutOfRange;
 pub use choice::{SAMPLE, StoreChoice};
-pub use copy::{STREAM_MIN, Store, fetch};
+pub use copy::{STREAM_MIN, Store, fetch, fetch_to_write};
 
 pub(crate) use copy::{copy, prefetch, prefetch_to_write};
 pub(crate) use lease::Lease;

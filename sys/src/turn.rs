@@ -5,6 +5,7 @@ use std::ops::Deref;
 #[cfg(not(loom))]
 use std::{hint::spin_loop, thread, time::Duration};
 
+use crate::mem::{fetch, fetch_to_write};
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 
 #[cfg(not(loom))]
@@ -59,6 +60,15 @@ impl<T> Turns<T> {
             takers: [Taker(AtomicUsize::new(0)), Taker(AtomicUsize::new(0))],
             value: UnsafeCell::new(None),
         }
+    }
+
+    /// Asks for what turns touch, without waiting for it.
+    #[inline]
+    pub fn foresee(&self) {
+        for taker in &self.takers {
+            fetch_to_write(&taker.0);
+        }
+        fetch(&self.value);
     }
 
     /// Takes a turn at `side` (0 or 1), waiting for it; `None` if there is nothing there.

@@ -42,6 +42,8 @@ pub(super) struct Member {
     pub(super) hot: Option<u32>,
     /// It was armed last so that what comes is noted on the set's board.
     pub(super) noted: bool,
+    /// What the kernel reported of it when it was last armed so, and all that could end its rest came from its peer.
+    lay_noted: Option<u32>,
     /// The number of the look after which it was no longer among them.
     pub(super) cooled: u32,
     /// After how many sleeps it last had news, if it had any.
@@ -132,6 +134,7 @@ impl Member {
             rang: false,
             hot: None,
             noted: false,
+            lay_noted: None,
             cooled: 0,
             told_in: None,
             settled: false,
@@ -319,6 +322,14 @@ impl Member {
     pub(super) fn foresee(&self) {
         if let What::Connection { conn, .. } = self.what {
             conn.foresee();
+        }
+    }
+
+    /// It is looked at sooner.
+    #[inline]
+    pub(super) fn foresee_elsewhere(&self) {
+        if let What::Connection { conn, .. } = self.what {
+            conn.foresee_elsewhere();
         }
     }
 

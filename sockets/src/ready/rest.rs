@@ -150,3 +150,22 @@ pub(crate) fn lie_down(
     }
     bed
 }
+
+/// As [`lie_down`], for who looks at a board, and where nothing is to be done but to say so again: true if there is nothing after that.
+pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> bool {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return false;
+    };
+    let (rx, tx) = (turn.stream().rx(), turn.stream().tx());
+    let stays = rx.to_tcp().is_none() && !tx.back_wanted() && !turn.stream().peer_deaf();
+    let goes_on = turn.kernel_end().is_none() && !turn.read_is_shut();
+    // For `leftover`.
+    let has_left = tx.has_grown();
+    match spot.of(conn, &turn) {
+        Some(place) if stays && goes_on && !has_left => {
+            rx.arm_at(place);
+            rx.settled()
+        }
+        _ => false,
+    }
+}

@@ -106,6 +106,12 @@ pub fn fetch<T>(what: &T) {
     prefetch(ptr::from_ref(what).cast(), size_of::<T>());
 }
 
+/// Takes all lines of something for writing, without waiting for them.
+#[inline]
+pub fn fetch_to_write<T>(what: &T) {
+    prefetch_to_write(ptr::from_ref(what).cast_mut().cast(), size_of::<T>());
+}
+
 /// Takes the lines of a range for writing, without waiting for them. A hint: any address will do.
 #[cfg(target_arch = "x86_64")]
 #[inline]

@@ -80,6 +80,7 @@ impl Members {
             return;
         };
         let groups = Leaf::groups(self.list.len());
+        let before = self.hot.len();
         let mut taken = 0;
         for nth in 0..groups {
             let group = (self.board.next + nth) % groups;
@@ -89,9 +90,10 @@ impl Members {
             });
             if taken > NOTES_MAX {
                 self.board.next = group + 1;
-                return;
+                break;
             }
         }
+        self.foresee_from(before);
     }
 
     /// Says on the board that the set's thread sleeps, if there is one; false if something was noted before that.

@@ -153,11 +153,7 @@ impl Members {
             if let Some(later) = self.hot.get(at + AHEAD) {
                 match &later.watch {
                     Some(watch) => watch.foresee(),
-                    None => self
-                        .list
-                        .get(later.index as usize)
-                        .into_iter()
-                        .for_each(Member::foresee),
+                    None => self.foresee_at(at + AHEAD),
                 }
             }
             let Some(hot) = self.hot.get_mut(at) else {
@@ -242,6 +238,34 @@ impl Members {
         told
     }
 
+    /// The hot member at that place of the list, where its next look is a close one.
+    #[inline]
+    fn unwatched(&self, at: usize) -> Option<&Member> {
+        let hot = self.hot.get(at).filter(|hot| hot.watch.is_none())?;
+        self.list.get(hot.index as usize)
+    }
+
+    #[inline]
+    fn foresee_at(&self, at: usize) {
+        let (soon, later) = (self.unwatched(at), self.unwatched(at + AHEAD));
+        later.into_iter().for_each(Member::foresee);
+        soon.into_iter().for_each(Member::foresee_elsewhere);
+    }
+
+    /// Asks for what looks at the members from there on will touch, which have just come back.
+    #[inline]
+    pub(super) fn foresee_from(&self, at: usize) {
+        let fresh = at..self.hot.len().min(at + FORESEEN);
+        for at in fresh.clone() {
+            self.unwatched(at).into_iter().for_each(Member::foresee);
+        }
+        for at in fresh {
+            self.unwatched(at)
+                .into_iter()
+                .for_each(Member::foresee_elsewhere);
+        }
+    }
+
     /// Whether a hot member has news.
     pub(in crate::epoll) fn have_news(&self) -> bool {
         self.hot.iter().any(|hot| {
@@ -254,6 +278,9 @@ impl Members {
 
 /// How many members ahead of the one that is looked at.
 const AHEAD: usize = 3;
+
+/// So many are foreseen at once. With 4 a server of 10,000 connections that are used in turn is 3 % slower, with 16 no faster.
+const FORESEEN: usize = 8;
 
 /// To look at so many takes time that those wait for that have something.
 const MANY: usize = 512;
