@@ -48,8 +48,8 @@ fn spinner() -> Spinner {
     Spinner::with_clock(rules::limited(Limits::SOCKET), cpus(), Monotonic)
 }
 
-/// Of all listeners of this process: a server has one, or several that have equal work.
-static ODDS: Odds = Odds::new();
+/// Of all listeners of this process: a server has one, or several that have equal work. Many accept what they have been told of, and would notice the question.
+static ODDS: Odds = Odds::poor();
 static SPINNER: OnceLock<Spinner> = OnceLock::new();
 
 #[cfg(test)]

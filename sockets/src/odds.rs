@@ -15,9 +15,16 @@ pub(crate) struct Odds {
 
 impl Odds {
     /// Of nothing yet: all poll.
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn good() -> Self {
         Self {
             vain: AtomicU32::new(0),
+        }
+    }
+
+    /// Of nothing yet: one of some polls, but not the first.
+    pub(crate) const fn poor() -> Self {
+        Self {
+            vain: AtomicU32::new(MANY + 1),
         }
     }
 
@@ -55,7 +62,7 @@ mod tests {
 
     #[test]
     fn waits_poll_seldom_where_that_is_in_vain() {
-        let odds = Odds::new();
+        let odds = Odds::good();
         for _ in 0..MANY {
             assert!(odds.pays());
             odds.note(false);
@@ -71,5 +78,14 @@ mod tests {
         while !odds.pays() {}
         odds.note(true);
         assert!((0..100).all(|_| odds.pays()), "one was met");
+    }
+
+    #[test]
+    fn where_they_are_poor_at_first_one_that_is_met_makes_them_good() {
+        let odds = Odds::poor();
+        assert!((1..SELDOM).all(|_| !odds.pays()));
+        assert!(odds.pays());
+        odds.note(true);
+        assert!((0..100).all(|_| odds.pays()));
     }
 }
