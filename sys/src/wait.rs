@@ -62,7 +62,7 @@ use pause::calibrate;
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
-/// Where that is in vain, both sides are on one CPU, and some waits [yield before they look](Spin::hand_over).
+/// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock.
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
@@ -116,6 +116,7 @@ impl<C: Clock> Spinner<C> {
         let limits = if cpus > 1 { limits } else { Limits::NONE };
         if self.limits.get() != limits {
             self.limits.set(limits);
+            self.handing.end();
             self.limit_ns.store(limits.longest_ns(), Ordering::Relaxed);
         }
     }
@@ -169,6 +170,7 @@ impl<C: Clock> Spinner<C> {
     }
 
     fn set_bar(&self, bar: Bar) {
+        self.handing.end();
         self.barred_until_ns.store(bar.until_ns, Ordering::Relaxed);
         self.barred_for_ns.store(bar.len_ns, Ordering::Relaxed);
     }

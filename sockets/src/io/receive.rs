@@ -64,9 +64,6 @@ pub(super) fn receive_mapped(
     // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
     let mut asleep = None;
     let mut spin = conn.memory.begin();
-    if patient {
-        spin.hand_over();
-    }
     loop {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
             // Closed by another thread meanwhile.

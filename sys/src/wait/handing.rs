@@ -1,14 +1,14 @@
-//! Yielding before the first look.
+//! Yielding without a look at the clock.
 //!
-//! Where both sides share a CPU, and others want it too, an answer cannot be there before one has yielded: to look first is in vain, and so are two looks at the
-//! clock each time. After a wait that has found its answer by yielding, a few take that as known.
+//! Where both sides share a CPU, and others want it too, an answer that is not there comes by a yield, and by nothing else: to ask the time before and after it,
+//! each time, is in vain. After a wait that has found its answer so, a few take that as known.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// What the waits of one policy have met, where they pause in vain.
 #[derive(Debug)]
 pub(super) struct Handing {
-    /// How many of the next waits yield before they look.
+    /// How many of the next waits yield first.
     credit: AtomicU32,
     answered_ns: AtomicU64,
     careful_until_ns: AtomicU64,
@@ -31,6 +31,11 @@ impl Handing {
             self.credit.store(credit - 1, Ordering::Relaxed);
         }
         credit != 0
+    }
+
+    /// All is to be asked again.
+    pub(super) fn end(&self) {
+        self.credit.store(0, Ordering::Relaxed);
     }
 
     /// A yield, which was over at `now_ns`, has brought what one waited for.

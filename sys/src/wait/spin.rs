@@ -34,17 +34,9 @@ impl<'a, C: Clock> Spin<'a, C> {
             Phase::Stepping => self.pause(STEP_NS),
             Phase::Meeting => self.meet(),
             Phase::Yielding { before_ns } => self.yield_now(before_ns),
+            Phase::Fresh if self.spinner.handing.is_due() => self.hand_over(),
             Phase::Fresh | Phase::HandedOver => self.start(),
             Phase::Sleeping => false,
-        }
-    }
-
-    /// Before the first poll of a wait for an answer: yields, where one cannot be there before that.
-    #[inline]
-    pub fn hand_over(&mut self) {
-        if self.spinner.handing.is_due() {
-            self.spinner.clock.yield_now();
-            self.phase = Phase::HandedOver;
         }
     }
 
@@ -82,6 +74,13 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[inline]
     pub fn paid(self) {
         self.spinner.restore();
+    }
+
+    /// Without a look at the clock.
+    fn hand_over(&mut self) -> bool {
+        self.spinner.clock.yield_now();
+        self.phase = Phase::HandedOver;
+        true
     }
 
     fn start(&mut self) -> bool {
@@ -206,7 +205,7 @@ impl<'a, C: Clock> Spin<'a, C> {
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     Fresh,
-    /// Has yielded before the first poll.
+    /// Has yielded once, without a look at the clock.
     HandedOver,
     Pausing,
     /// Pausing, in a crowd.

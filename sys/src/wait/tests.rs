@@ -702,7 +702,7 @@ fn a_limit_holds_beside_a_hog_too() {
 }
 
 #[test]
-fn who_shares_a_cpu_with_the_other_side_yields_before_it_looks() {
+fn who_shares_a_cpu_with_the_other_side_yields_without_asking_the_time() {
     let script = script();
     let spinner = in_a_crowd(&script);
     let pauses = STEP_NS / super::PAUSE_NS + 2 * POLLS_PER_CLOCK;
@@ -710,20 +710,28 @@ fn who_shares_a_cpu_with_the_other_side_yields_before_it_looks() {
         until(&script, true);
         answered_after(&spinner, &script, pauses);
     }
-    let handed_over = (0..100).filter(|_| {
+    let untimed = || {
         let (reads, yields) = (script.reads.get(), script.yields.get());
         let mut spin = spinner.begin();
-        spin.hand_over();
-        let handed_over = script.yields.get() > yields;
-        assert_eq!(spin.is_fresh(), !handed_over);
-        if handed_over {
-            assert_eq!(script.reads.get(), reads);
-        } else {
-            until(&script, false);
-            assert!(spin.again());
-        }
+        assert!(spin.again());
+        assert_eq!(script.yields.get(), yields + 1);
         spin.hit();
-        handed_over
-    });
-    assert!(handed_over.count() > 50);
+        script.reads.get() == reads
+    };
+    loop {
+        until(&script, false);
+        if untimed() {
+            break;
+        }
+    }
+    assert!((0..80).filter(|_| untimed()).count() >= 60);
+
+    // A bar ends that.
+    script.yield_ns.set(LOST_NS);
+    while script.last_bar.get() == Bar::default() {
+        fruitless(&mut spinner.begin(), &script);
+    }
+    let yields = script.yields.get();
+    fruitless(&mut spinner.begin(), &script);
+    assert_eq!(script.yields.get(), yields);
 }
