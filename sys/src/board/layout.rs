@@ -1,7 +1,7 @@
 //! Where everything lies in a board. Both sides are compiled from this file; a change of it is a change of [`crate::stream::VERSION`], by which peers
 //! tell whether they understand each other.
 
-use super::protocol::Words;
+use super::protocol::{Group, WORDS, Words};
 use crate::sync::mapped::AtomicU32;
 
 /// All of it. Pages that no set uses are never touched.
@@ -13,35 +13,43 @@ pub(super) struct Pages {
 /// What one set polls, and what is written to before it is told.
 #[repr(C, align(4096))]
 pub(super) struct LeafPages {
-    asleep: Line<AtomicU32>,
-    summary: Line<[AtomicU32; GROUPS]>,
-    bits: Page<[AtomicU32; SLOTS / 32]>,
+    /// Two lines, for the processor prefetches the neighbour.
+    asleep: [Line<AtomicU32>; 2],
+    groups: [Line<Group<AtomicU32>>; GROUPS],
 }
 
 impl LeafPages {
     #[inline]
-    pub(super) fn words(&self) -> Words<'_, AtomicU32> {
+    pub(super) fn words(&self) -> Words<'_, AtomicU32, Line<Group<AtomicU32>>> {
         Words {
-            asleep: &self.asleep.0,
-            summary: &self.summary.0,
-            bits: &self.bits.0,
+            asleep: &self.asleep[0].0,
+            groups: &self.groups,
         }
     }
 }
 
-/// Two lines, for the processor prefetches the neighbour.
-#[repr(C, align(128))]
-struct Line<T>(T);
+/// A line of the processor's.
+#[repr(C, align(64))]
+pub(super) struct Line<T>(T);
 
-#[repr(C, align(4096))]
-struct Page<T>(T);
+impl<T> std::ops::Deref for Line<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Sets of a process that can have a leaf.
 pub(super) const LEAVES: usize = 64;
 /// Members of a set that can have a bit.
 pub(super) const SLOTS: usize = 1 << 15;
-/// Words of the summary: a bit of it stands for a word of bits.
-pub(super) const GROUPS: usize = SLOTS / 32 / 32;
+/// Lines that have them.
+pub(super) const GROUPS: usize = SLOTS.div_ceil(GROUP);
+/// Slots of a line.
+pub(super) const GROUP: usize = WORDS * 32;
 pub(super) const LEN: usize = size_of::<Pages>();
 
+const _: () = assert!(size_of::<Line<Group<AtomicU32>>>() == 64);
 const _: () = assert!(size_of::<LeafPages>() == 2 * 4096 && LEN == 512 << 10);

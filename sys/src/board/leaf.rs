@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Id;
-use super::layout::{GROUPS, LEAVES, LeafPages, SLOTS};
+use super::layout::{GROUP, GROUPS, LEAVES, LeafPages, SLOTS};
 use crate::sync::{Ordering, Word};
 
 /// A set's part of this process's board.
@@ -62,7 +62,7 @@ impl Leaf {
     /// Whether nothing is noted of the first `slots`, sequentially consistent with noting: the look between [`Leaf::sleep`] and sleeping.
     #[inline]
     pub fn is_quiet(&self, slots: usize) -> bool {
-        self.pages.words().is_quiet(slots.min(SLOTS) as u32)
+        self.pages.words().is_quiet(Self::groups(slots) as usize)
     }
 
     /// How many groups the first `slots` have.
@@ -130,6 +130,3 @@ impl Place {
     /// Bits of its number.
     pub const BITS: u32 = (LEAVES * SLOTS).ilog2();
 }
-
-/// Slots of a group.
-const GROUP: usize = SLOTS / GROUPS;

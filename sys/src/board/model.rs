@@ -3,7 +3,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use super::protocol::Words;
+use super::protocol::{Group, Words};
 use crate::sync::{AtomicU32, Ordering, Word};
 
 /// Who is noted while the set goes to sleep is found by its last look, or rings.
@@ -44,7 +44,7 @@ fn loom_a_note_that_is_left_half_way_harms_no_other() {
         let senders = {
             let leaf = leaf.clone();
             thread::spawn(move || {
-                leaf.bits[0].fetch_or(0b10, Ordering::SeqCst);
+                leaf.groups[0].bits[0].fetch_or(0b10, Ordering::SeqCst);
                 leaf.send(0);
             })
         };
@@ -76,18 +76,16 @@ fn loom_what_is_noted_when_a_set_leaves_is_found_or_rung_for() {
 #[derive(Default)]
 struct Leaf {
     asleep: AtomicU32,
-    summary: [AtomicU32; 1],
-    bits: [AtomicU32; 1],
+    groups: [Box<Group<AtomicU32>>; 1],
     tails: [AtomicU32; 2],
     rung: AtomicU32,
 }
 
 impl Leaf {
-    fn words(&self) -> Words<'_, AtomicU32> {
+    fn words(&self) -> Words<'_, AtomicU32, Box<Group<AtomicU32>>> {
         Words {
             asleep: &self.asleep,
-            summary: &self.summary,
-            bits: &self.bits,
+            groups: &self.groups,
         }
     }
 
@@ -119,7 +117,7 @@ impl Leaf {
             }
             let rung = self.rung.load(Ordering::Acquire);
             words.sleep();
-            if words.is_quiet(2) {
+            if words.is_quiet(1) {
                 self.rung.wait(rung, None);
                 words.wake();
                 // The doorbell makes its member hot.

@@ -4,18 +4,28 @@
 //! summary says so, and the summary is taken before the bits, so a bit that is not taken now is told of again. And the sender sets the summary and then
 //! looks whether the set sleeps, and the set says that it sleeps and then looks at the summary, so one of the two sees the other.
 
+use std::ops::Deref;
+
 use crate::sync::{Ordering, Word};
 
-/// The words of a leaf.
-#[derive(Clone, Copy)]
-pub(super) struct Words<'a, W> {
+/// The words of a leaf. What holds the groups, one for each line, is the caller's business.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<'a, W, G> {
     /// [`NOW`], [`ALWAYS`].
     pub(super) asleep: &'a W,
-    pub(super) summary: &'a [W],
-    pub(super) bits: &'a [W],
+    pub(super) groups: &'a [G],
 }
 
-impl<W: Word> Words<'_, W> {
+/// Slots that lie in one line of the processor's, so that a note takes one line from the receiver, and a look at it one from the sender.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Group<W> {
+    /// A bit stands for a word of bits.
+    pub(super) summary: W,
+    pub(super) bits: [W; WORDS],
+}
+
+impl<W: Word, G: Deref<Target = Group<W>>> Words<'_, W, G> {
     /// Receiver: before anybody knows of it.
     pub(super) fn begin(&self) {
         self.asleep.store(0, Ordering::SeqCst);
@@ -25,15 +35,15 @@ impl<W: Word> Words<'_, W> {
     #[inline]
     pub(super) fn note(&self, slot: u32) -> bool {
         let (word, bit) = (slot / 32, 1 << (slot % 32));
-        let (group, of_word) = (word / 32, 1 << (word % 32));
-        let (Some(word), Some(group)) = (
-            self.bits.get(word as usize),
-            self.summary.get(group as usize),
-        ) else {
+        let (group, within) = (word as usize / WORDS, word as usize % WORDS);
+        let Some(group) = self.groups.get(group) else {
+            return true;
+        };
+        let Some(word) = group.bits.get(within) else {
             return true;
         };
         word.fetch_or(bit, Ordering::SeqCst);
-        group.fetch_or(of_word, Ordering::SeqCst);
+        group.summary.fetch_or(1 << within, Ordering::SeqCst);
         self.asleep.load(Ordering::SeqCst) != 0
     }
 
@@ -54,41 +64,43 @@ impl<W: Word> Words<'_, W> {
         self.asleep.fetch_or(ALWAYS, Ordering::SeqCst);
     }
 
-    /// Receiver: whether nothing is noted of the first `slots`.
+    /// Receiver: whether nothing is noted of the first `groups`.
     #[inline]
-    pub(super) fn is_quiet(&self, slots: u32) -> bool {
-        let groups = slots.div_ceil(32 * 32) as usize;
-        self.summary
+    pub(super) fn is_quiet(&self, groups: usize) -> bool {
+        self.groups
             .iter()
             .take(groups)
-            .all(|group| group.load(Ordering::SeqCst) == 0)
+            .all(|group| group.summary.load(Ordering::SeqCst) == 0)
     }
 
     /// Receiver: takes what is noted of one group of slots, if there is anything.
     #[inline]
     pub(super) fn take(&self, group: u32, mut each: impl FnMut(u32)) {
-        let Some(summary) = self.summary.get(group as usize) else {
+        let first = group * WORDS as u32;
+        let Some(group) = self.groups.get(group as usize) else {
             return;
         };
-        if summary.load(Ordering::Relaxed) == 0 {
+        if group.summary.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut words = summary.swap(0, Ordering::SeqCst);
+        let mut words = group.summary.swap(0, Ordering::SeqCst);
         while words != 0 {
-            let word = group * 32 + words.trailing_zeros();
+            let within = words.trailing_zeros();
             words &= words - 1;
-            let Some(bits) = self.bits.get(word as usize) else {
+            let Some(bits) = group.bits.get(within as usize) else {
                 continue;
             };
             let mut bits = bits.swap(0, Ordering::SeqCst);
             while bits != 0 {
-                each(word * 32 + bits.trailing_zeros());
+                each((first + within) * 32 + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         }
     }
 }
 
+/// Words of bits that are in a line with their summary.
+pub(super) const WORDS: usize = 15;
 /// In `asleep`: the set's thread sleeps.
 pub(super) const NOW: u32 = 1;
 /// In `asleep`: the set looks no more.
