@@ -35,20 +35,47 @@ mod upgrade;
 
 /// A connection. They live in [`crate::table`], and are used again after [`Conn::close`].
 #[derive(Debug)]
-#[repr(align(128))]
+// What each call reads comes first, in one line of the processor's.
+#[repr(C, align(128))]
 pub struct Conn {
     path: AtomicU32,
     /// [`NONBLOCKING`], [`GUESSED`].
     waits: AtomicU32,
-    /// Whether `connect` has begun it, and not yet said that it is there.
-    connecting: AtomicBool,
-    /// `O_ASYNC`.
-    signals: AtomicBool,
-    opener: AtomicBool,
     /// Which of several connections, one after the other, this is.
     generation: AtomicU32,
     /// How many descriptors there are.
     refs: AtomicU32,
+    /// Calls under way that give the program's buffers to the kernel.
+    native_in: AtomicU32,
+    native_out: AtomicU32,
+    /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
+    pub(crate) low_water: AtomicU32,
+    /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
+    left: AtomicU32,
+    /// See [`Conn::keeps_up`].
+    streak: AtomicU32,
+    /// What `sovia stat` shows, counts among it.
+    record: &'static Record,
+    /// What the next look at the rings reads, for [`Conn::foresee`].
+    watched: AtomicUsize,
+    opener: AtomicBool,
+    /// Whether the last descriptor is closed while threads sleep in calls on it.
+    closing: AtomicBool,
+    /// `O_ASYNC`.
+    signals: AtomicBool,
+    /// Whether the program sent on TCP since it last received.
+    answered: AtomicBool,
+    /// See [`Conn::awaits_emptying`].
+    emptied: AtomicU32,
+    /// The rings, once both ends have them.
+    pub(crate) flow: Turns<Flow>,
+    /// How to wait for memory, and for the kernel.
+    pub(crate) memory: Spinner,
+    pub(crate) socket: Spinner,
+    /// How to let small messages come together in the kernel.
+    pub(crate) gather: Spinner,
+    /// Whether `connect` has begun it, and not yet said that it is there.
+    connecting: AtomicBool,
     reason: AtomicU32,
     origin: AtomicU32,
     forked: AtomicBool,
@@ -67,9 +94,6 @@ pub struct Conn {
     comes_again: AtomicBool,
     /// Turns that were taken among processes.
     pub(crate) entered: AtomicU32,
-    /// Calls under way that give the program's buffers to the kernel.
-    native_in: AtomicU32,
-    native_out: AtomicU32,
     /// Threads asleep until something can be received.
     pub(crate) sleepers: Sleepers,
     /// Threads asleep until there is room to send.
@@ -88,35 +112,14 @@ pub struct Conn {
     asked_ms: AtomicU32,
     /// What the user's [rules](crate::rules) say, once they were asked.
     pub(crate) rule: AtomicU32,
-    /// What `sovia stat` shows, counts among it.
-    record: &'static Record,
     /// When somebody slept on it with pages to give back, for [`leftover`](crate::leftover); 0 if there are none.
     pub(crate) idle_since: AtomicU32,
     /// What it had sent by then.
     pub(crate) idle_tail: AtomicU64,
-    /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
-    pub(crate) low_water: AtomicU32,
-    /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
-    left: AtomicU32,
-    meeting: Lock<Option<Meeting>>,
-    schedule: Schedule,
-    /// Whether the last descriptor is closed while threads sleep in calls on it.
-    closing: AtomicBool,
-    /// See [`Conn::keeps_up`].
-    streak: AtomicU32,
-    /// Whether the program sent on TCP since it last received.
-    answered: AtomicBool,
     /// See [`Conn::trickles`].
     trickle: AtomicU32,
-    /// What the next look at the rings reads, for [`Conn::foresee`].
-    watched: AtomicUsize,
-    /// The rings, once both ends have them.
-    pub(crate) flow: Turns<Flow>,
-    /// How to wait for memory, and for the kernel.
-    pub(crate) memory: Spinner,
-    pub(crate) socket: Spinner,
-    /// How to let small messages come together in the kernel.
-    pub(crate) gather: Spinner,
+    meeting: Lock<Option<Meeting>>,
+    schedule: Schedule,
 }
 
 /// How this process came by a connection.
@@ -199,22 +202,12 @@ impl Conn {
         self.flow.replace(Some(flow)).is_ok()
     }
 
-    /// Asks for what a look, and what follows it, will touch here, for whoever looks at several connections, one after the other. That is half of the
+    /// Asks for what a look, and what follows it, will touch here, for whoever looks at several connections, one after the other. That is a third of the
     /// lines: there are more than a processor asks for at a time.
     #[inline]
     pub(crate) fn foresee(&self) {
-        self.flow.foresee();
-        mem::fetch(&self.memory);
-        // Whichever of these are on one line.
+        self.flow.foresee(FLOW);
         mem::fetch(&self.path);
-        mem::fetch(&self.generation);
-        mem::fetch(&self.record);
-        mem::fetch(&self.watched);
-        mem::fetch(&self.low_water);
-        mem::fetch(&self.left);
-        mem::fetch(&self.streak);
-        mem::fetch(&self.answered);
-        mem::fetch(&self.native_in);
     }
 
     /// Asks for what they will touch elsewhere. Reads what [`Conn::foresee`] asks for.
@@ -411,6 +404,9 @@ pub(crate) enum Rest<'a> {
     /// The next look at the meeting is far away; another thread may take it.
     InMeeting(Native<'a>),
 }
+
+/// What each call reads of a [`Flow`] comes first, and is so long.
+const FLOW: usize = 192;
 
 /// In `Conn::waits`: `O_NONBLOCK`.
 const NONBLOCKING: u32 = 1;

@@ -46,15 +46,15 @@ pub const RECEIVE: usize = 1;
 
 /// An upgraded connection: what this process knows beside what lies in the shared memory.
 #[derive(Debug)]
+// What each call reads comes first, and the stream's own does so, too.
+#[repr(C)]
 pub struct Flow {
-    stream: Stream,
     /// What this process knows of the end of the TCP connection: 0, [`ENDED`], [`TOLD`], [`OVER`], or an errno.
     kernel_end: AtomicU32,
     /// Whether this process shut its receiving side down.
     read_shut: AtomicU32,
     /// Whether this process has to ring for a sender that waits for room.
     owes_bell: AtomicU32,
-    bells: &'static AtomicU64,
     /// A doorbell was taken off the connection.
     took_bell: AtomicU32,
     /// Bytes of the program went to TCP because the peer had closed.
@@ -62,8 +62,10 @@ pub struct Flow {
     /// Sends since the peer was last looked at, and how far it had read then.
     unlooked: AtomicU32,
     read_then: AtomicU64,
+    bells: &'static AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
+    stream: Stream,
     /// While bytes of a direction that was called back move to TCP: how the program would have the connection linger. See `owed`.
     guard: AtomicU64,
     #[cfg(all(test, not(loom)))]

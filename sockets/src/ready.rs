@@ -47,6 +47,8 @@ pub(crate) struct Look {
 pub(crate) struct Spot {
     pub(crate) board: Id,
     pub(crate) place: Place,
+    /// It is to be told of all that comes, for each look at the connection comes of that.
+    pub(crate) stands: bool,
 }
 
 impl Spot {
@@ -94,6 +96,22 @@ pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Option<Loo
     Some(look_at(conn, &turn, fd, interest))
 }
 
+/// As [`look()`], of a connection that is noted on a board; whether it goes on to be, whatever comes. Then who receives says when nothing is left.
+#[inline]
+pub(crate) fn look_at_noted(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    interest: u32,
+) -> Option<(Look, bool)> {
+    let turn = conn.turn(fd, RECEIVE)?;
+    let stands = turn.stream().rx().stands();
+    if stands {
+        // First: what is taken from now on is not what the look finds.
+        conn.await_emptying();
+    }
+    Some((look_at(conn, &turn, fd, interest), stands))
+}
+
 /// For looks without a turn at what the peer shows.
 pub(crate) fn watch(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Watch> {
     let turn = conn.turn(fd, RECEIVE)?;
@@ -127,6 +145,13 @@ pub(crate) fn awake(conn: &Conn, fd: BorrowedFd<'_>) {
         && !conn.signals()
     {
         turn.stream().rx().disarm();
+    }
+}
+
+/// The connection need not be noted on a board any more.
+pub(crate) fn stand_down(conn: &Conn, fd: BorrowedFd<'_>) {
+    if let Some(turn) = conn.turn(fd, RECEIVE) {
+        turn.stream().rx().stand_down();
     }
 }
 

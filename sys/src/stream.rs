@@ -68,17 +68,14 @@ pub use tx::Tx;
 pub use watch::{Shown, Watch};
 
 /// One end of a stream.
+// What moves bytes reads comes first.
+#[repr(C)]
 pub struct Stream {
     /// Where the first page of `mapping` is, and the rest, which every access would have to ask it.
     start: *mut u8,
     rings: *mut u8,
     /// As the memory itself says, which is sealed.
     size: Size,
-    mapping: Lease,
-    /// Takes the place of what is mapped there, of which loom knows nothing.
-    #[cfg(loom)]
-    page: modelled::Page,
-    fd: Hidden,
     side: Side,
     /// Whether `fd` says what the stream is.
     tagged: bool,
@@ -87,6 +84,11 @@ pub struct Stream {
     /// The board of this process's that the peer was lent.
     lent: Option<board::Id>,
     unfinished: Unfinished,
+    fd: Hidden,
+    mapping: Lease,
+    /// Takes the place of what is mapped there, of which loom knows nothing.
+    #[cfg(loom)]
+    page: modelled::Page,
     /// How the sender of this process best writes to the ring.
     choice: Lock<StoreChoice>,
     /// How often in a row a receiver was overtaken by a signal handler.
@@ -395,6 +397,8 @@ pub const BACK: u32 = 2;
 pub const LEFT: u32 = 8;
 /// In the sender's `armed` word for data: the receiver looks at a [`board`], at the place ([`Place`]) whose number is in the upper bits.
 pub const BOARD: u32 = 4;
+/// With [`BOARD`]: the receiver is told of all that comes, until it or the sender takes the request away.
+pub const STANDS: u32 = 16;
 /// See [`BOARD`].
 const PLACE_SHIFT: u32 = 8;
 const _: () = assert!(PLACE_SHIFT + Place::BITS <= u32::BITS);

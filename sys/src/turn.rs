@@ -5,7 +5,7 @@ use std::ops::Deref;
 #[cfg(not(loom))]
 use std::{hint::spin_loop, thread, time::Duration};
 
-use crate::mem::{fetch, fetch_to_write};
+use crate::mem::{fetch_to_write, prefetch};
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 
 #[cfg(not(loom))]
@@ -62,13 +62,14 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Asks for what turns touch, without waiting for it.
+    /// Asks for what turns touch, and the first `len` bytes of what is there, without waiting for it.
     #[inline]
-    pub fn foresee(&self) {
+    pub fn foresee(&self, len: usize) {
         for taker in &self.takers {
             fetch_to_write(&taker.0);
         }
-        fetch(&self.value);
+        let whole = size_of_val(&self.value);
+        prefetch((&raw const self.value).cast(), len.min(whole));
     }
 
     /// Takes a turn at `side` (0 or 1), waiting for it; `None` if there is nothing there.

@@ -66,6 +66,7 @@ impl Conn {
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),
             trickle: AtomicU32::new(0),
+            emptied: AtomicU32::new(0),
             watched: AtomicUsize::new(0),
             flow: Turns::new(),
             memory: Spinner::with_clock(rules::limited(Limits::MEMORY), cpus, Monotonic),

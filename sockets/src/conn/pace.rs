@@ -55,6 +55,30 @@ impl Conn {
         }
     }
 
+    /// A look that is to be told of, in a turn of [`RECEIVE`](crate::flow::RECEIVE): whether all that is there has been taken [will be said](Conn::is_emptied).
+    #[inline]
+    pub(crate) fn await_emptying(&self) {
+        self.emptied.store(AWAITED, Ordering::Relaxed);
+    }
+
+    /// A receive, in such a turn: whether that is to be said.
+    #[inline]
+    pub(crate) fn awaits_emptying(&self) -> bool {
+        self.emptied.load(Ordering::Relaxed) == AWAITED
+    }
+
+    /// A receive, in such a turn: there was nothing left.
+    #[inline]
+    pub(crate) fn note_emptied(&self) {
+        self.emptied.store(EMPTIED, Ordering::Relaxed);
+    }
+
+    /// Whether a receive has found nothing left since the last [look](Conn::await_emptying).
+    #[inline]
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.emptied.load(Ordering::Relaxed) == EMPTIED
+    }
+
     /// Notes that something was sent.
     #[inline]
     pub(crate) fn note_answer(&self) {
@@ -142,6 +166,9 @@ impl Conn {
         }
     }
 }
+
+const AWAITED: u32 = 1;
+const EMPTIED: u32 = 2;
 
 /// What a question to the kernel is to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

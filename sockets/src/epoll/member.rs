@@ -50,6 +50,8 @@ pub(super) struct Member {
     pub(super) told_in: Option<u32>,
     /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
     settled: bool,
+    /// Whether all that comes was going to be noted on the board, as far as the last look tells.
+    stands: bool,
     /// What the program knows of an edge-triggered member.
     told: Marks,
     /// What was there when somebody who watches the set last asked.
@@ -64,6 +66,8 @@ struct News {
     marks: Option<Marks>,
     /// As [`Look::settled`].
     settled: bool,
+    /// As [`ready::look_at_noted`] says.
+    stands: bool,
 }
 
 /// What a descriptor is.
@@ -138,6 +142,7 @@ impl Member {
             cooled: 0,
             told_in: None,
             settled: false,
+            stands: false,
             told: UNTOLD,
             seen: UNTOLD,
         }
@@ -218,9 +223,11 @@ impl Member {
             events: news,
             marks,
             settled,
+            stands,
         } = self.find_news();
         self.said = 0;
         self.settled = settled;
+        self.stands = stands;
         if news != 0 {
             self.told_ends |= news & ALWAYS;
             self.fired = self.events & ONCE != 0;
@@ -269,11 +276,17 @@ impl Member {
     fn news_of(&self, conn: &Conn) -> News {
         let interest = self.interest();
         if !self.is_edge() {
-            let look = with(self.via, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
+            let (look, stands) = if self.noted {
+                with(self.via, |fd| ready::look_at_noted(conn, fd, interest)).unwrap_or_default()
+            } else {
+                let look = with(self.via, |fd| ready::look(conn, fd, interest));
+                (look.unwrap_or_default(), false)
+            };
             return News {
                 events: self.shown(look) & interest,
                 marks: None,
                 settled: look.settled,
+                stands,
             };
         }
         let Some((look, marks)) = with(self.via, |fd| ready::look_closely(conn, fd, interest))
@@ -290,6 +303,7 @@ impl Member {
             events: if edge { shown } else { 0 },
             marks: Some(marks),
             settled: look.settled,
+            stands: false,
         }
     }
 

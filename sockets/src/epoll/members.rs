@@ -229,6 +229,9 @@ impl Members {
         if let Some(at) = member.hot {
             self.cool(at as usize);
         }
+        if member.noted {
+            member.stand_down();
+        }
         self.captured -= u32::from(member.captured.is_some());
         if member.is_connection() {
             self.forget_connection();

@@ -2,7 +2,7 @@
 
 use sys::board::Place;
 use sys::errno::Errno;
-use sys::stream::{BACK, BOARD, SLEEPER};
+use sys::stream::{BACK, BOARD, SLEEPER, STANDS};
 use sys::sync::Ordering;
 use sys::time;
 
@@ -166,6 +166,10 @@ impl Flow {
             return Ok(());
         }
         let tx = self.stream.tx();
+        // Of a set that sleeps, or a board that is not here, it is taken, so that what comes next does not ring too.
+        if bits & (SLEEPER | STANDS) == STANDS && !tx.note(bits) {
+            return Ok(());
+        }
         let asked = tx.knock();
         let unseen = asked & BOARD != 0 && tx.note(asked);
         if asked & SLEEPER != 0 || unseen {

@@ -86,6 +86,9 @@ pub(super) fn receive_mapped(
         match result {
             Ok(n) => {
                 let owes = turn.owes_bell();
+                if conn.awaits_emptying() && turn.stream().rx().settled() {
+                    conn.note_emptied();
+                }
                 let caught_up = spin.is_fresh() && !turn.stream().rx().has_seen_bytes();
                 drop(turn);
                 conn.note_pace(caught_up, spin.is_fresh());

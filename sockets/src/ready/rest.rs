@@ -163,7 +163,11 @@ pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> boo
     let has_left = tx.has_grown();
     match spot.of(conn, &turn) {
         Some(place) if stays && goes_on && !has_left => {
-            rx.arm_at(place);
+            if spot.stands {
+                rx.stand_at(place);
+            } else {
+                rx.arm_at(place);
+            }
             rx.settled()
         }
         _ => false,

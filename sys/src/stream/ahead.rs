@@ -33,7 +33,7 @@ pub fn fetch(watched: usize) {
     prefetch_to_write(without_provenance_mut::<u8>(page + BEHINDS[tx]), 1);
     prefetch_to_write(word(tx, offset_of!(Direction, published)), 1);
     prefetch_to_write(word(rx, offset_of!(Direction, receiver)), 1);
-    prefetch_to_write(word(rx, offset_of!(Direction, asked)), 1);
+    prefetch(word(rx, offset_of!(Direction, asked)), 1);
     prefetch_to_write(word(tx, offset_of!(Direction, sender)), 1);
     prefetch(word(tx, offset_of!(Direction, asked)), 1);
     for index in [0, 1] {

@@ -217,7 +217,7 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// Where the words that the sender of a direction publishes are in the memory, of each side: first the tail.

@@ -5,7 +5,7 @@ use loom::thread;
 
 use super::held::try_take;
 use super::sleep::{Bytes, Room};
-use super::{READY, SLEEPER, Stream};
+use super::{BOARD, READY, SLEEPER, STANDS, Stream};
 use crate::sync::{AtomicU32, AtomicU64, Count, Ordering, UnsafeCell, Word};
 
 #[test]
@@ -33,6 +33,49 @@ fn loom_a_receiver_that_sleeps_is_rung() {
         }
         sender.join().expect("no panic");
     });
+}
+
+/// A receiver that finds that its request stands, and then that nothing is left, needs to do no more: whatever comes is noted. So it is where the sender
+/// [takes](Bytes::knock) the request with the first of what it sends, for then it notes after that.
+#[test]
+fn loom_what_comes_is_noted_while_a_request_stands() {
+    for takes in [false, true] {
+        loom::model(move || {
+            let shared = Arc::new(Shared::default());
+            shared.bytes().arm_at(BOARD | STANDS);
+            let sender = {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    for tail in 0..2 {
+                        shared.write(tail, tail);
+                        shared.bytes().publish(tail, tail + 1);
+                        shared.note_if_asked(takes && tail == 0);
+                    }
+                })
+            };
+            let bytes = shared.bytes();
+            let mut head = 0;
+            // Ends only if each sleep does.
+            while head < 2 {
+                shared.sleep_for_note();
+                loop {
+                    let stands = bytes.stands(BOARD | STANDS);
+                    let tail = Count::load(bytes.tail, Ordering::SeqCst);
+                    while head < tail {
+                        assert_eq!(shared.read(head), head);
+                        head += 1;
+                    }
+                    if !stands {
+                        bytes.arm_at(BOARD | STANDS);
+                    }
+                    if bytes.settled(head) {
+                        break;
+                    }
+                }
+            }
+            sender.join().expect("no panic");
+        });
+    }
 }
 
 /// The ring has four places, so a quarter is one. The receiver takes one at a time, often without a look.
@@ -196,6 +239,7 @@ struct Shared {
     armed_room: AtomicU32,
     data_rung: AtomicU32,
     room_rung: AtomicU32,
+    noted: AtomicU32,
     ring: [UnsafeCell<u64>; RING as usize],
 }
 
@@ -225,6 +269,24 @@ impl Shared {
     fn ring_if_armed(&self) {
         if self.bytes().armed() & SLEEPER != 0 && self.bytes().knock() != 0 {
             self.data_rung.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// As `sockets` does; `takes` where the set sleeps.
+    fn note_if_asked(&self, takes: bool) {
+        let asked = self.bytes().armed();
+        let note = || Word::fetch_or(&self.noted, 1, Ordering::SeqCst);
+        if asked & STANDS != 0 {
+            note();
+        }
+        if takes && self.bytes().knock() & BOARD != 0 {
+            note();
+        }
+    }
+
+    fn sleep_for_note(&self) {
+        while Word::swap(&self.noted, 0, Ordering::SeqCst) == 0 {
+            self.noted.wait(0, None);
         }
     }
 

@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::layout::{BEHIND, BESIDE, Direction};
 use super::sleep::Bytes;
-use super::{BACK, BOARD, Corrupt, LEFT, PLACE_SHIFT, SLEEPER, Stream, Watch};
+use super::{BACK, BOARD, Corrupt, LEFT, PLACE_SHIFT, SLEEPER, STANDS, Stream, Watch};
 use crate::board::Place;
 use crate::mem::{STREAM_MIN, Store, prefetch, prefetch_to_write};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
@@ -134,6 +134,28 @@ impl Rx<'_> {
     /// As [`Rx::arm`], for who looks at a board that the sender [has](Stream::notes_on): it notes there, at `place`, that there is something.
     pub fn arm_at(&self, place: Place) {
         self.bytes().arm_at(BOARD | place.number() << PLACE_SHIFT);
+    }
+
+    /// As [`Rx::arm_at`], for all that comes from now on. Where that stands already nothing is written.
+    #[inline]
+    pub fn stand_at(&self, place: Place) {
+        let request = BOARD | STANDS | place.number() << PLACE_SHIFT;
+        if !self.bytes().stands(request) {
+            self.bytes().arm_at(request);
+        }
+    }
+
+    /// Whether what [`Rx::stand_at`] said stands.
+    #[inline]
+    pub fn stands(&self) -> bool {
+        self.words().asked.0.armed_data.load(Ordering::SeqCst) & STANDS != 0
+    }
+
+    /// Takes back what [`Rx::stand_at`] said, if that is so: it would be told for nothing.
+    pub fn stand_down(&self) {
+        if self.stands() {
+            self.bytes().disarm_board();
+        }
     }
 
     /// Takes back what [`Rx::arm`] said: nobody sleeps any more.

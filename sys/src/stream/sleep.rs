@@ -76,10 +76,23 @@ impl<C: Count, W: Word> Bytes<'_, C, W> {
         self.arm(SLEEPER);
     }
 
+    /// Receiver: whether what it asked to be told of on a board is still asked, whatever comes. Then what is published after [`Bytes::settled`] has looked
+    /// is told of, without arming: the sender looks at a request that was there before.
+    #[inline]
+    pub(super) fn stands(&self, request: u32) -> bool {
+        self.armed.load(Ordering::SeqCst) & !(SLEEPER | STAYS) == request
+    }
+
     /// Receiver: asks no more. Who has seen the request already rings for nothing.
     #[inline]
     pub(super) fn disarm(&self) {
         self.armed.fetch_and(!SLEEPER, Ordering::Relaxed);
+    }
+
+    /// Receiver: needs no board any more.
+    #[inline]
+    pub(super) fn disarm_board(&self) {
+        self.armed.fetch_and(SLEEPER | STAYS, Ordering::Relaxed);
     }
 
     /// Receiver: whether there still is nothing after `head`, and no end.

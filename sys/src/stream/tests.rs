@@ -147,6 +147,23 @@ fn who_looks_at_a_board_is_told_there() {
     leaf.sleep();
     assert!(a.tx().note(a.tx().knock()));
     leaf.wake();
+    // One that is to be told of all that comes asks once.
+    b.rx().stand_at(place);
+    for _ in 0..2 {
+        let (_, bits) = (a.tx().write(false, || [&b"x"[..]].into_iter())).expect("sound");
+        assert_eq!(bits & (BOARD | STANDS), BOARD | STANDS);
+        assert!(b.rx().stands() && !a.tx().note(bits));
+    }
+    assert_eq!(a.tx().knock() & STANDS, STANDS);
+    assert!(!b.rx().stands());
+    b.rx().stand_at(place);
+    b.rx().arm();
+    b.rx().stand_down();
+    assert!(
+        !b.rx().stands() && b.rx().is_armed(),
+        "somebody else sleeps"
+    );
+    assert_eq!(a.tx().knock(), SLEEPER);
     // One that asks for what the other end does not have is rung for.
     a.rx().arm_at(place);
     assert!(b.tx().note(b.tx().knock()));

@@ -4,7 +4,10 @@
 
 #include "epoll.h"
 
-enum { CROWD = 150, TURNS = 40 };
+#ifndef CROWD
+#define CROWD 150
+#endif
+enum { TURNS = 40 };
 
 static int crowd[CROWD];
 // Of the subject, as the partner knows it.

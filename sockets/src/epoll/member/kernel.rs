@@ -175,6 +175,34 @@ impl Member {
                 == Some(true)
     }
 
+    /// Whether nothing is to be done before it is looked at no more: it was told of, all that was there has been taken since, and what comes is noted on the
+    /// board. Calls of this process that change what it shows have it looked at.
+    #[inline]
+    pub(in crate::epoll) fn rests(&self) -> bool {
+        let What::Connection { conn, generation } = self.what else {
+            return false;
+        };
+        let by_bytes_only = self.settled && self.interest() & WRITE == 0;
+        self.stands
+            && self.noted
+            && by_bytes_only
+            && !self.heard
+            && !self.fired
+            && self.lay_noted.is_some()
+            && self.lay_noted == self.captured
+            && conn.generation() == generation
+            && conn.is_emptied()
+    }
+
+    /// What comes need not be noted on the board any more.
+    pub(in crate::epoll) fn stand_down(&self) {
+        if let What::Connection { conn, generation } = self.what
+            && conn.generation() == generation
+        {
+            tcp::with_borrowed(self.via, |fd| ready::stand_down(conn, fd));
+        }
+    }
+
     /// After a sleep that it was armed for, in this set only: it is looked at again, and need not ring.
     pub(in crate::epoll) fn rouse(&self) {
         if let What::Connection { conn, generation } = self.what

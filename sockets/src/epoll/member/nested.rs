@@ -40,6 +40,7 @@ impl Member {
                 full_at: 0,
             }),
             settled: false,
+            stands: false,
         }
     }
 

@@ -65,6 +65,7 @@ impl Members {
         Some(Spot {
             board: leaf.board(),
             place: leaf.place(index)?,
+            stands: self.board.patience.most() == 0,
         })
     }
 

@@ -70,6 +70,7 @@ impl Members {
             Some(at) => {
                 if let Some(hot) = self.hot.get_mut(at as usize) {
                     hot.quiet = None;
+                    hot.told = false;
                 }
             }
             None => {
@@ -96,8 +97,14 @@ impl Members {
     pub(super) fn heat_noted(&mut self, index: u32) {
         let count = self.hot.len();
         self.heat(index);
-        if let Some(hot) = self.hot.get_mut(count) {
-            hot.fresh = true;
+        match self.hot.get_mut(count) {
+            Some(hot) => hot.fresh = true,
+            // It is looked at anyway.
+            None => {
+                if let Some(member) = self.list.get(index as usize) {
+                    member.stand_down();
+                }
+            }
         }
     }
 
@@ -177,7 +184,7 @@ impl Members {
             let index = hot.index;
             if std::mem::take(&mut hot.told) && patience == 0 && glance == Glance::Eager {
                 // The program has had its turn with it. What is there all the same arming finds.
-                if self.cools(index) {
+                if self.rests(index) || self.cools(index) {
                     self.cool(at);
                     continue;
                 }
@@ -236,6 +243,12 @@ impl Members {
             self.board.patience.note(count - left, met);
         }
         told
+    }
+
+    /// Whether nothing is to be done before that member is looked at no more.
+    #[inline]
+    fn rests(&self, index: u32) -> bool {
+        self.leaf().is_some() && self.list.get(index as usize).is_some_and(Member::rests)
     }
 
     /// The hot member at that place of the list, where its next look is a close one.

@@ -12,28 +12,33 @@ pub(super) struct Patience {
     least: u32,
     /// Looks in vain, in a row.
     most: u32,
-    /// Since it last changed: what the looks have cost, and how many found something.
+    /// It is judged after so many waits, at the latest.
+    window: u32,
+    /// Since it was last judged: waits, what the looks have cost, and how many found something.
+    waits: u32,
     cost_ns: u32,
     found: u32,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self::new(BELL_NS, LEAST)
+        Self::new(BELL_NS, LEAST, u32::MAX)
     }
 }
 
 impl Patience {
     /// With members that are armed so that what comes is noted on a board.
     pub(super) fn with_notes() -> Self {
-        Self::new(NOTE_NS, 0)
+        Self::new(NOTE_NS, 0, NOTE_WAITS)
     }
 
-    fn new(price_ns: u32, least: u32) -> Self {
+    fn new(price_ns: u32, least: u32, window: u32) -> Self {
         Self {
             price_ns,
             least,
             most: MOST,
+            window,
+            waits: 0,
             cost_ns: 0,
             found: 0,
         }
@@ -57,20 +62,22 @@ impl Patience {
         let cost_ns = looks.saturating_mul(each_ns) as u32;
         self.cost_ns = self.cost_ns.saturating_add(cost_ns);
         self.found = self.found.saturating_add(found as u32);
-        if self.cost_ns >= WINDOW_NS {
+        self.waits = self.waits.saturating_add(1);
+        if self.cost_ns >= WINDOW_NS || self.waits >= self.window {
             self.judge();
         }
     }
 
     #[cold]
     fn judge(&mut self) {
-        let paid = self.found.saturating_mul(self.price_ns) >= self.cost_ns;
+        let paid = self.found > 0 && self.found.saturating_mul(self.price_ns) >= self.cost_ns;
         let most = if paid {
             (self.most * 2).max(1)
         } else {
             self.most / 2
         };
         self.most = most.clamp(self.least, MOST);
+        self.waits = 0;
         self.cost_ns = 0;
         self.found = 0;
     }
@@ -90,6 +97,8 @@ const FAR_NS: usize = 20;
 const MEMBERS_PER_NS: usize = 64;
 /// Judged so often, in time that went into looks.
 const WINDOW_NS: u32 = 1_000_000;
+/// And where what comes is noted, so often in waits: the fewer members are looked at the less do looks cost, and a million waits would pass until there are none.
+const NOTE_WAITS: u32 = 4096;
 
 #[cfg(test)]
 mod tests {
