@@ -281,8 +281,8 @@ impl Stream {
     }
 
     #[inline]
-    fn direction(&self, index: usize) -> &Direction {
-        &self.control().directions[index & 1]
+    fn direction(&self, index: usize) -> Direction<'_> {
+        self.control().direction(index)
     }
 
     /// Copies into the ring at byte count `at`, around its end if need be.

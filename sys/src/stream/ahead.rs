@@ -4,16 +4,16 @@
 //! publishing and arming are locked instructions, which nothing overtakes.
 
 use std::mem::offset_of;
-use std::ptr::without_provenance_mut;
+use std::ptr::without_provenance;
 
 use super::Rx;
-use super::layout::{BEHINDS, ControlPage, Direction, PAGE, SHOWN};
+use super::layout::{BEHINDS, ControlPage, PAGE, SHOWN, SideWords};
 use crate::mem::{prefetch, prefetch_to_write};
 
 impl Rx<'_> {
     /// Where [`fetch`] finds the stream: the address of what the peer shows.
     pub fn watched(&self) -> usize {
-        std::ptr::from_ref(&self.words().published).addr()
+        std::ptr::from_ref(self.words().published).addr()
     }
 }
 
@@ -21,26 +21,19 @@ impl Rx<'_> {
 pub fn fetch(watched: usize) {
     let page = watched & !(PAGE as usize - 1);
     let rx = usize::from(watched != page + SHOWN[0]);
-    let word = |index: usize, offset| {
-        let at =
-            page + offset_of!(ControlPage, directions) + index * size_of::<Direction>() + offset;
-        without_provenance_mut::<u8>(at)
-    };
     let tx = rx ^ 1;
-    prefetch(word(rx, offset_of!(Direction, published)), 1);
+    let at = |offset: usize| without_provenance::<u8>(page + offset);
+    let side = |index: usize, offset| {
+        at(offset_of!(ControlPage, sides) + index * size_of::<SideWords>() + offset)
+    };
+    prefetch(at(SHOWN[rx]), 1);
     // Where they are short, both begin here.
-    prefetch(without_provenance_mut::<u8>(page + BEHINDS[rx]), 1);
-    prefetch_to_write(without_provenance_mut::<u8>(page + BEHINDS[tx]), 1);
-    prefetch_to_write(word(tx, offset_of!(Direction, published)), 1);
-    prefetch_to_write(word(rx, offset_of!(Direction, receiver)), 1);
-    prefetch(word(rx, offset_of!(Direction, asked)), 1);
-    prefetch_to_write(word(tx, offset_of!(Direction, sender)), 1);
-    prefetch(word(tx, offset_of!(Direction, asked)), 1);
-    for index in [0, 1] {
-        prefetch(word(index, offset_of!(Direction, switch)), 1);
-    }
-    prefetch(
-        without_provenance_mut::<u8>(page + offset_of!(ControlPage, both)),
-        1,
-    );
+    prefetch(at(BEHINDS[rx]), 1);
+    prefetch_to_write(at(BEHINDS[tx]), 1);
+    prefetch_to_write(at(SHOWN[tx]), 1);
+    prefetch_to_write(side(tx, offset_of!(SideWords, receiver)), 1);
+    prefetch_to_write(side(tx, offset_of!(SideWords, sender)), 1);
+    prefetch(at(offset_of!(ControlPage, asked)), 1);
+    prefetch(at(offset_of!(ControlPage, switches)), 1);
+    prefetch(at(offset_of!(ControlPage, both)), 1);
 }

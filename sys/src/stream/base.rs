@@ -26,7 +26,7 @@ impl Tx<'_> {
     /// Whether the peer has said something since this end last sent, or nothing was sent yet.
     #[inline]
     pub(super) fn answers(&self) -> bool {
-        let own = &self.words().sender.0;
+        let own = self.words().sender;
         own.answered.load(Ordering::Relaxed) != self.taken()
             || own.tail.load(Ordering::Relaxed) == 0
     }
@@ -47,13 +47,12 @@ impl Tx<'_> {
             return Ok(Some(base));
         }
         let words = self.words();
-        let seen = words.sender.0.head_seen.load(Ordering::Relaxed);
+        let seen = words.sender.head_seen.load(Ordering::Relaxed);
         // Acquire pairs with the release in `publish`.
         let acked = self
             .stream
             .direction(self.index ^ 1)
             .published
-            .0
             .ack
             .load(Ordering::Acquire);
         let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
@@ -64,7 +63,7 @@ impl Tx<'_> {
             return Ok(Some(base));
         }
         let new = tail.wrapping_sub(begin);
-        if !words.sender.0.base.exchange_here(base, new) {
+        if !words.sender.base.exchange_here(base, new) {
             return Ok(None);
         }
         Ok(Some(new))
@@ -74,8 +73,8 @@ impl Tx<'_> {
     /// not taken it has not changed, but for laps.
     #[inline]
     pub(super) fn show_base(&self) {
-        let base = self.words().sender.0.base.load(Ordering::Relaxed);
-        let shown = &self.words().published.0.base;
+        let base = self.words().sender.base.load(Ordering::Relaxed);
+        let shown = &self.words().published.base;
         shown.store(base as u32, Ordering::Release);
     }
 }

@@ -31,7 +31,7 @@ impl Held<'_> {
 impl<'a> Tx<'a> {
     /// Ends a turn that was [kept](Held::keep).
     pub fn leave(&self, kept: Kept) {
-        kept.end(&self.stream.direction(self.index).sender.0.turn);
+        kept.end(&self.stream.direction(self.index).sender.turn);
     }
 
     /// Ends the turn of this thread, which has one among the threads of its process too and was left in its middle by a jump. What it
@@ -42,7 +42,7 @@ impl<'a> Tx<'a> {
         // SAFETY: a copy that is timed is made in a turn of this thread's, and that one was left; it notes
         // numbers, each in one store.
         unsafe { self.stream.choice.free_left() };
-        Kept(Some(me())).end(&self.stream.direction(self.index).sender.0.turn);
+        Kept(Some(me())).end(&self.stream.direction(self.index).sender.turn);
     }
 
     /// Waits for this process's turn to send, and takes it. Who has one already, as a signal handler may find, gets it again.
@@ -65,7 +65,7 @@ impl<'a> Tx<'a> {
     #[inline]
     pub fn enter_among(&self, shares: impl Fn(u32) -> Option<bool>) -> Result<Held<'a>, Corrupt> {
         enter(
-            &self.stream.direction(self.index).sender.0.turn,
+            &self.stream.direction(self.index).sender.turn,
             self.stream,
             shares,
         )
@@ -75,12 +75,12 @@ impl<'a> Tx<'a> {
 impl<'a> Rx<'a> {
     /// As [`Tx::leave`].
     pub fn leave(&self, kept: Kept) {
-        kept.end(&self.stream.direction(self.index).receiver.0.turn);
+        kept.end(&self.stream.direction(self.index).receiver.turn);
     }
 
     /// As [`Tx::end_left`].
     pub fn end_left(&self) {
-        Kept(Some(me())).end(&self.stream.direction(self.index).receiver.0.turn);
+        Kept(Some(me())).end(&self.stream.direction(self.index).receiver.turn);
     }
 
     /// As [`Tx::enter`], for receiving. An orphan's duty is to [`Rx::knock`].
@@ -99,7 +99,7 @@ impl<'a> Rx<'a> {
     #[inline]
     pub fn enter_among(&self, shares: impl Fn(u32) -> Option<bool>) -> Result<Held<'a>, Corrupt> {
         enter(
-            &self.stream.direction(self.index).receiver.0.turn,
+            &self.stream.direction(self.index).receiver.turn,
             self.stream,
             shares,
         )

@@ -9,13 +9,67 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
 ///
-/// Of a pair of lines, which the processor prefetches together, one is idle or seldom written, or both have one writer: what the sender of direction 0 and the
-/// receiver of direction 1 keep, of one side, lies side by side.
+/// Of a pair of lines, which the processor prefetches together, one is idle or seldom written, or both have one writer. What is seldom written lies together,
+/// whoever writes it: with thousands of connections each line that a message touches is fetched from afar.
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct ControlPage {
+    pub(super) sides: [SideWords; 2],
     pub(super) both: Line<Both>,
-    pub(super) directions: [Direction; 2],
+    pub(super) switches: Line<[SwitchWords; 2]>,
+    pub(super) asked: Line<[Asked; 2]>,
+    apart: Line<AtomicU32>,
+}
+
+/// What one side writes for each message: each line is read only by who needs it.
+#[cfg_attr(loom, derive(Default))]
+#[repr(C)]
+pub(super) struct SideWords {
+    pub(super) published: Line<Published>,
+    /// What the processor prefetches together with what is polled.
+    apart: Line<AtomicU32>,
+    pub(super) sender: Line<SenderWords>,
+    /// Of the direction in which the other side sends.
+    pub(super) receiver: Line<ReceiverWords>,
+    /// What it prefetches for who goes through these upwards.
+    behind: [Line<AtomicU32>; 2],
+}
+
+/// The words of one direction.
+#[derive(Clone, Copy)]
+pub(super) struct Direction<'a> {
+    pub(super) receiver: &'a ReceiverWords,
+    pub(super) published: &'a Published,
+    pub(super) asked: &'a Asked,
+    pub(super) switch: &'a SwitchWords,
+    pub(super) sender: &'a SenderWords,
+}
+
+impl ControlPage {
+    #[inline]
+    pub(super) fn direction(&self, index: usize) -> Direction<'_> {
+        let (sender, receiver) = (&self.sides[index & 1], &self.sides[index & 1 ^ 1]);
+        Direction {
+            receiver: &receiver.receiver.0,
+            published: &sender.published.0,
+            asked: &self.asked.0[index & 1],
+            switch: &self.switches.0[index & 1],
+            sender: &sender.sender.0,
+        }
+    }
+}
+
+impl<'a> Direction<'a> {
+    /// The room in the ring, and who sleeps for it.
+    #[inline]
+    pub(super) fn space(self, size: Size) -> Room<'a, AtomicU64, AtomicU32> {
+        Room {
+            head: &self.receiver.head,
+            looked: &self.receiver.looked,
+            armed: &self.asked.armed_room,
+            len: size.bytes() as u64,
+        }
+    }
 }
 
 /// What changes seldom, and is read for each message.
@@ -25,32 +79,6 @@ pub(super) struct Both {
     /// [`super::OFFERED`] and so on.
     pub(super) state: AtomicU32,
     pub(super) ends: [End; 2],
-}
-
-/// The words of one direction, by who writes them, so that each line has one writer and is read only by who needs it.
-#[cfg_attr(loom, derive(Default))]
-#[repr(C)]
-pub(super) struct Direction {
-    pub(super) receiver: Line<ReceiverWords>,
-    pub(super) published: Line<Published>,
-    /// What the processor prefetches together with what is polled.
-    apart: Line<AtomicU32>,
-    pub(super) asked: Line<Asked>,
-    pub(super) switch: Line<SwitchWords>,
-    pub(super) sender: Line<SenderWords>,
-}
-
-impl Direction {
-    /// The room in the ring, and who sleeps for it.
-    #[inline]
-    pub(super) fn space(&self, size: Size) -> Room<'_, AtomicU64, AtomicU32> {
-        Room {
-            head: &self.receiver.0.head,
-            looked: &self.receiver.0.looked,
-            armed: &self.asked.0.armed_room,
-            len: size.bytes() as u64,
-        }
-    }
 }
 
 /// What the receiver polls, and the bytes that it finds with it.
@@ -165,11 +193,11 @@ pub(super) struct Line<T>(pub(super) T);
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<Direction>() == 6 * 64 && size_of::<ReceiverWords>() <= 64);
-    assert!(size_of::<ControlPage>() == 13 * 64 && size_of::<ControlPage>() <= RINGS);
+    assert!(size_of::<ReceiverWords>() <= 64);
+    assert!(size_of::<ControlPage>() == 16 * 64 && size_of::<ControlPage>() <= RINGS);
     assert!(Size::new(RING).is_some());
-    // Pairs begin with what is published, and with what the processes of side 0 keep.
-    assert!(SHOWN[0] == 2 * 64 && SHOWN[1] == 8 * 64 && size_of::<Published>() == 64);
+    // Pairs begin with what is published, and with what the processes of a side keep.
+    assert!(SHOWN[0] == 0 && SHOWN[1] == 6 * 64 && size_of::<Published>() == 64);
     assert!(SHOWN[0] + offset_of!(Published, beside) == BESIDES[0]);
     assert!(SHOWN[1] + offset_of!(Published, beside) == BESIDES[1]);
     assert!(size_of::<ControlPage>() <= BEHINDS[1]);
@@ -222,8 +250,8 @@ pub const VERSION: u32 = 9;
 pub(super) const RINGS: usize = 4096;
 /// Where the words that the sender of a direction publishes are in the memory, of each side: first the tail.
 pub const SHOWN: [usize; 2] = {
-    let first = offset_of!(ControlPage, directions) + offset_of!(Direction, published);
-    [first, first + size_of::<Direction>()]
+    let first = offset_of!(ControlPage, sides) + offset_of!(SideWords, published);
+    [first, first + size_of::<SideWords>()]
 };
 /// The last bytes of each ring lie in this page: so many in the line of the words that tell of them, and the rest behind all words, where the processor does not
 /// prefetch them with what is polled. See [decision 30](../../../docs/decisions/0030-short-messages-in-the-first-page.md).
@@ -231,7 +259,7 @@ pub(super) const BESIDE: usize = 64 - 24;
 /// See [`BESIDE`].
 pub(super) const BEHIND: usize = 1536;
 /// Where each ring's are.
-pub(super) const BESIDES: [usize; 2] = [2 * 64 + 24, 8 * 64 + 24];
+pub(super) const BESIDES: [usize; 2] = [24, 6 * 64 + 24];
 /// See [`BESIDES`]. In this order: who goes through the words upwards has the processor fetch lines behind them, and with 100 connections in turn a message there and
 /// back took 445 ns in the other.
 pub(super) const BEHINDS: [usize; 2] = [RINGS - BEHIND, RINGS - 2 * BEHIND];

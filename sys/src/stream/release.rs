@@ -18,12 +18,12 @@ impl Tx<'_> {
     /// overtook may still copy old bytes, sees zeros, and finds at `take` that it must copy again. And with no receiver that
     /// puts bytes back, for it does that only after this direction went to TCP, when nothing is done here.
     pub fn release_unused(&self) {
-        let used = &self.words().sender.0.used;
+        let used = &self.words().sender.used;
         if used.load(Ordering::Relaxed) <= PAGE || self.stream.unfinished.is_mine() {
             return;
         }
         let _quiet = Quiet::begin();
-        let base = &self.words().sender.0.base;
+        let base = &self.words().sender.base;
         let (was, tail) = (base.load(Ordering::Relaxed), self.tail());
         let empty = self.room_from(tail, self.ring_len()) == Ok(self.ring_len());
         if !empty || self.to_tcp().is_some() || !base.exchange_here(was, tail) {
@@ -42,13 +42,13 @@ impl Tx<'_> {
     /// Whether there are pages that are worth giving back by [`Tx::release_unused`].
     #[inline]
     pub fn has_grown(&self) -> bool {
-        self.words().sender.0.used.load(Ordering::Relaxed) > 4 * PAGE
+        self.words().sender.used.load(Ordering::Relaxed) > 4 * PAGE
     }
 
     /// Remembers that `len` bytes are written at `at` of the ring.
     #[inline]
     pub(super) fn note_use(&self, at: u64, len: usize) {
-        let used = &self.words().sender.0.used;
+        let used = &self.words().sender.used;
         let place = self.stream.place(at);
         let end = match place + len {
             // In the first page, which is not given back, and perhaps after that at its start.

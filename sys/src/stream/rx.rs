@@ -29,8 +29,7 @@ impl Rx<'_> {
                 Ok(n) => {
                     if n > 0 {
                         // They will be read as soon as whoever polls has its turn.
-                        let base: u64 =
-                            self.words().published.0.base.load(Ordering::Relaxed).into();
+                        let base: u64 = self.words().published.base.load(Ordering::Relaxed).into();
                         let at = head.wrapping_sub(base);
                         let (first, room) = self.stream.piece(self.index, at);
                         prefetch(first, n.min(room).min(LONG));
@@ -51,7 +50,7 @@ impl Rx<'_> {
     /// Bytes taken in all.
     #[inline]
     pub fn head(&self) -> u64 {
-        self.words().receiver.0.head.load(Ordering::Relaxed)
+        self.words().receiver.head.load(Ordering::Relaxed)
     }
 
     /// Copies bytes from `at`, which is at or after [`Rx::head`], without taking them; returns how many. Only what is there by now is copied.
@@ -81,7 +80,7 @@ impl Rx<'_> {
     /// from `head` in between, and what was copied must be copied again.
     #[inline]
     pub fn take(&self, head: u64, at: u64) -> (bool, bool) {
-        let tail = self.words().receiver.0.tail_seen.load(Ordering::Relaxed);
+        let tail = self.words().receiver.tail_seen.load(Ordering::Relaxed);
         match self.words().space(self.stream.size).free(head, at, tail) {
             Some(wake) => {
                 if self.stream.overtaken.load(Ordering::Relaxed) != 0 {
@@ -98,7 +97,7 @@ impl Rx<'_> {
     #[inline]
     fn expect_answer(&self) {
         let index = self.index ^ 1;
-        let last = self.stream.direction(index).sender.0.since_base();
+        let last = self.stream.direction(index).sender.since_base();
         let behind = self.ring_len() - BEHIND;
         let (begin, len) = match last.checked_sub(behind) {
             // It is short enough to come with the words, which the peer polls.
@@ -148,7 +147,7 @@ impl Rx<'_> {
     /// Whether what [`Rx::stand_at`] said stands.
     #[inline]
     pub fn stands(&self) -> bool {
-        self.words().asked.0.armed_data.load(Ordering::SeqCst) & STANDS != 0
+        self.words().asked.armed_data.load(Ordering::SeqCst) & STANDS != 0
     }
 
     /// Takes back what [`Rx::stand_at`] said, if that is so: it would be told for nothing.
@@ -165,7 +164,7 @@ impl Rx<'_> {
 
     /// Whether a sender would ring.
     pub fn is_armed(&self) -> bool {
-        self.words().asked.0.armed_data.load(Ordering::Relaxed) & SLEEPER != 0
+        self.words().asked.armed_data.load(Ordering::Relaxed) & SLEEPER != 0
     }
 
     /// Whether there is nothing, sequentially consistent with publishing: the look between arming and sleeping.
@@ -187,13 +186,13 @@ impl Rx<'_> {
     /// this says.
     pub fn bells(&self) -> u64 {
         fence(Ordering::SeqCst);
-        self.words().switch.0.bells.load(Ordering::SeqCst)
+        self.words().switch.bells.load(Ordering::SeqCst)
     }
 
     /// What the sender said of its end: [`super::FIN`], [`super::GONE`].
     #[inline]
     pub fn finished(&self) -> u32 {
-        self.words().published.0.fin.load(Ordering::Acquire)
+        self.words().published.fin.load(Ordering::Acquire)
     }
 
     /// Appends bytes that came on TCP to a ring whose sender has gone back there and writes here no more.
@@ -201,7 +200,7 @@ impl Rx<'_> {
     /// # Errors
     /// As [`Rx::available`], and if there is no room.
     pub fn put_back(&self, bytes: &[u8]) -> Result<(), Corrupt> {
-        let published = &self.words().published.0;
+        let published = self.words().published;
         let tail = published.tail.load(Ordering::SeqCst);
         if self.available()? + bytes.len() > self.ring_len() {
             return Err(Corrupt);
@@ -217,13 +216,13 @@ impl Rx<'_> {
 
     /// Consents to the ring: from now on this end looks at [`Rx::to_ring`] before each read.
     pub fn consent(&self) {
-        self.words().switch.0.consent.store(1, Ordering::Release);
+        self.words().switch.consent.store(1, Ordering::Release);
     }
 
     /// Whether it has consented.
     #[inline]
     pub fn consented(&self) -> bool {
-        self.words().switch.0.consent.load(Ordering::Relaxed) != 0
+        self.words().switch.consent.load(Ordering::Relaxed) != 0
     }
 
     /// After how many bytes on TCP the ring continues, if the sender has moved there.
@@ -231,7 +230,6 @@ impl Rx<'_> {
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
             .switch
-            .0
             .to_ring
             .load(Ordering::SeqCst)
             .checked_sub(1)
@@ -242,7 +240,6 @@ impl Rx<'_> {
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
             .switch
-            .0
             .to_tcp
             .load(Ordering::SeqCst)
             .checked_sub(1)
@@ -251,27 +248,23 @@ impl Rx<'_> {
     /// How far the processes at this end have followed the sender: a number that `sockets` gives a meaning.
     #[inline]
     pub fn phase(&self) -> u32 {
-        self.words().receiver.0.phase.load(Ordering::Relaxed)
+        self.words().receiver.phase.load(Ordering::Relaxed)
     }
 
     /// Sets [`Rx::phase`].
     pub fn set_phase(&self, phase: u32) {
-        self.words()
-            .receiver
-            .0
-            .phase
-            .store(phase, Ordering::Release);
+        self.words().receiver.phase.store(phase, Ordering::Release);
     }
 
     /// How many bytes the processes at this end have taken from TCP, as they count them, if they have begun to.
     pub fn taken_from_tcp(&self) -> Option<u64> {
-        let taken = &self.words().receiver.0.taken;
+        let taken = &self.words().receiver.taken;
         taken.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Sets [`Rx::taken_from_tcp`].
     pub fn set_taken_from_tcp(&self, bytes: u64) {
-        let taken = &self.words().receiver.0.taken;
+        let taken = &self.words().receiver.taken;
         taken.store(bytes.saturating_add(1), Ordering::Relaxed);
     }
 
@@ -279,7 +272,6 @@ impl Rx<'_> {
     pub fn mark(&self) -> Option<u64> {
         self.words()
             .receiver
-            .0
             .mark
             .load(Ordering::SeqCst)
             .checked_sub(1)
@@ -287,13 +279,13 @@ impl Rx<'_> {
 
     /// For turns between processes.
     pub fn turn(&self) -> &AtomicU32 {
-        &self.words().receiver.0.turn
+        &self.words().receiver.turn
     }
 
     #[inline]
     fn behind(&self, at: u64) -> Result<usize, Corrupt> {
         // Acquire pairs with the sender's publishing.
-        let tail = self.words().published.0.tail.load(Ordering::Acquire);
+        let tail = self.words().published.tail.load(Ordering::Acquire);
         let n = tail.wrapping_sub(at);
         if n > self.ring_len() as u64 {
             Err(Corrupt)
@@ -305,7 +297,7 @@ impl Rx<'_> {
     /// How many bytes there are after `at` for all that was seen before, and where they lie; `None` if that is not enough.
     #[inline]
     fn seen(&self, at: u64, wanted: usize) -> Option<(usize, u64)> {
-        let words = &self.words().receiver.0;
+        let words = self.words().receiver;
         // A handler may have taken more than what an older look had seen: then this wraps.
         let n = words.tail_seen.load(Ordering::Acquire).wrapping_sub(at);
         let enough = (wanted.max(1) as u64..=self.ring_len() as u64).contains(&n);
@@ -315,11 +307,11 @@ impl Rx<'_> {
     /// The same by a look at the sender's line, which is remembered.
     #[inline]
     fn look(&self, at: u64) -> Result<(usize, u64), Corrupt> {
-        let published = &self.words().published.0;
+        let published = self.words().published;
         let n = self.behind(at)?;
         // The tail was acquired, and with it the base that goes with these bytes. It does not change before they are taken.
         let base: u64 = published.base.load(Ordering::Relaxed).into();
-        let words = &self.words().receiver.0;
+        let words = self.words().receiver;
         // In this order: a handler between the two leaves a later base with an earlier tail only if it has taken up to that tail.
         words.base_seen.store(base, Ordering::Relaxed);
         words
@@ -357,9 +349,9 @@ impl Rx<'_> {
     fn bytes(&self) -> Bytes<'_, AtomicU64, AtomicU32> {
         let words = self.words();
         Bytes {
-            tail: &words.published.0.tail,
-            fin: &words.published.0.fin,
-            armed: &words.asked.0.armed_data,
+            tail: &words.published.tail,
+            fin: &words.published.fin,
+            armed: &words.asked.armed_data,
         }
     }
 
@@ -370,7 +362,7 @@ impl Rx<'_> {
     }
 
     #[inline]
-    pub(super) fn words(&self) -> &Direction {
+    pub(super) fn words(&self) -> Direction<'_> {
         self.stream.direction(self.index)
     }
 }
@@ -379,10 +371,7 @@ impl fmt::Debug for Rx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rx")
             .field("head", &self.head())
-            .field(
-                "tail",
-                &self.words().published.0.tail.load(Ordering::Relaxed),
-            )
+            .field("tail", &self.words().published.tail.load(Ordering::Relaxed))
             .field("finished", &self.finished())
             .field("to_ring", &self.to_ring())
             .field("to_tcp", &self.to_tcp())

@@ -62,18 +62,18 @@ impl Tx<'_> {
     /// Whether the receiver asks for this direction to go back to TCP.
     #[inline]
     pub fn back_wanted(&self) -> bool {
-        self.words().asked.0.armed_data.load(Ordering::SeqCst) & BACK != 0
+        self.words().asked.armed_data.load(Ordering::SeqCst) & BACK != 0
     }
 
     /// Whether the receiver has left this direction to TCP without waiting for the sender to follow.
     #[inline]
     pub fn is_left(&self) -> bool {
-        self.words().asked.0.armed_data.load(Ordering::SeqCst) & LEFT != 0
+        self.words().asked.armed_data.load(Ordering::SeqCst) & LEFT != 0
     }
 
     /// Before a doorbell is written to the TCP connection: counts it. False if none may go there, because the receiver [has left](Tx::is_left).
     pub fn begin_bell(&self) -> bool {
-        self.words().switch.0.bells.fetch_add(1, Ordering::SeqCst);
+        self.words().switch.bells.fetch_add(1, Ordering::SeqCst);
         // Pairs with that in `bells`: the receiver sees the count, or this one sees that it has left.
         fence(Ordering::SeqCst);
         let may = !self.is_left();
@@ -85,17 +85,17 @@ impl Tx<'_> {
 
     /// The doorbell could not be written after all.
     pub fn cancel_bell(&self) {
-        self.words().switch.0.bells.fetch_sub(1, Ordering::SeqCst);
+        self.words().switch.bells.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Bytes that the receiver has taken in all, if it is to be believed.
     pub fn read(&self) -> u64 {
-        self.words().receiver.0.head.load(Ordering::Relaxed)
+        self.words().receiver.head.load(Ordering::Relaxed)
     }
 
     /// Bytes written to the ring in all.
     pub fn tail(&self) -> u64 {
-        self.words().sender.0.tail.load(Ordering::Relaxed)
+        self.words().sender.tail.load(Ordering::Relaxed)
     }
 
     /// Whether the receiver has taken everything.
@@ -115,7 +115,7 @@ impl Tx<'_> {
         let left = (self.ring_len() - self.room_from(tail, self.ring_len())?) as u64;
         let from = tail.wrapping_sub(left).wrapping_add(skip);
         let n = into.len().min(left.saturating_sub(skip) as usize);
-        let base = self.words().sender.0.base.load(Ordering::Relaxed);
+        let base = self.words().sender.base.load(Ordering::Relaxed);
         if let Some(into) = into.get_mut(..n) {
             self.stream
                 .copy_out(self.index, from.wrapping_sub(base), into);
@@ -128,7 +128,7 @@ impl Tx<'_> {
     /// # Errors
     /// As [`Tx::room`].
     pub fn take_back(&self, n: usize) -> Result<(), Corrupt> {
-        let head = &self.words().receiver.0.head;
+        let head = &self.words().receiver.head;
         let at = head.load(Ordering::SeqCst).wrapping_add(n as u64);
         if self.tail().wrapping_sub(at) > self.ring_len() as u64 {
             return Err(Corrupt);
@@ -139,19 +139,19 @@ impl Tx<'_> {
 
     /// Says that nothing more will be written ([`super::FIN`]) or that the end is gone ([`super::GONE`]); bits as [`Tx::write`] returns them.
     pub fn finish(&self, how: u32) -> u32 {
-        self.words().sender.0.fin.fetch_or(how, Ordering::Relaxed);
+        self.words().sender.fin.fetch_or(how, Ordering::Relaxed);
         self.bytes().finish(how);
         self.bytes().armed()
     }
 
     /// What [`Tx::finish`] said so far.
     pub fn finished(&self) -> u32 {
-        self.words().sender.0.fin.load(Ordering::Relaxed)
+        self.words().sender.fin.load(Ordering::Relaxed)
     }
 
     /// Whether the receiver has consented to the ring.
     pub fn consented(&self) -> bool {
-        self.words().switch.0.consent.load(Ordering::Acquire) != 0
+        self.words().switch.consent.load(Ordering::Acquire) != 0
     }
 
     /// The count of bytes written to TCP at which this direction moves to the ring, if it has.
@@ -159,7 +159,6 @@ impl Tx<'_> {
     pub fn to_ring(&self) -> Option<u64> {
         self.words()
             .switch
-            .0
             .to_ring
             .load(Ordering::Relaxed)
             .checked_sub(1)
@@ -169,7 +168,6 @@ impl Tx<'_> {
     pub fn set_to_ring(&self, written: u64) {
         self.words()
             .switch
-            .0
             .to_ring
             .store(written.saturating_add(1), Ordering::SeqCst);
     }
@@ -179,7 +177,6 @@ impl Tx<'_> {
     pub fn to_tcp(&self) -> Option<u64> {
         self.words()
             .switch
-            .0
             .to_tcp
             .load(Ordering::Relaxed)
             .checked_sub(1)
@@ -189,7 +186,6 @@ impl Tx<'_> {
     pub fn set_to_tcp(&self, written: u64) {
         self.words()
             .switch
-            .0
             .to_tcp
             .store(written.saturating_add(1), Ordering::SeqCst);
     }
@@ -198,14 +194,13 @@ impl Tx<'_> {
     pub fn mark(&self) {
         self.words()
             .receiver
-            .0
             .mark
             .store(self.tail().saturating_add(1), Ordering::SeqCst);
     }
 
     /// For turns between processes.
     pub fn turn(&self) -> &AtomicU32 {
-        &self.words().sender.0.turn
+        &self.words().sender.turn
     }
 
     /// The tail, and who sleeps for it.
@@ -213,9 +208,9 @@ impl Tx<'_> {
     pub(super) fn bytes(&self) -> Bytes<'_, AtomicU64, AtomicU32> {
         let words = self.words();
         Bytes {
-            tail: &words.published.0.tail,
-            fin: &words.published.0.fin,
-            armed: &words.asked.0.armed_data,
+            tail: &words.published.tail,
+            fin: &words.published.fin,
+            armed: &words.asked.armed_data,
         }
     }
 
@@ -232,7 +227,7 @@ impl Tx<'_> {
     }
 
     #[inline]
-    pub(super) fn words(&self) -> &Direction {
+    pub(super) fn words(&self) -> Direction<'_> {
         self.stream.direction(self.index)
     }
 }
@@ -241,10 +236,7 @@ impl fmt::Debug for Tx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tx")
             .field("tail", &self.tail())
-            .field(
-                "head",
-                &self.words().receiver.0.head.load(Ordering::Relaxed),
-            )
+            .field("head", &self.words().receiver.head.load(Ordering::Relaxed))
             .field("finished", &self.finished())
             .field("to_ring", &self.to_ring())
             .field("to_tcp", &self.to_tcp())

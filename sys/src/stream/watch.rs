@@ -36,7 +36,7 @@ impl Watch {
     /// What changes with each byte that is sent, and when the sender ends.
     #[inline]
     pub fn shown(&self) -> Shown {
-        let published = &self.control().directions[self.index].published.0;
+        let published = self.control().direction(self.index).published;
         Shown {
             tail: published.tail.load(Ordering::Acquire),
             fin: published.fin.load(Ordering::Relaxed),
@@ -46,14 +46,14 @@ impl Watch {
     /// Asks for what [`Watch::shown`] reads, without waiting for it.
     #[inline]
     pub fn foresee(&self) {
-        let published = &raw const self.control().directions[self.index].published;
+        let published = std::ptr::from_ref(self.control().direction(self.index).published);
         prefetch(published.cast(), 1);
     }
 
     /// Whether it watches this direction: the number is [`Rx::watched`](super::Rx::watched)'s.
     #[inline]
     pub fn is_of(&self, watched: usize) -> bool {
-        (&raw const self.control().directions[self.index].published).addr() == watched
+        std::ptr::from_ref(self.control().direction(self.index).published).addr() == watched
     }
 
     #[cfg(loom)]

@@ -102,7 +102,7 @@ impl Tx<'_> {
         I: Iterator<Item = &'b [u8]>,
     {
         // The order of these two: a handler that writes after the first changes the base, one before it the tail.
-        let own = &self.words().sender.0;
+        let own = self.words().sender;
         let base = own.base.load(Ordering::Acquire);
         let mut start = own.tail.load(Ordering::Acquire);
         if between {
@@ -228,7 +228,7 @@ impl Tx<'_> {
         if self.tail() != copy.tail {
             return;
         }
-        let base = self.words().sender.0.base.load(Ordering::Relaxed);
+        let base = self.words().sender.base.load(Ordering::Relaxed);
         // SAFETY: the interrupted frame of this thread borrows these bytes, and goes on only when this one has returned.
         let piece = unsafe { std::slice::from_raw_parts(copy.from, copy.len) };
         self.stream
@@ -244,8 +244,8 @@ impl Tx<'_> {
     /// Publishes everything up to `at`, unless somebody published since the tail was `tail`.
     #[inline]
     fn publish(&self, tail: u64, at: u64) -> bool {
-        let own = &self.words().sender.0;
-        let shown = &self.words().published.0;
+        let own = self.words().sender;
+        let shown = self.words().published;
         let taken = self.taken();
         // Release, for the taker has read what it acknowledges before that may be overwritten.
         shown.ack.store(taken, Ordering::Release);
@@ -260,7 +260,7 @@ impl Tx<'_> {
 
     /// Publishes what was about to be, bytes and the end, by a thread that left for good in that instant: by a jump, or because it was killed.
     pub fn publish_left(&self) {
-        let published = &self.words().published.0;
+        let published = self.words().published;
         let shown = published.tail.load(Ordering::Relaxed);
         self.show_base();
         if shown != self.tail() {
@@ -274,7 +274,7 @@ impl Tx<'_> {
     /// Asks for the line that a write will publish in.
     #[inline]
     pub fn foresee(&self) {
-        prefetch_to_write(std::ptr::from_ref(&self.words().published).cast(), 1);
+        prefetch_to_write(std::ptr::from_ref(self.words().published).cast(), 1);
     }
 
     /// What this end has taken of the other direction.
@@ -283,7 +283,6 @@ impl Tx<'_> {
         self.stream
             .direction(self.index ^ 1)
             .receiver
-            .0
             .head
             .load(Ordering::Relaxed)
     }
@@ -302,7 +301,7 @@ impl Tx<'_> {
     /// Room after `tail`, as far as known; looked up anew if it is less than `wanted`.
     #[inline]
     pub(super) fn room_from(&self, tail: u64, wanted: usize) -> Result<usize, Corrupt> {
-        let seen = &self.words().sender.0.head_seen;
+        let seen = &self.words().sender.head_seen;
         let used = tail.wrapping_sub(seen.load(Ordering::Relaxed));
         let room = (self.ring_len() as u64).checked_sub(used);
         if let Some(room) = room

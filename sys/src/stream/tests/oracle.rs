@@ -178,10 +178,10 @@ fn counts_wrap() {
     let (a, b) = pair();
     let near = u64::MAX - RING as u64 - 1000;
     let words = a.direction(0);
-    words.published.0.tail.store(near, Ordering::Relaxed);
-    words.sender.0.tail.store(near, Ordering::Relaxed);
-    words.receiver.0.head.store(near, Ordering::Relaxed);
-    words.receiver.0.looked.store(near, Ordering::Relaxed);
+    words.published.tail.store(near, Ordering::Relaxed);
+    words.sender.tail.store(near, Ordering::Relaxed);
+    words.receiver.head.store(near, Ordering::Relaxed);
+    words.receiver.looked.store(near, Ordering::Relaxed);
     let mut model = Model::default();
     for round in 0..40 {
         model.step(&a, &b, Step::Write(vec![RING / 3, round, 100_000]));

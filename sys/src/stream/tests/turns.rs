@@ -71,7 +71,7 @@ fn what_was_about_to_be_published_comes() {
     let (a, b) = pair();
     let send = |bytes: &[u8]| a.tx().write(false, || [bytes].into_iter());
     let hide = |shown| {
-        let published = &a.direction(0).published.0;
+        let published = &a.direction(0).published;
         published.tail.store(shown, Ordering::Relaxed);
         published.base.store(77, Ordering::Relaxed);
     };
@@ -87,10 +87,10 @@ fn what_was_about_to_be_published_comes() {
     assert_eq!(read(&b, 10), b"left, next");
     // One that a handler published already stays so.
     a.tx().bytes().publish(5, 9);
-    assert_eq!(a.direction(0).published.0.tail.load(Ordering::Relaxed), 15);
+    assert_eq!(a.direction(0).published.tail.load(Ordering::Relaxed), 15);
     // The end, too.
     a.tx().finish(FIN);
-    a.direction(0).published.0.fin.store(0, Ordering::Relaxed);
+    a.direction(0).published.fin.store(0, Ordering::Relaxed);
     a.tx().publish_left();
     assert_eq!(b.rx().finished(), FIN);
 }
