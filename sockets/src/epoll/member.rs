@@ -16,6 +16,8 @@ mod record;
 
 /// A member, as the program registered it, and what it was told of it.
 #[derive(Debug)]
+// Two lines, which the processor fetches together: of thousands each look at one waits for them.
+#[repr(align(128))]
 pub(super) struct Member {
     pub(super) fd: RawFd,
     pub(super) what: What,
@@ -42,12 +44,13 @@ pub(super) struct Member {
     pub(super) hot: Option<u32>,
     /// It was armed last so that what comes is noted on the set's board.
     pub(super) noted: bool,
-    /// What the kernel reported of it when it was last armed so, and all that could end its rest came from its peer.
-    lay_noted: Option<u32>,
+    /// What the kernel reported of it when it was last armed so, and all that could end its rest came from its peer; else 0.
+    lay_noted: u32,
     /// The number of the look after which it was no longer among them.
     pub(super) cooled: u32,
     /// After how many sleeps it last had news, if it had any.
-    pub(super) told_in: Option<u32>,
+    told_in: u32,
+    was_told: bool,
     /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
     settled: bool,
     /// Whether all that comes was going to be noted on the board, as far as the last look tells.
@@ -57,6 +60,8 @@ pub(super) struct Member {
     /// What was there when somebody who watches the set last asked.
     seen: Marks,
 }
+
+const _: () = assert!(size_of::<Member>() == 128);
 
 /// What there is to tell of a member.
 #[derive(Default)]
@@ -138,9 +143,10 @@ impl Member {
             rang: false,
             hot: None,
             noted: false,
-            lay_noted: None,
+            lay_noted: 0,
             cooled: 0,
-            told_in: None,
+            told_in: 0,
+            was_told: false,
             settled: false,
             stands: false,
             told: UNTOLD,
@@ -320,6 +326,17 @@ impl Member {
             shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS & !look.hush;
         }
         shown
+    }
+
+    /// After how many sleeps it last had news, if it had any.
+    pub(super) fn told_in(&self) -> Option<u32> {
+        self.was_told.then_some(self.told_in)
+    }
+
+    /// It has news, after so many sleeps.
+    pub(super) fn note_told(&mut self, sleeps: u32) {
+        self.told_in = sleeps;
+        self.was_told = true;
     }
 
     /// It ended the sleep of one who waited for it.

@@ -5,6 +5,7 @@ use sys::{epoll, tcp};
 
 use super::super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, places, token};
 use super::{Armed, Member, UNTOLD, What, with};
+use crate::conn::Conn;
 use crate::handover;
 use crate::ready::{self, ALWAYS, Bells, IN, OUT, RDHUP, READ, Spot, WRITE};
 
@@ -150,7 +151,11 @@ impl Member {
         if self.register(wake, index, instance, false).is_err() {
             return Armed::Gone;
         }
-        self.lay_noted = (bed.noted && !bed.nap && !bed.over).then_some(wake);
+        self.lay_noted = if bed.noted && !bed.nap && !bed.over {
+            wake
+        } else {
+            0
+        };
         if self.news() != 0 {
             Armed::Awake
         } else {
@@ -161,37 +166,29 @@ impl Member {
     /// Arms it for the board once more, if nothing but bytes has come since it was last, and no more have by now. So it is with each message to one of
     /// thousands: all that [`Member::arm`] asks besides took a tenth of a server's time.
     fn lies_down_again(&self, spot: Spot) -> bool {
-        let What::Connection { conn, generation } = self.what else {
-            return false;
-        };
-        let reported = self.lay_noted.filter(|_| self.noted && !self.heard);
-        let as_before = reported.is_some() && reported == self.captured;
-        // There may always be room.
-        let by_bytes_only = self.settled && !self.fired && self.interest() & WRITE == 0;
-        as_before
-            && by_bytes_only
-            && conn.generation() == generation
-            && tcp::with_borrowed(self.via, |fd| ready::lie_down_again(conn, fd, spot))
-                == Some(true)
+        self.lying().is_some_and(|conn| {
+            tcp::with_borrowed(self.via, |fd| ready::lie_down_again(conn, fd, spot)) == Some(true)
+        })
     }
 
     /// Whether nothing is to be done before it is looked at no more: it was told of, all that was there has been taken since, and what comes is noted on the
     /// board. Calls of this process that change what it shows have it looked at.
     #[inline]
     pub(in crate::epoll) fn rests(&self) -> bool {
+        self.stands && self.lying().is_some_and(Conn::is_emptied)
+    }
+
+    /// Its connection, if it is as it was when it was last armed for the board, and only bytes can end its rest.
+    #[inline]
+    fn lying(&self) -> Option<&'static Conn> {
         let What::Connection { conn, generation } = self.what else {
-            return false;
+            return None;
         };
+        let as_before = self.noted && self.lay_noted != 0 && self.captured == Some(self.lay_noted);
+        // There may always be room.
         let by_bytes_only = self.settled && self.interest() & WRITE == 0;
-        self.stands
-            && self.noted
-            && by_bytes_only
-            && !self.heard
-            && !self.fired
-            && self.lay_noted.is_some()
-            && self.lay_noted == self.captured
-            && conn.generation() == generation
-            && conn.is_emptied()
+        let is_quiet = !self.heard && !self.fired && conn.generation() == generation;
+        (as_before && by_bytes_only && is_quiet).then_some(conn)
     }
 
     /// What comes need not be noted on the board any more.

@@ -206,7 +206,7 @@ impl Members {
                 let gone = self.glances.wrapping_sub(member.cooled);
                 met += usize::from(!std::mem::take(&mut hot.fresh) || gone <= near * 2 + 1);
                 self.muster.told += u32::from(std::mem::take(&mut hot.on_trial));
-                member.told_in = Some(self.muster.sleeps);
+                member.note_told(self.muster.sleeps);
                 if let Some(event) = events.get_mut(told) {
                     *event = Event {
                         events: news,

@@ -79,7 +79,7 @@ impl Members {
                     member.hot.is_none()
                         && !member.noted
                         && matches!(member.what, What::Connection { .. })
-                        && self.muster.is_within(LATELY, member.told_in)
+                        && self.muster.is_within(LATELY, member.told_in())
                 });
                 if lately && let Some(at) = self.rouse_one(index as u32) {
                     roused += 1;

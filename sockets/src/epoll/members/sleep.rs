@@ -104,7 +104,7 @@ impl Members {
                 .list
                 .get(index as usize)
                 .filter(|member| !member.noted)
-                .and_then(|member| member.told_in);
+                .and_then(Member::told_in);
             if fruitless <= WARM
                 && self.muster.is_within(WARM, told_in)
                 && self.warm.len() < self.warm.capacity()
