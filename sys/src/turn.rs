@@ -29,14 +29,20 @@ pub use thread_id::thread_id;
 /// handler may find its own thread in the middle of one, and must neither wait for it nor fail. What is done in a turn must
 /// therefore end in one atomic instruction, and be done again if that shows that a handler came between. One that leaves it by a jump is found out
 /// ([`end_left`]).
+#[repr(C, align(128))]
 pub struct Turns<T> {
-    takers: [Taker; 2],
+    first: Taker,
     value: UnsafeCell<Option<T>>,
+    second: Apart,
 }
 
-/// On a line of its own, and its neighbour, which the processor prefetches.
-#[repr(align(128))]
+/// On a line of its own.
+#[repr(align(64))]
 struct Taker(AtomicUsize);
+
+/// Of a pair of its own, which the processor prefetches together.
+#[repr(align(128))]
+struct Apart(Taker);
 
 // SAFETY: the value goes to other threads by shared reference, and by value when it is taken out.
 unsafe impl<T: Send + Sync> Sync for Turns<T> {}
@@ -48,8 +54,9 @@ impl<T> Turns<T> {
     #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
-            takers: [Taker(AtomicUsize::new(0)), Taker(AtomicUsize::new(0))],
+            first: Taker(AtomicUsize::new(0)),
             value: UnsafeCell::new(None),
+            second: Apart(Taker(AtomicUsize::new(0))),
         }
     }
 
@@ -57,16 +64,22 @@ impl<T> Turns<T> {
     #[cfg(loom)]
     pub fn new() -> Self {
         Self {
-            takers: [Taker(AtomicUsize::new(0)), Taker(AtomicUsize::new(0))],
+            first: Taker(AtomicUsize::new(0)),
             value: UnsafeCell::new(None),
+            second: Apart(Taker(AtomicUsize::new(0))),
         }
+    }
+
+    #[inline]
+    fn takers(&self) -> [&AtomicUsize; 2] {
+        [&self.first.0, &self.second.0.0]
     }
 
     /// Asks for what turns touch, and the first `len` bytes of what is there, without waiting for it.
     #[inline]
     pub fn foresee(&self, len: usize) {
-        for taker in &self.takers {
-            fetch_to_write(&taker.0);
+        for taker in self.takers() {
+            fetch_to_write(taker);
         }
         let whole = size_of_val(&self.value);
         prefetch((&raw const self.value).cast(), len.min(whole));
@@ -76,7 +89,8 @@ impl<T> Turns<T> {
     // Out of line, for what comes back does not fit into registers, a `send` or `recv` of 8 B takes 62 ns instead of 49.
     #[inline(always)]
     pub fn take(&self, side: usize) -> Option<Turn<'_, T>> {
-        let taker = &self.takers[side & 1].0;
+        let [first, second] = self.takers();
+        let taker = if side & 1 == 0 { first } else { second };
         let me = thread_id();
         held::announce(me, taker);
         // Acquire pairs with the release at the end of the turn before.
@@ -137,7 +151,7 @@ impl<T> Turns<T> {
     /// Takes both sides, so that no other thread acts at either until the result is dropped; `None` if the calling thread is in a turn.
     pub fn both(&self) -> Option<Both<'_>> {
         let me = thread_id();
-        let [first, second] = self.takers.each_ref().map(|taker| &taker.0);
+        let [first, second] = self.takers();
         if [first, second]
             .iter()
             .any(|taker| taker.load(Ordering::Relaxed) & !CHANGING == me)
@@ -157,13 +171,13 @@ impl<T> Turns<T> {
 
     /// Which side the turn is at, if it is one at this value.
     pub fn side_of(&self, left: &Left) -> Option<usize> {
-        self.takers.iter().position(|taker| left.is(&taker.0))
+        self.takers().iter().position(|taker| left.is(taker))
     }
 
     /// In the child of a fork: whatever other threads were doing, they are not here.
     pub fn forget_turns(&self) {
-        for taker in &self.takers {
-            taker.0.store(0, Ordering::Release);
+        for taker in self.takers() {
+            taker.store(0, Ordering::Release);
         }
     }
 }
