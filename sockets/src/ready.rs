@@ -104,7 +104,8 @@ pub(crate) fn look_at_noted(
     interest: u32,
 ) -> Option<(Look, bool)> {
     let turn = conn.turn(fd, RECEIVE)?;
-    let stands = turn.stream().rx().stands();
+    // A handler may have come into a receive that has found nothing left, and not said so yet.
+    let stands = !turn.nested() && turn.stream().rx().stands();
     if stands {
         // First: what is taken from now on is not what the look finds.
         conn.await_emptying();
@@ -148,9 +149,11 @@ pub(crate) fn awake(conn: &Conn, fd: BorrowedFd<'_>) {
     }
 }
 
-/// The connection need not be noted on a board any more.
+/// The connection need not be noted on a board any more, as far as this process goes: one that forked it, or that it forked, may sleep on that.
 pub(crate) fn stand_down(conn: &Conn, fd: BorrowedFd<'_>) {
-    if let Some(turn) = conn.turn(fd, RECEIVE) {
+    if let Some(turn) = conn.turn(fd, RECEIVE)
+        && !turn.stream().holders().is_shared()
+    {
         turn.stream().rx().stand_down();
     }
 }

@@ -8,6 +8,12 @@ use super::{BEFORE, ERRNO_MAX, Flow, ON_RING, OVER, Stop, TOLD};
 use crate::kernel::Kernel;
 
 impl Flow {
+    /// Whether all that came has been taken, and nothing is to be given back once the connection rests: see [`leftover`](crate::leftover).
+    #[inline]
+    pub fn leaves_nothing(&self) -> bool {
+        self.stream.rx().settled() && !self.stream.tx().has_grown()
+    }
+
     /// Whether the bytes that this end sends go to the ring.
     #[inline]
     pub fn sends_on_ring(&self) -> bool {

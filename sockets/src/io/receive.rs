@@ -86,7 +86,7 @@ pub(super) fn receive_mapped(
         match result {
             Ok(n) => {
                 let owes = turn.owes_bell();
-                if conn.awaits_emptying() && turn.stream().rx().settled() {
+                if conn.awaits_emptying() && turn.leaves_nothing() {
                     conn.note_emptied();
                 }
                 let caught_up = spin.is_fresh() && !turn.stream().rx().has_seen_bytes();

@@ -58,6 +58,9 @@ pub(super) fn send_mapped(
                 sent += n;
                 naps = Naps::default();
                 let moved = !on_ring && turn.sends_on_ring();
+                if conn.is_emptied() && turn.stream().tx().has_grown() {
+                    conn.await_emptying();
+                }
                 drop(turn);
                 if moved {
                     // What an edge-triggered observer armed was TCP's.

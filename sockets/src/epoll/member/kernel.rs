@@ -122,6 +122,9 @@ impl Member {
         if spot.is_some_and(|spot| self.lies_down_again(spot)) {
             return Armed::Quiet { nap: false };
         }
+        if self.fired && self.noted {
+            self.stand_down();
+        }
         self.noted = false;
         if self.fired {
             return Armed::Quiet { nap: false };

@@ -71,10 +71,10 @@ impl Members {
             self.get_up();
             rest = None;
         }
-        if rest.is_none() && alone {
-            self.stay_up(self.hot.len());
-        } else {
+        if rest.is_some() {
             self.cool_armed();
+        } else if alone {
+            self.stay_up(self.hot.len());
         }
         rest.map(|short| nap || short)
     }

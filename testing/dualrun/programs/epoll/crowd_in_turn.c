@@ -44,6 +44,21 @@ static void hear_nothing(int set, const char *what) {
     say("%s: %d", what, epoll_wait(set, &event, 1, 30));
 }
 
+// A child that does without all of it, while another thread sleeps on the set.
+static void *fork_beside(void *with) {
+    int *set_and_waiter = with;
+    wait_asleep(set_and_waiter[1]);
+    pid_t child = OK(fork());
+    if (child == 0) {
+        close(crowd[15]);
+        close(set_and_waiter[0]);
+        _exit(0);
+    }
+    say_child("it closed", child);
+    tell();
+    return NULL;
+}
+
 static void subject(void) {
     int set = new_set(), least = 4;
     gather(set, EPOLLIN | EPOLLRDHUP);
@@ -120,6 +135,11 @@ static void subject(void) {
     say_poll("poll", crowd[11], POLLIN, -1);
     hear_next(set, "and the set", 1);
 
+    int set_and_waiter[] = {set, gettid()};
+    pthread_t beside = start(fork_beside, set_and_waiter);
+    hear_next(set, "beside a fork", 1);
+    finish(beside);
+
     // A child that has it, too.
     pid_t child = OK(fork());
     if (child == 0) _exit(hear_next(set, "a child", 0) == crowd[12] ? 0 : 1);
@@ -183,6 +203,8 @@ static void partner(void) {
     send_text(crowd[10], "w");
     await();
     send_text(crowd[11], "w");
+    await();
+    send_text(crowd[15], "w");
     await();
     send_text(crowd[12], "w");
     await();
