@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 impl Flow {
     /// Whether all that came has been taken, and nothing is to be given back once the connection rests: see [`leftover`](crate::leftover).
     #[inline]
-    pub fn leaves_nothing(&self) -> bool {
+    pub(crate) fn leaves_nothing(&self) -> bool {
         self.stream.rx().settled() && !self.stream.tx().has_grown()
     }
 

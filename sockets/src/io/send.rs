@@ -58,6 +58,7 @@ pub(super) fn send_mapped(
                 sent += n;
                 naps = Naps::default();
                 let moved = !on_ring && turn.sends_on_ring();
+                // `leftover` is to be told before the connection rests.
                 if conn.is_emptied() && turn.stream().tx().has_grown() {
                     conn.await_emptying();
                 }
