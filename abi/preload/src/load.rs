@@ -17,6 +17,13 @@ pub extern "C" fn __asan_default_options() -> *const c_char {
     c"verify_asan_link_order=0".as_ptr()
 }
 
+/// ThreadSanitizer's. It sees the `memcpy` that ours call, and neither what orders them (atomics, in memory that two processes share) nor where we map and unmap: to
+/// it connections that come to lie where others have been race with them. The copies into the program's own buffers it does not see then either.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub extern "C" fn __tsan_default_suppressions() -> *const c_char {
+    c"called_from_lib:libsovia.so\n".as_ptr()
+}
+
 /// POSIX. Without `RTLD_DEEPBIND`, by which a library would find the C library's calls before ours (PHP loads its extensions so). The loader looks at
 /// who called it, for `$ORIGIN` and `DT_RUNPATH`: so it is jumped to, with the program's return address.
 #[cfg(all(target_arch = "x86_64", not(test)))]
