@@ -46,7 +46,7 @@ pub(super) struct Member {
     pub(super) noted: bool,
     /// What the kernel reported of it when it was last armed so, and all that could end its rest came from its peer; else 0.
     lay_noted: u32,
-    /// The number of the look after which it was no longer among them.
+    /// The number of the wait after which it was no longer among them.
     pub(super) cooled: u32,
     /// After how many sleeps it last had news, if it had any.
     told_in: u32,

@@ -125,7 +125,7 @@ impl Members {
         compiler_fence(Ordering::SeqCst);
         if let Some(member) = self.list.get_mut(cooled.index as usize) {
             member.hot = None;
-            member.cooled = self.glances;
+            member.cooled = self.waits;
         }
         if let Some(moved) = self.hot.get(at)
             && let Some(member) = self.list.get_mut(moved.index as usize)
@@ -144,6 +144,7 @@ impl Members {
     ) -> usize {
         self.look_at_board();
         self.glances = self.glances.wrapping_add(1);
+        self.waits = self.waits.wrapping_add(u32::from(glance != Glance::Idle));
         let closely = glance == Glance::Close || self.glances.is_multiple_of(CLOSE_EACH);
         let (most, near) = (self.patience.most(), self.board.patience.most());
         let (before, count) = (told, self.hot.len());
@@ -202,9 +203,10 @@ impl Members {
                 hot.fruitless = 0;
                 hot.quiet = None;
                 hot.told = true;
-                // Would it have been found by somewhat longer looks?
-                let gone = self.glances.wrapping_sub(member.cooled);
-                met += usize::from(!std::mem::take(&mut hot.fresh) || gone <= near * 2 + 1);
+                // Would it have been found by looks that cost no more than its note?
+                let fresh = std::mem::take(&mut hot.fresh);
+                let looks = self.waits.wrapping_sub(member.cooled).saturating_add(near);
+                met += usize::from(!fresh || self.board.patience.is_worth(looks, count));
                 self.muster.told += u32::from(std::mem::take(&mut hot.on_trial));
                 member.note_told(self.muster.sleeps);
                 if let Some(event) = events.get_mut(told) {
@@ -238,9 +240,12 @@ impl Members {
             at += 1;
         }
         self.next = at;
+        let looks = count - left;
         if glance != Glance::Idle || count > MANY {
-            self.patience.note(count - left, told - before);
-            self.board.patience.note(count - left, met);
+            self.patience.note(looks, told - before);
+            self.board.patience.note(looks, met);
+        } else if met > 0 && self.leaf().is_some() {
+            self.board.patience.note_in_passing(looks, met);
         }
         told
     }
