@@ -33,6 +33,7 @@ mod back;
 mod bell;
 mod ends;
 mod owed;
+mod short;
 mod shows;
 mod steps;
 mod tcp;

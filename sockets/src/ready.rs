@@ -22,7 +22,7 @@ pub(crate) use look::{Marks, has_ended, is_silent};
 pub(crate) use rest::{Bed, Bells, Rest, lie_down, lie_down_again, rest};
 pub(crate) use time::{Deadline, LOOK, NAP, Naps, nap_within, worth_polling};
 
-use look::{arrived, look_at};
+use look::{arrived, asked_of_kernel, look_at};
 
 mod bits;
 mod look;
@@ -94,6 +94,13 @@ static UNAWARE: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn look(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Option<Look> {
     let turn = conn.turn(fd, RECEIVE)?;
     Some(look_at(conn, &turn, fd, interest))
+}
+
+/// For which events of `interest` the kernel's answer counts; `None` if the connection has no rings (any more).
+#[inline]
+pub(crate) fn asks(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Option<u32> {
+    let turn = conn.turn(fd, RECEIVE)?;
+    Some(asked_of_kernel(conn, &turn, fd, interest))
 }
 
 /// As [`look()`], of a connection that is noted on a board; whether it goes on to be, whatever comes. Then who receives says when nothing is left.

@@ -51,6 +51,7 @@ mod modelled;
 mod own;
 mod release;
 mod rx;
+mod short;
 mod sleep;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -64,6 +65,7 @@ pub use held::{Held, Kept};
 pub use holders::Holders;
 pub use own::{NAME, Tag, closes_on_exec, cookie, is_stream};
 pub use rx::Rx;
+pub use short::SHORT_MAX;
 pub use tx::Tx;
 pub use watch::{Shown, Watch};
 
@@ -288,43 +290,45 @@ impl Stream {
     /// Copies into the ring at byte count `at`, around its end if need be.
     #[inline]
     fn copy_in(&self, index: usize, at: u64, from: &[u8], store: Store) {
-        let (mut at, mut rest) = (at, from);
-        loop {
-            let (to, room) = self.piece(index, at);
-            #[cfg(loom)]
-            self.page
-                .note_write(index, self.place(at), rest.len().min(room));
-            if rest.len() <= room {
-                // SAFETY: `piece` says how much lies there in one piece.
-                return unsafe { copy(to, rest.as_ptr(), rest.len(), store) };
-            }
-            let (part, later) = rest.split_at(room);
-            // SAFETY: as above.
-            unsafe { copy(to, part.as_ptr(), part.len(), store) };
-            at = at.wrapping_add(part.len() as u64);
-            rest = later;
+        let (to, room) = self.piece(index, at);
+        #[cfg(loom)]
+        self.page
+            .note_write(index, self.place(at), from.len().min(room));
+        if from.len() <= room {
+            // SAFETY: `piece` says how much lies there in one piece.
+            return unsafe { copy(to, from.as_ptr(), from.len(), store) };
         }
+        let (part, later) = from.split_at(room);
+        // SAFETY: as above.
+        unsafe { copy(to, part.as_ptr(), part.len(), store) };
+        self.copy_in_pieces(index, at.wrapping_add(room as u64), later, store);
+    }
+
+    #[inline(never)]
+    fn copy_in_pieces(&self, index: usize, at: u64, from: &[u8], store: Store) {
+        self.copy_in(index, at, from, store);
     }
 
     /// Copies out of the ring.
     #[inline]
     fn copy_out(&self, index: usize, at: u64, into: &mut [u8]) {
-        let (mut at, mut rest) = (at, into);
-        loop {
-            let (from, room) = self.piece(index, at);
-            #[cfg(loom)]
-            self.page
-                .note_read(index, self.place(at), rest.len().min(room));
-            if rest.len() <= room {
-                // SAFETY: as in `copy_in`.
-                return unsafe { copy(rest.as_mut_ptr(), from, rest.len(), Store::Own) };
-            }
-            let (part, later) = rest.split_at_mut(room);
+        let (from, room) = self.piece(index, at);
+        #[cfg(loom)]
+        self.page
+            .note_read(index, self.place(at), into.len().min(room));
+        if into.len() <= room {
             // SAFETY: as in `copy_in`.
-            unsafe { copy(part.as_mut_ptr(), from, part.len(), Store::Own) };
-            at = at.wrapping_add(part.len() as u64);
-            rest = later;
+            return unsafe { copy(into.as_mut_ptr(), from, into.len(), Store::Own) };
         }
+        let (part, later) = into.split_at_mut(room);
+        // SAFETY: as in `copy_in`.
+        unsafe { copy(part.as_mut_ptr(), from, part.len(), Store::Own) };
+        self.copy_out_pieces(index, at.wrapping_add(room as u64), later);
+    }
+
+    #[inline(never)]
+    fn copy_out_pieces(&self, index: usize, at: u64, into: &mut [u8]) {
+        self.copy_out(index, at, into);
     }
 
     /// Where the byte lies that is `at` bytes after the start of a ring, and how many, at least one, lie behind each other from there.

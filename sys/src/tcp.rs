@@ -101,6 +101,7 @@ pub fn is_open(fd: RawFd) -> bool {
 }
 
 /// Calls `f` with a number that a program gave, if it can be a descriptor. It may be closed: then system calls on it say `EBADF`.
+#[inline]
 pub fn with_borrowed<R>(fd: RawFd, f: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
     if fd < 0 {
         return None;

@@ -27,6 +27,19 @@ impl Flow {
         self.stream.rx().phase() == ON_RING
     }
 
+    /// Whether what this end receives comes from the ring, and neither end, nor TCP, has said that anything is over.
+    #[inline]
+    pub(crate) fn goes_on_in_memory(&self) -> bool {
+        let rx = self.stream.rx();
+        self.receives_on_ring()
+            && rx.to_tcp().is_none()
+            && rx.finished() == 0
+            && self.stream.tx().finished() == 0
+            && !self.stream.peer_deaf()
+            && !self.has_ended()
+            && self.read_shut.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether a receive would not wait, as far as memory tells: bytes, the end, or an error. TCP's own bytes are not looked at.
     #[inline]
     pub fn readable(&self) -> bool {
@@ -55,11 +68,13 @@ impl Flow {
     }
 
     /// Whether the peer will send no more (`EPOLLRDHUP`).
+    #[inline]
     pub fn peer_finished(&self) -> bool {
         self.receives_on_ring() && (self.stream.rx().finished() != 0 || self.has_ended())
     }
 
     /// What TCP said at its end: `None` while it goes on, `Some(None)` for an orderly end, else the error.
+    #[inline]
     pub fn kernel_end(&self) -> Option<Option<Errno>> {
         match self.kernel_end.load(Ordering::Relaxed) {
             0 => None,

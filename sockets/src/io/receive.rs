@@ -16,6 +16,7 @@ use crate::epoll;
 use crate::flow::{RECEIVE, Stop, Take};
 use crate::host::host;
 use crate::kernel::Tcp;
+use crate::share::Turn;
 
 #[inline]
 pub(super) fn receive_mapped(
@@ -24,6 +25,53 @@ pub(super) fn receive_mapped(
     into: &mut [IoSliceMut<'_>],
     how: Receive,
 ) -> Result<usize, Errno> {
+    let low = conn.low_water.load(Ordering::Relaxed);
+    let [room] = into else {
+        return receive_all(conn, fd, into, how, None);
+    };
+    if how.peek || how.wait_all || how.skip.is_some() || low > 1 || room.is_empty() {
+        return receive_all(conn, fd, into, how, None);
+    }
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return receive_all(conn, fd, into, how, None);
+    };
+    if conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
+        return receive_all(conn, fd, into, how, Some(turn));
+    }
+    match turn.receive_short(room) {
+        Some(n) => {
+            conclude(conn, fd, turn, true);
+            Ok(n)
+        }
+        None => receive_all(conn, fd, into, how, Some(turn)),
+    }
+}
+
+/// Ends the turn in which something was received.
+#[inline]
+fn conclude(conn: &Conn, fd: BorrowedFd<'_>, turn: Turn<'_>, at_once: bool) {
+    let owes = turn.owes_bell();
+    if conn.awaits_emptying() && turn.leaves_nothing() {
+        conn.note_emptied();
+    }
+    let caught_up = at_once && !turn.stream().rx().has_seen_bytes();
+    drop(turn);
+    conn.note_pace(caught_up, at_once);
+    if owes {
+        pay_bell(conn, fd);
+    }
+}
+
+/// Goes on with the turn that has `begun`, in which nothing was taken.
+#[inline(never)]
+fn receive_all<'a>(
+    conn: &'a Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+    begun: Option<Turn<'a>>,
+) -> Result<usize, Errno> {
+    let mut begun = begun;
     let elsewhere = OnceCell::new();
     let mut fd = fd;
     let mut tcp = conn.tcp(fd);
@@ -65,7 +113,7 @@ pub(super) fn receive_mapped(
     let mut asleep = None;
     let mut spin = conn.memory.begin();
     loop {
-        let Some(turn) = conn.turn(fd, RECEIVE) else {
+        let Some(turn) = begun.take().or_else(|| conn.turn(fd, RECEIVE)) else {
             // Closed by another thread meanwhile.
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
@@ -85,16 +133,7 @@ pub(super) fn receive_mapped(
         };
         match result {
             Ok(n) => {
-                let owes = turn.owes_bell();
-                if conn.awaits_emptying() && turn.leaves_nothing() {
-                    conn.note_emptied();
-                }
-                let caught_up = spin.is_fresh() && !turn.stream().rx().has_seen_bytes();
-                drop(turn);
-                conn.note_pace(caught_up, spin.is_fresh());
-                if owes {
-                    pay_bell(conn, fd);
-                }
+                conclude(conn, fd, turn, spin.is_fresh());
                 got += n;
                 if got >= enough || take.leaves() || !patient {
                     spin.hit();

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use sys::errno::Errno;
+use sys::stream::SHORT_MAX;
 use sys::time;
 
 use super::duty::{look_at_peer, serve_back};
@@ -12,11 +13,56 @@ use super::errno_of;
 use super::rest::{Stay, has_moved_away, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
-use crate::flow::{Pieces, SEND, Stop};
+use crate::flow::{Flow, Pieces, SEND, Stop};
 use crate::ready::Naps;
 
 #[inline]
 pub(super) fn send_mapped(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+) -> Result<usize, Errno> {
+    match send_at_once(conn, fd, buffers) {
+        Some(sent) => Ok(sent),
+        None => send_all(conn, fd, buffers, dont_wait),
+    }
+}
+
+/// A short message, if there is room for it and nothing about the connection that is to be looked at; `None`, and nothing was sent, if there is.
+#[inline]
+fn send_at_once(conn: &Conn, fd: BorrowedFd<'_>, buffers: &[IoSlice<'_>]) -> Option<usize> {
+    let [piece] = buffers else {
+        return None;
+    };
+    if piece.len() >= SHORT_MAX {
+        return None;
+    }
+    conn.note_answer();
+    let turn = conn.turn(fd, SEND)?;
+    if turn.nested() {
+        return None;
+    }
+    if turn.is_time_to_look() {
+        drop(turn);
+        look_at_peer(conn, fd);
+        return None;
+    }
+    let sent = turn.send_short(&conn.tcp(fd), piece)?;
+    note_grown(conn, &turn);
+    Some(sent)
+}
+
+/// `leftover` is to be told before the connection rests.
+#[inline]
+fn note_grown(conn: &Conn, flow: &Flow) {
+    if conn.is_emptied() && flow.stream().tx().has_grown() {
+        conn.await_emptying();
+    }
+}
+
+#[inline(never)]
+fn send_all(
     conn: &Conn,
     fd: BorrowedFd<'_>,
     buffers: &[IoSlice<'_>],
@@ -58,10 +104,7 @@ pub(super) fn send_mapped(
                 sent += n;
                 naps = Naps::default();
                 let moved = !on_ring && turn.sends_on_ring();
-                // `leftover` is to be told before the connection rests.
-                if conn.is_emptied() && turn.stream().tx().has_grown() {
-                    conn.await_emptying();
-                }
+                note_grown(conn, &turn);
                 drop(turn);
                 if moved {
                     // What an edge-triggered observer armed was TCP's.

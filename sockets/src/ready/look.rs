@@ -54,6 +54,45 @@ pub(super) fn arrived(flow: &Flow) -> u64 {
 
 #[inline]
 pub(super) fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look {
+    usual(conn, flow, interest).unwrap_or_else(|| look_at_all(conn, flow, fd, interest))
+}
+
+/// What [`look_at_all`] finds where both directions are on the ring and nothing has ended: most connections at any time.
+#[inline]
+fn usual(conn: &Conn, flow: &Flow, interest: u32) -> Option<Look> {
+    if !is_usual(conn, flow, interest) {
+        return None;
+    }
+    let sends = interest & WRITE != 0;
+    // A peer that spoils the stream is for the call that moves bytes to find.
+    let readable = flow.stream().rx().has_bytes() != Ok(false);
+    let writable = sends && flow.stream().tx().writable() != Ok(false);
+    Some(Look {
+        ready: if readable { READ } else { 0 } | if writable { WRITE } else { 0 },
+        ask: PRI,
+        hush: 0,
+        settled: true,
+    })
+}
+
+#[inline]
+fn is_usual(conn: &Conn, flow: &Flow, interest: u32) -> bool {
+    flow.goes_on_in_memory()
+        && (interest & WRITE == 0 || flow.sends_on_ring())
+        && conn.low_water.load(Ordering::Relaxed) <= 1
+}
+
+/// [`Look::ask`] alone.
+#[inline]
+pub(super) fn asked_of_kernel(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> u32 {
+    if is_usual(conn, flow, interest) {
+        PRI
+    } else {
+        look_at_all(conn, flow, fd, interest).ask
+    }
+}
+
+fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> Look {
     let mut look = Look {
         ready: 0,
         ask: PRI,

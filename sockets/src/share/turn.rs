@@ -96,6 +96,16 @@ impl Deref for Turn<'_> {
 impl Drop for Turn<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.kept.is_some() {
+            self.leave();
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Ends the turn among processes.
+    #[cold]
+    fn leave(&mut self) {
         if let Some(kept) = self.kept.take() {
             match self.side {
                 SEND => self.turn.stream().tx().leave(kept),

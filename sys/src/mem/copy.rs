@@ -90,9 +90,11 @@ unsafe fn copy_few(to: *mut u8, from: *const u8, len: usize) {
 pub(crate) fn prefetch(from: *const u8, len: usize) {
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-    for at in (0..len).step_by(LINE) {
+    let mut at = 0;
+    while at < len {
         // SAFETY: a prefetch changes nothing that can be seen and does not fault. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(at).cast()) };
+        at += LINE;
     }
 }
 
@@ -116,7 +118,8 @@ pub fn fetch_to_write<T>(what: &T) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn prefetch_to_write(to: *const u8, len: usize) {
-    for at in (0..len).step_by(LINE) {
+    let mut at = 0;
+    while at < len {
         // `_mm_prefetch` compiles to PREFETCHT0, which takes the line to read only, unless the target is a newer one than x86-64.
         // SAFETY: PREFETCHW changes nothing that can be seen and does not fault; processors without it ignore it.
         unsafe {
@@ -126,6 +129,7 @@ pub(crate) fn prefetch_to_write(to: *const u8, len: usize) {
                 options(readonly, nostack, preserves_flags),
             );
         }
+        at += LINE;
     }
 }
 

@@ -7,6 +7,17 @@ mod release;
 mod signals;
 mod turns;
 
+/// As who sends does: what is short and in one piece at once, if that can be.
+fn write(tx: Tx<'_>, nested: bool, pieces: &[&[u8]]) -> (usize, u32) {
+    if let ([piece], false) = (pieces, nested)
+        && let Some(written) = tx.write_short(piece)
+    {
+        assert_eq!(written.0, piece.len());
+        return written;
+    }
+    tx.write(nested, || pieces.iter().copied()).expect("sound")
+}
+
 fn pair() -> (Stream, Stream) {
     pair_of(Size::DEFAULT)
 }

@@ -89,11 +89,13 @@ impl Tx<'_> {
     }
 
     /// Bytes that the receiver has taken in all, if it is to be believed.
+    #[inline]
     pub fn read(&self) -> u64 {
         self.words().receiver.head.load(Ordering::Relaxed)
     }
 
     /// Bytes written to the ring in all.
+    #[inline]
     pub fn tail(&self) -> u64 {
         self.words().sender.tail.load(Ordering::Relaxed)
     }
@@ -145,6 +147,7 @@ impl Tx<'_> {
     }
 
     /// What [`Tx::finish`] said so far.
+    #[inline]
     pub fn finished(&self) -> u32 {
         self.words().sender.fin.load(Ordering::Relaxed)
     }

@@ -166,10 +166,8 @@ impl Tx<'_> {
             }
         }
         if at != start {
-            if at.wrapping_sub(start) < SHORT && begin == 0 {
-                let ahead = at.wrapping_sub(base).wrapping_add(AHEAD);
-                let len = at.wrapping_sub(start) as usize;
-                prefetch_to_write(self.stream.piece(self.index, ahead).0, len);
+            if begin == 0 {
+                self.foresee_next(at.wrapping_sub(base), at.wrapping_sub(start));
             }
             if !self.publish(start, at) {
                 return Ok(false);
@@ -177,6 +175,15 @@ impl Tx<'_> {
             *written += at.wrapping_sub(start) as usize;
         }
         Ok(true)
+    }
+
+    /// Asks for where the next messages will lie, if they are as long as the one of `len` bytes that ends at `at` of the ring, and short.
+    #[inline]
+    pub(super) fn foresee_next(&self, at: u64, len: u64) {
+        if len < SHORT {
+            let ahead = self.stream.piece(self.index, at.wrapping_add(AHEAD)).0;
+            prefetch_to_write(ahead, len as usize);
+        }
     }
 
     /// `None` if what was found after `start` contradicts only because a handler has written there meanwhile, and the receiver has taken that.
@@ -194,7 +201,7 @@ impl Tx<'_> {
 
     /// Copies `piece` to `at`; false, and nothing done, if the tail is no longer `start`.
     #[inline]
-    fn copy_piece(&self, base: u64, start: u64, at: u64, piece: &[u8]) -> bool {
+    pub(super) fn copy_piece(&self, base: u64, start: u64, at: u64, piece: &[u8]) -> bool {
         let unfinished = &self.stream.unfinished;
         unfinished.copy(start, at, piece);
         // From here on a handler helps. One that came before does not see the copy; its bytes must not be overwritten.
@@ -243,7 +250,7 @@ impl Tx<'_> {
 
     /// Publishes everything up to `at`, unless somebody published since the tail was `tail`.
     #[inline]
-    fn publish(&self, tail: u64, at: u64) -> bool {
+    pub(super) fn publish(&self, tail: u64, at: u64) -> bool {
         let own = self.words().sender;
         let shown = self.words().published;
         let taken = self.taken();
@@ -322,10 +329,10 @@ impl Tx<'_> {
 const TRIES: u32 = 1000;
 /// Publishing waits for the lines that the receiver read a lap ago, so they are asked for ahead, but for those of messages that streaming stores write.
 /// Writes of 300 B take 70 ns with it and 83 without, of 1 KiB 82 and 106, of 2000 B 119 and 168, of 4000 B 222 and 242.
-const SHORT: u64 = STREAM_MIN as u64;
+pub(super) const SHORT: u64 = STREAM_MIN as u64;
 /// So far ahead: of short messages some. Twice as far, 64 B take 102 ns instead of 86.
-const AHEAD: u64 = 512;
+pub(super) const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length. 64 KiB take 15.2 us there and back, and 16.5 in pieces of 32 KiB.
 const CHUNK: usize = 16 << 10;
 /// The first of an answer, which somebody waits for: 16 KiB take 5.5 us there and back, in one piece 6.7. A stream of such is a twentieth slower so.
-const FIRST_CHUNK: usize = 8 << 10;
+pub(super) const FIRST_CHUNK: usize = 8 << 10;

@@ -226,8 +226,8 @@ impl Member {
         let What::Connection { conn, .. } = self.what else {
             return Ok(());
         };
-        let look = with(self.via, |fd| ready::look(conn, fd, self.interest())).unwrap_or_default();
-        let needed = look.ask & self.interest() & !ALWAYS;
+        let asks = with(self.via, |fd| ready::asks(conn, fd, self.interest())).unwrap_or_default();
+        let needed = asks & self.interest() & !ALWAYS;
         let now = self.captured.unwrap_or(0);
         if needed == 0 {
             return Ok(());

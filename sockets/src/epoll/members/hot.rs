@@ -243,7 +243,9 @@ impl Members {
         let looks = count - left;
         if glance != Glance::Idle || count > MANY {
             self.patience.note(looks, told - before);
-            self.board.patience.note(looks, met);
+            if self.leaf().is_some() {
+                self.board.patience.note(looks, met);
+            }
         } else if met > 0 && self.leaf().is_some() {
             self.board.patience.note_in_passing(looks, met);
         }

@@ -68,20 +68,49 @@ impl Drop for Entered<'_> {
 impl Set {
     #[inline]
     pub(super) fn publish(&self, members: &Members) {
-        for (copy, now) in [
-            (&self.captured, members.captured),
-            (&self.connections, members.connections),
-            (
-                &self.only,
-                members.only.map_or(0, |fd| fd.cast_unsigned() + 1),
-            ),
-            (&self.has_sets, members.sets_count()),
-            (&self.has_rang, u32::from(!members.rang.is_empty())),
-            (&self.late, members.late() as u32),
-        ] {
-            if copy.load(Ordering::Relaxed) != now {
-                copy.store(now, Ordering::Release);
-            }
+        let now = Shown::of(members);
+        let same = (self.captured.load(Ordering::Relaxed) == now.captured)
+            & (self.connections.load(Ordering::Relaxed) == now.connections)
+            & (self.only.load(Ordering::Relaxed) == now.only)
+            & (self.has_sets.load(Ordering::Relaxed) == now.has_sets)
+            & (self.has_rang.load(Ordering::Relaxed) == now.has_rang)
+            & (self.late.load(Ordering::Relaxed) == now.late);
+        if !same {
+            self.show(&now);
+        }
+    }
+
+    #[cold]
+    fn show(&self, now: &Shown) {
+        self.captured.store(now.captured, Ordering::Release);
+        self.connections.store(now.connections, Ordering::Release);
+        self.only.store(now.only, Ordering::Release);
+        self.has_sets.store(now.has_sets, Ordering::Release);
+        self.has_rang.store(now.has_rang, Ordering::Release);
+        self.late.store(now.late, Ordering::Release);
+    }
+}
+
+/// What others look at without having the members.
+struct Shown {
+    captured: u32,
+    connections: u32,
+    only: u32,
+    has_sets: u32,
+    has_rang: u32,
+    late: u32,
+}
+
+impl Shown {
+    #[inline]
+    fn of(members: &Members) -> Self {
+        Self {
+            captured: members.captured,
+            connections: members.connections,
+            only: members.only.map_or(0, |fd| fd.cast_unsigned() + 1),
+            has_sets: members.sets_count(),
+            has_rang: u32::from(!members.rang.is_empty()),
+            late: members.late() as u32,
         }
     }
 }

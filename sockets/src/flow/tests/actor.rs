@@ -166,14 +166,21 @@ impl<K: Kernel> Actor<K> {
         }
         self.sends += 1;
         let data: Vec<u8> = (self.sent..self.sent + n as u64).map(byte).collect();
-        let (first, second) = data.split_at(n / 3);
+        // As `io` does.
+        let at_once = n % 2 == 1;
+        let (first, second) = data.split_at(if at_once { 0 } else { n / 3 });
         let buffers = [IoSlice::new(first), IoSlice::new(second)];
         let pieces = Pieces {
             buffers: &buffers,
             skip: 0,
         };
         let sent = self.flow.watched(Act::Send, |flow| {
-            flow.send(&self.kernel, &pieces, false, true)
+            let short = if at_once {
+                flow.send_short(&self.kernel, &buffers[1])
+            } else {
+                None
+            };
+            short.map_or_else(|| flow.send(&self.kernel, &pieces, false, true), Ok)
         });
         match sent {
             Ok(n) => self.sent += n as u64,
@@ -189,7 +196,12 @@ impl<K: Kernel> Actor<K> {
         let mut into: Vec<_> = rooms.iter_mut().map(|room| IoSliceMut::new(room)).collect();
         let received = self.flow.watched(Act::Receive, |flow| {
             flow.consent(&self.kernel);
-            flow.receive(&self.kernel, &mut into, take)
+            // As `io` does.
+            let short = match &mut into[..] {
+                [room] if take == Take::Read => flow.receive_short(room),
+                _ => None,
+            };
+            short.map_or_else(|| flow.receive(&self.kernel, &mut into, take), Ok)
         });
         match received {
             Ok(n) => {

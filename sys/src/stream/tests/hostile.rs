@@ -108,6 +108,8 @@ fn use_all(stream: &Stream, random: &mut Random, buffer: &mut [u8]) {
             .is_ok_and(|(n, _)| n <= len),
         12..16 => {
             let (one, two) = buffer.split_at(len);
+            let short = tx.write_short(one).is_none_or(|(n, _)| n == len);
+            assert!(short, "all or nothing");
             let written = tx.write(false, || [one, two, one].into_iter());
             written.is_ok_and(|(n, _)| n <= buffer.len() + len)
         }

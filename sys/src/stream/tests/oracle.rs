@@ -74,9 +74,8 @@ impl Model {
             Step::Write(lens) if !self.finished => {
                 let pieces: Vec<Vec<u8>> = lens.iter().map(|len| self.fresh(*len)).collect();
                 let all: usize = lens.iter().sum();
-                let (n, bits) = tx
-                    .write(false, || pieces.iter().map(Vec::as_slice))
-                    .expect("sound");
+                let slices: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+                let (n, bits) = write(tx, false, &slices);
                 assert_eq!(n, all.min(from.size().bytes() - self.bytes.len()));
                 self.bytes.extend(pieces.concat().iter().take(n));
                 // What did not fit is not sent.
@@ -223,10 +222,13 @@ fn send_all(end: &Turns<Stream>, seed: u64, bytes: u64) {
         let data: Vec<u8> = (sent..).take(lens.iter().sum()).map(byte_at).collect();
         let turn = end.take(0).expect("a stream");
         let (one, two) = data.split_at(lens[0]);
-        let (n, _) = turn
-            .tx()
-            .write(turn.nested(), || [one, two].into_iter())
-            .expect("sound");
+        let pieces = [one, two];
+        let pieces = if random.below(2) == 0 {
+            &pieces[..]
+        } else {
+            &[&data[..]]
+        };
+        let (n, _) = write(turn.tx(), turn.nested(), pieces);
         drop(turn);
         sent += n as u64;
         if n == 0 {
