@@ -364,20 +364,31 @@ impl Member {
         }
     }
 
-    /// What its peer shows, if it can have news only when that has changed, or a call of this process has changed something. `now` is what is there from
-    /// the last time.
+    /// The connection, if it can have news only when what its peer shows has changed, or a call of this process has changed something.
     #[inline]
-    pub(super) fn watch(&self, now: Option<Watch>) -> Option<Watch> {
+    fn watched(&self) -> Option<&'static Conn> {
         let What::Connection { conn, generation } = self.what else {
             return None;
         };
-        if !self.settled || self.interest() & WRITE != 0 || conn.generation() != generation {
-            return None;
+        let settled = self.settled && self.interest() & WRITE == 0;
+        (settled && conn.generation() == generation).then_some(conn)
+    }
+
+    /// Whether `now`, from the last time, still is what [`Member::watch`] says.
+    #[inline]
+    pub(super) fn is_watched_by(&self, now: Option<&Watch>) -> bool {
+        match (self.watched(), now) {
+            (Some(conn), Some(watch)) => conn.is_watched_by(watch),
+            (None, None) => true,
+            _ => false,
         }
-        match now {
-            Some(watch) if conn.is_watched_by(&watch) => Some(watch),
-            _ => with(self.via, |fd| ready::watch(conn, fd)),
-        }
+    }
+
+    /// What its peer shows, where it is enough to look at that.
+    #[cold]
+    pub(super) fn watch(&self) -> Option<Watch> {
+        let conn = self.watched()?;
+        with(self.via, |fd| ready::watch(conn, fd))
     }
 
     /// Its descriptor is about to be closed: whether there is another one of the connection, by which it lives on.

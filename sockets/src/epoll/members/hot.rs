@@ -227,7 +227,9 @@ impl Members {
                 continue;
             }
             let had = hot.watch.is_some();
-            hot.watch = member.watch(hot.watch.take());
+            if !member.is_watched_by(hot.watch.as_ref()) {
+                hot.watch = member.watch();
+            }
             // One that has just been made may show more than what was looked at.
             hot.quiet = shown.filter(|_| had && hot.watch.is_some());
             if hot.fruitless > patience {
