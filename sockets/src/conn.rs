@@ -236,6 +236,7 @@ impl Conn {
     }
 
     /// Changes with each connection that has this place.
+    #[inline]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }

@@ -48,7 +48,7 @@ pub(super) fn receive_mapped(
 }
 
 /// Ends the turn in which something was received.
-#[inline]
+#[inline(always)]
 fn conclude(conn: &Conn, fd: BorrowedFd<'_>, turn: Turn<'_>, at_once: bool) {
     let owes = turn.owes_bell();
     if conn.awaits_emptying() && turn.leaves_nothing() {
