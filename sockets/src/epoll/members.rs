@@ -40,7 +40,7 @@ pub(super) struct Members {
     hot: Vec<Hot>,
     /// How often they were looked at.
     glances: u32,
-    /// How often for a wait, and not to pass its time.
+    /// How often they were waited for.
     waits: u32,
     /// Of those armed for a sleep, those that had news not long ago. It has room for [`WARM_MAX`].
     warm: Vec<u32>,

@@ -106,6 +106,9 @@ fn mixed(
         {
             // In a signal handler that came while its thread was here there is no truth to be had.
             let mut members = set.enter().ok_or(Errno::INTR)?;
+            if looks == 0 {
+                members.note_wait();
+            }
             if looks == 0 && members.kernel_is_due(patient) {
                 due = true;
             } else {

@@ -27,14 +27,13 @@ impl Flow {
         self.stream.rx().phase() == ON_RING
     }
 
-    /// Whether what this end receives comes from the ring, and neither end, nor TCP, has said that anything is over.
+    /// Whether what this end receives comes from the ring, and nobody has said that it ends, nor TCP that anything has.
     #[inline]
     pub(crate) fn goes_on_in_memory(&self) -> bool {
         let rx = self.stream.rx();
         self.receives_on_ring()
             && rx.to_tcp().is_none()
             && rx.finished() == 0
-            && self.stream.tx().finished() == 0
             && !self.stream.peer_deaf()
             && !self.has_ended()
             && self.read_shut.load(Ordering::Relaxed) == 0

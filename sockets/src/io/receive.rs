@@ -18,7 +18,8 @@ use crate::host::host;
 use crate::kernel::Tcp;
 use crate::share::Turn;
 
-#[inline]
+// As `send_mapped`.
+#[inline(never)]
 pub(super) fn receive_mapped(
     conn: &Conn,
     fd: BorrowedFd<'_>,

@@ -16,7 +16,8 @@ use crate::epoll;
 use crate::flow::{Flow, Pieces, SEND, Stop};
 use crate::ready::Naps;
 
-#[inline]
+// With a frame of its own, for a turn that is left in it to be found by whoever looks from its caller.
+#[inline(never)]
 pub(super) fn send_mapped(
     conn: &Conn,
     fd: BorrowedFd<'_>,
@@ -43,13 +44,12 @@ fn send_at_once(conn: &Conn, fd: BorrowedFd<'_>, buffers: &[IoSlice<'_>]) -> Opt
     if turn.nested() {
         return None;
     }
+    let sent = turn.send_short(&conn.tcp(fd), piece)?;
+    note_grown(conn, &turn);
     if turn.is_time_to_look() {
         drop(turn);
         look_at_peer(conn, fd);
-        return None;
     }
-    let sent = turn.send_short(&conn.tcp(fd), piece)?;
-    note_grown(conn, &turn);
     Some(sent)
 }
 
@@ -78,7 +78,7 @@ fn send_all(
     let mut sent = 0;
     let mut patience = None;
     let mut naps = Naps::default();
-    // As in `receive_mapped`.
+    // As in `receive_all`.
     let mut asleep = None;
     let mut spin = conn.memory.begin();
     loop {

@@ -79,7 +79,7 @@ fn usually_ready(flow: &Flow, interest: u32) -> u32 {
 #[inline]
 fn is_usual(conn: &Conn, flow: &Flow, interest: u32) -> bool {
     flow.goes_on_in_memory()
-        && (interest & WRITE == 0 || flow.sends_on_ring())
+        && (interest & WRITE == 0 || flow.sends_on_ring() && flow.stream().tx().finished() == 0)
         && conn.low_water.load(Ordering::Relaxed) <= 1
 }
 

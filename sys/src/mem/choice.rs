@@ -94,9 +94,9 @@ impl Class {
         };
         *known = match *known {
             0 => sample,
-            // Up by no more than double, for one lost time slice is a thousandfold.
             // What was lost to others does not come again.
             known if sample < known => (known + 3 * sample) / 4,
+            // Up by no more than double, for one lost time slice is a thousandfold.
             known => known + (sample - known).min(4 * known) / 4,
         };
         self.choose();

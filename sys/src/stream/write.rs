@@ -329,9 +329,9 @@ impl Tx<'_> {
 const TRIES: u32 = 1000;
 /// Publishing waits for the lines that the receiver read a lap ago, so they are asked for ahead, but for those of messages that streaming stores write.
 /// Writes of 300 B take 70 ns with it and 83 without, of 1 KiB 82 and 106, of 2000 B 119 and 168, of 4000 B 222 and 242.
-pub(super) const SHORT: u64 = STREAM_MIN as u64;
+const SHORT: u64 = STREAM_MIN as u64;
 /// So far ahead: of short messages some. Twice as far, 64 B take 102 ns instead of 86.
-pub(super) const AHEAD: u64 = 512;
+const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length. 64 KiB take 15.2 us there and back, and 16.5 in pieces of 32 KiB.
 const CHUNK: usize = 16 << 10;
 /// The first of an answer, which somebody waits for: 16 KiB take 5.5 us there and back, in one piece 6.7. A stream of such is a twentieth slower so.

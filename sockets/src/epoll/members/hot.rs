@@ -40,7 +40,7 @@ pub(super) struct Hot {
 pub(in crate::epoll) enum Glance {
     /// For a wait.
     Eager,
-    /// To pass the time: it costs nothing, and teaches nothing of who is worth it.
+    /// To pass the time: it costs nothing, and teaches nothing of who is not worth it.
     Idle,
     /// As `Eager`, with a close look at each.
     Close,
@@ -134,6 +134,12 @@ impl Members {
         }
     }
 
+    /// A wait begins.
+    #[inline]
+    pub(in crate::epoll) fn note_wait(&mut self) {
+        self.waits = self.waits.wrapping_add(1);
+    }
+
     /// Tells the hot members' news. Returns how many events there are now, `told` of which were there before.
     #[inline]
     pub(in crate::epoll) fn tell(
@@ -144,7 +150,6 @@ impl Members {
     ) -> usize {
         self.look_at_board();
         self.glances = self.glances.wrapping_add(1);
-        self.waits = self.waits.wrapping_add(u32::from(glance != Glance::Idle));
         let closely = glance == Glance::Close || self.glances.is_multiple_of(CLOSE_EACH);
         let (most, near) = (self.patience.most(), self.board.patience.most());
         let (before, count) = (told, self.hot.len());
@@ -228,6 +233,10 @@ impl Members {
             }
             let had = hot.watch.is_some();
             if !member.is_watched_by(hot.watch.as_ref()) {
+                // Each is dropped once, wherever a jump leaves this: out of its place first.
+                let before = hot.watch.take();
+                compiler_fence(Ordering::SeqCst);
+                drop(before);
                 hot.watch = member.watch();
             }
             // One that has just been made may show more than what was looked at.

@@ -68,7 +68,7 @@ impl Drop for Entered<'_> {
 impl Set {
     #[inline]
     pub(super) fn publish(&self, members: &Members) {
-        let now = Shown::of(members);
+        let now = Visible::of(members);
         let same = (self.captured.load(Ordering::Relaxed) == now.captured)
             & (self.connections.load(Ordering::Relaxed) == now.connections)
             & (self.only.load(Ordering::Relaxed) == now.only)
@@ -81,7 +81,7 @@ impl Set {
     }
 
     #[cold]
-    fn show(&self, now: &Shown) {
+    fn show(&self, now: &Visible) {
         self.captured.store(now.captured, Ordering::Release);
         self.connections.store(now.connections, Ordering::Release);
         self.only.store(now.only, Ordering::Release);
@@ -92,7 +92,7 @@ impl Set {
 }
 
 /// What others look at without having the members.
-struct Shown {
+struct Visible {
     captured: u32,
     connections: u32,
     only: u32,
@@ -101,7 +101,7 @@ struct Shown {
     late: u32,
 }
 
-impl Shown {
+impl Visible {
     #[inline]
     fn of(members: &Members) -> Self {
         Self {
