@@ -191,6 +191,13 @@ impl Flow {
         sends > LOOK_EACH && self.takes_nothing()
     }
 
+    /// After [`Flow::is_time_to_look`]: it was no send, which counts.
+    #[inline]
+    pub(crate) fn was_not_sent(&self) {
+        let sends = self.unlooked.load(Ordering::Relaxed).saturating_sub(1);
+        self.unlooked.store(sends, Ordering::Relaxed);
+    }
+
     #[cold]
     fn takes_nothing(&self) -> bool {
         self.unlooked.store(0, Ordering::Relaxed);

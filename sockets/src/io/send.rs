@@ -44,13 +44,18 @@ fn send_at_once(conn: &Conn, fd: BorrowedFd<'_>, buffers: &[IoSlice<'_>]) -> Opt
     if turn.nested() {
         return None;
     }
-    let sent = turn.send_short(&conn.tcp(fd), piece)?;
-    note_grown(conn, &turn);
     if turn.is_time_to_look() {
         drop(turn);
         look_at_peer(conn, fd);
+        return None;
     }
-    Some(sent)
+    let sent = turn.send_short(&conn.tcp(fd), piece);
+    match sent {
+        Some(_) => note_grown(conn, &turn),
+        // It will be, by the long way.
+        None => turn.was_not_sent(),
+    }
+    sent
 }
 
 /// `leftover` is to be told before the connection rests.
