@@ -40,6 +40,8 @@ pub(crate) struct Look {
     pub(crate) hush: u32,
     /// Nothing but the sender's next bytes, or its end, will change what there is to receive, unless this process does.
     pub(crate) settled: bool,
+    /// The kernel's answer counts for nothing but urgent data, whatever is asked for.
+    pub(crate) in_memory: bool,
 }
 
 /// Where on a board a connection is.

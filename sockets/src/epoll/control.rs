@@ -18,6 +18,9 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     };
     left::find_sets();
     set.begin_use();
+    if set.change_at_once(fd, &change) {
+        return Ok(());
+    }
     let result = match change {
         Change::Add(event) => set.add(instance, fd, event),
         Change::Modify(event) => set.modify(instance, fd, event),
@@ -44,6 +47,13 @@ fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errn
 }
 
 impl Set {
+    /// See [`Members::change_at_once`](super::members::Members::change_at_once).
+    #[inline]
+    fn change_at_once(&self, fd: RawFd, change: &Change) -> bool {
+        self.enter_quietly()
+            .is_some_and(|mut members| !self.has_waiters() && members.change_at_once(fd, change))
+    }
+
     fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {
         if self.is_for_kernel() {
             given::keep_new(fd);

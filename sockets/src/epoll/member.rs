@@ -7,7 +7,7 @@ use sys::{epoll, tcp};
 
 use super::{EDGE, EXCLUSIVE, Event, FLAGS, ONCE, Set};
 use crate::conn::Conn;
-use crate::ready::{self, ALWAYS, ERR, Look, Marks, READ, WRITE};
+use crate::ready::{self, ALWAYS, ERR, Look, Marks, PRI, READ, WRITE};
 use crate::table;
 
 mod kernel;
@@ -31,7 +31,7 @@ pub(super) struct Member {
     /// The kernel has said something since it was last armed: doorbells, perhaps.
     heard: bool,
     /// Errors and ends that the program was told of.
-    told_ends: u32,
+    told_ends: u8,
     /// A descriptor of the connection for calls; `fd` is what the kernel knows it by, and may be closed.
     pub(super) via: RawFd,
     /// Reported [`ONCE`], and not modified since.
@@ -53,6 +53,8 @@ pub(super) struct Member {
     was_told: bool,
     /// Whether nothing but its peer can change what its connection shows, as far as the last look tells.
     settled: bool,
+    /// As [`Look::in_memory`], as far as the last look tells.
+    in_memory: bool,
     /// Whether all that comes was going to be noted on the board, as far as the last look tells.
     stands: bool,
     /// What the program knows of an edge-triggered member.
@@ -61,7 +63,7 @@ pub(super) struct Member {
     seen: Marks,
 }
 
-const _: () = assert!(size_of::<Member>() == 128);
+const _: () = assert!(size_of::<Member>() == 128 && ALWAYS <= u8::MAX as u32);
 
 /// What there is to tell of a member.
 #[derive(Default)]
@@ -71,6 +73,8 @@ struct News {
     marks: Option<Marks>,
     /// As [`Look::settled`].
     settled: bool,
+    /// As [`Look::in_memory`].
+    in_memory: bool,
     /// As [`ready::look_at_noted`] says.
     stands: bool,
 }
@@ -148,6 +152,7 @@ impl Member {
             told_in: 0,
             was_told: false,
             settled: false,
+            in_memory: false,
             stands: false,
             told: UNTOLD,
             seen: UNTOLD,
@@ -187,6 +192,12 @@ impl Member {
             What::Set(set) => super::known(self.fd).is_some_and(|now| std::ptr::eq(now, set)),
             What::Other | What::Nothing => false,
         }
+    }
+
+    /// Whether the kernel need report none of these events, as far as the last look tells.
+    #[inline]
+    pub(super) fn is_in_memory(&self, events: u32) -> bool {
+        self.in_memory && events & PRI == 0
     }
 
     /// Whether it is a connection.
@@ -229,13 +240,15 @@ impl Member {
             events: news,
             marks,
             settled,
+            in_memory,
             stands,
         } = self.find_news();
         self.said = 0;
         self.settled = settled;
+        self.in_memory = in_memory;
         self.stands = stands;
         if news != 0 {
-            self.told_ends |= news & ALWAYS;
+            self.told_ends |= (news & ALWAYS) as u8;
             self.fired = self.events & ONCE != 0;
             if let Some(marks) = marks {
                 self.told = Marks {
@@ -292,6 +305,7 @@ impl Member {
                 events: self.shown(look) & interest,
                 marks: None,
                 settled: look.settled,
+                in_memory: look.in_memory,
                 stands,
             };
         }
@@ -301,7 +315,7 @@ impl Member {
         };
         let shown = self.shown(look) & interest;
         let edge = self.said & look.ask & shown & !ALWAYS != 0
-            || shown & ALWAYS & !self.told_ends != 0
+            || shown & ALWAYS & !u32::from(self.told_ends) != 0
             || self.said & shown & !look.ready & ERR != 0
             || (shown & !WRITE != 0 && marks.input != self.told.input)
             || (shown & WRITE != 0 && marks.sent >= self.told.full_at);
@@ -309,6 +323,7 @@ impl Member {
             events: if edge { shown } else { 0 },
             marks: Some(marks),
             settled: look.settled,
+            in_memory: look.in_memory,
             stands: false,
         }
     }

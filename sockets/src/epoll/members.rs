@@ -16,6 +16,7 @@ use mend::Changing;
 use patience::Patience;
 use rouse::Muster;
 
+mod at_once;
 mod board;
 mod hand;
 mod hot;

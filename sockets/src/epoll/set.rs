@@ -6,7 +6,7 @@ mod life;
 use std::os::fd::RawFd;
 
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
-use sys::turn::{Busy, Left, Sole, thread_id};
+use sys::turn::{Busy, Guard, Left, Sole, thread_id};
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 pub(super) use self::entered::Entered;
@@ -75,6 +75,12 @@ impl Set {
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
         let members = self.members.enter()?;
         Some(Entered { set: self, members })
+    }
+
+    /// As [`Set::enter`], for what changes nothing that is [shown](Set::publish).
+    #[inline]
+    pub(super) fn enter_quietly(&self) -> Option<Guard<'_, Members>> {
+        self.members.enter()
     }
 
     /// As [`Set::enter`], without waiting, and for longer than a call.

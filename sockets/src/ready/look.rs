@@ -63,6 +63,7 @@ pub(super) fn look_at(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u3
         ask: PRI,
         hush: 0,
         settled: true,
+        in_memory: flow.sends_on_ring(),
     }
 }
 
@@ -100,6 +101,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         ask: PRI,
         hush: 0,
         settled: false,
+        in_memory: false,
     };
     let mut awaits_tcp = false;
     if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_some() {

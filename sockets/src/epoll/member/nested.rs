@@ -39,8 +39,7 @@ impl Member {
                 sent: 0,
                 full_at: 0,
             }),
-            settled: false,
-            stands: false,
+            ..News::default()
         }
     }
 

@@ -4,6 +4,7 @@ use std::os::fd::RawFd;
 
 use super::{Event, Member, What};
 use crate::epoll::record::MemberRecord;
+use crate::ready::ALWAYS;
 use crate::table;
 
 impl Member {
@@ -28,7 +29,7 @@ impl Member {
             data: self.data,
             captured: self.captured,
             said: self.said,
-            told_ends: self.told_ends,
+            told_ends: self.told_ends.into(),
             fired: self.fired,
             told: self.told,
         })
@@ -47,7 +48,7 @@ impl Member {
         Self {
             captured: record.captured,
             said: record.said,
-            told_ends: record.told_ends,
+            told_ends: (record.told_ends & ALWAYS) as u8,
             fired: record.fired,
             told: record.told,
             via,

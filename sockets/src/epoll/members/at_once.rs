@@ -1,0 +1,57 @@
+//! What most changes of a set come to, done at once: a connection of which the kernel need report nothing new is deleted, added again, or modified.
+//!
+//! `redis-benchmark` deletes and adds a connection twice for each request, and what that cost was a quarter of its time.
+
+use std::os::fd::RawFd;
+
+use super::super::member::{Member, What};
+use super::super::{Change, EXCLUSIVE, Event};
+use super::Members;
+use crate::conn::Path;
+
+impl Members {
+    /// Makes the change if it is such a one, and nobody sleeps on the set; false if it takes more, and nothing is done yet.
+    #[inline]
+    pub(in crate::epoll) fn change_at_once(&mut self, fd: RawFd, change: &Change) -> bool {
+        if self.for_kernel || self.visiting {
+            return false;
+        }
+        let Some(index) = self.index_of(fd) else {
+            return false;
+        };
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return false;
+        };
+        match change {
+            Change::Delete => !self.shared && !member.dormant && member.doze(false),
+            Change::Add(event) | Change::Modify(event) => {
+                let is_there = member.dormant == matches!(change, Change::Add(_));
+                if !is_there || !member.changes_in_memory(event) {
+                    return false;
+                }
+                member.modify(*event);
+                member.dormant = false;
+                self.heat(index);
+                true
+            }
+        }
+    }
+}
+
+impl Member {
+    /// Whether what the kernel reports of it may stay as it is, if the program is to have it so. As the last look found it: what has changed since comes
+    /// as if it had come after this change, but for what this process has done.
+    #[inline]
+    fn changes_in_memory(&self, event: &Event) -> bool {
+        let What::Connection { conn, .. } = self.what else {
+            return false;
+        };
+        let exclusive = (event.events | self.events) & EXCLUSIVE != 0;
+        self.is_in_memory(event.events)
+            && self.captured.is_some()
+            && self.via == self.fd
+            && !exclusive
+            && conn.path() == Path::Mapped
+            && self.is_same()
+    }
+}
