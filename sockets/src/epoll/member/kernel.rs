@@ -223,6 +223,21 @@ impl Member {
 
     /// After a change: sees to it that the kernel reports what only it knows.
     pub(in crate::epoll) fn widen(&mut self, index: u32, instance: Instance) -> Result<(), Errno> {
+        // A change reports an edge again.
+        let again = self.events & (EDGE | ONCE) != 0;
+        self.have_reported(index, instance, again)
+    }
+
+    /// After a look: the same, if the connection is no longer in memory, as where another process has taken it back to TCP. Who sleeps has it armed.
+    #[inline]
+    pub(in crate::epoll) fn follow(&mut self, index: u32, instance: Instance) {
+        if !self.in_memory && self.captured.is_some() {
+            // What cannot be registered was closed, and is nothing.
+            let _ = self.have_reported(index, instance, false);
+        }
+    }
+
+    fn have_reported(&mut self, index: u32, instance: Instance, again: bool) -> Result<(), Errno> {
         let What::Connection { conn, .. } = self.what else {
             return Ok(());
         };
@@ -233,8 +248,6 @@ impl Member {
             return Ok(());
         }
         let flags = self.events & EDGE;
-        // A change reports an edge again.
-        let again = flags != 0 || self.events & ONCE != 0;
         let wake = needed | now & !(EDGE | OUT) | flags;
         if again || wake & !now != 0 || now & EDGE != flags {
             self.register(wake, index, instance, true)?;

@@ -231,6 +231,9 @@ impl Members {
                 self.cool(at);
                 continue;
             }
+            if glance == Glance::Close {
+                member.follow(index, self.instance);
+            }
             let had = hot.watch.is_some();
             if !member.is_watched_by(hot.watch.as_ref()) {
                 // Each is dropped once, wherever a jump leaves this: out of its place first.
