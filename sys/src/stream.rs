@@ -30,9 +30,9 @@ use crate::mem::{self, Lease, Parted, Store, StoreChoice, copy, memfd};
 use crate::sync::{AtomicU32, Ordering};
 
 pub use crate::segment::Side;
-pub use layout::{LEN, RING, SHOWN, Size, VERSION};
+pub use layout::{LEN, RING, Size, VERSION};
 
-use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction};
+use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction, PAGE, in_page};
 #[cfg(loom)]
 use modelled as life;
 use unfinished::Unfinished;
@@ -73,8 +73,8 @@ pub use watch::{Shown, Watch};
 // What moves bytes reads comes first.
 #[repr(C)]
 pub struct Stream {
-    /// Where the first page of `mapping` is, and the rest, which every access would have to ask it.
-    start: *mut u8,
+    /// Where in the first page of `mapping` the words are, and the rings, which every access would have to ask it.
+    words: *mut u8,
     rings: *mut u8,
     /// As the memory itself says, which is sealed.
     size: Size,
@@ -115,11 +115,11 @@ impl Stream {
     }
 
     fn map_hidden(fd: Hidden, side: Side) -> io::Result<Self> {
-        let len = memfd::sealed_size(fd.as_fd())?;
+        let (len, number) = memfd::sealed(fd.as_fd())?;
         let size = Size::of_memory(len).ok_or(ErrorKind::InvalidData)?;
         let mapping = Parted::shared(fd.as_fd(), size.memory_len())?;
         Ok(Self {
-            start: mapping.first(),
+            words: mapping.first().wrapping_add(layout::words_at(number)),
             rings: mapping.rest(),
             size,
             mapping: Lease::new(mapping),
@@ -158,6 +158,11 @@ impl Stream {
     /// Which end this is.
     pub fn side(&self) -> Side {
         self.side
+    }
+
+    /// Where in the memory lies what this end shows of what it sends: first the count of bytes.
+    pub fn shown_at(&self) -> u64 {
+        (in_page(self.words.addr()) + layout::SHOWN[self.side.index()]) as u64
     }
 
     /// The direction in which this end sends.
@@ -279,7 +284,7 @@ impl Stream {
     fn control(&self) -> &ControlPage {
         // SAFETY: the mapping is longer than the page, page-aligned and outlives `self`; the page consists of atomics and padding,
         // for which all bit patterns are valid and which others may change.
-        unsafe { &*self.start.cast() }
+        unsafe { &*self.words.cast() }
     }
 
     #[inline]
@@ -341,11 +346,18 @@ impl Stream {
         }
         // Below the length of both, for a place is below that of the ring.
         let place = place - in_ring;
-        let (from, place, len) = match place.checked_sub(BESIDE) {
-            None => (BESIDES[index & 1], place, BESIDE),
-            Some(place) => (BEHINDS[index & 1], place, BEHIND),
-        };
-        (self.start.wrapping_add(from + place), len - place)
+        match place.checked_sub(BESIDE) {
+            None => {
+                let from = BESIDES[index & 1] + place;
+                (self.words.wrapping_add(from), BESIDE - place)
+            }
+            Some(place) => {
+                let at = in_page(self.words.addr() + BEHINDS[index & 1] + place);
+                let page = self.words.wrapping_sub(in_page(self.words.addr()));
+                let page_end = PAGE as usize - at;
+                (page.wrapping_add(at), page_end.min(BEHIND - place))
+            }
+        }
     }
 
     #[inline]

@@ -38,13 +38,6 @@ impl Lease {
             count: Some(count),
         })
     }
-
-    /// Where the first page is.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(crate) fn first(&self) -> *mut u8 {
-        self.mapping.first()
-    }
 }
 
 impl Drop for Lease {
@@ -89,7 +82,7 @@ mod tests {
     #[test]
     fn the_last_lease_unmaps() {
         let lease = Lease::new(parted());
-        let start = lease.first();
+        let start = lease.mapping.first();
         let other = lease.share().expect("a place");
         let third = other.share().expect("the same place");
         drop(lease);
@@ -105,7 +98,7 @@ mod tests {
             mapping: std::mem::ManuallyDrop::new(parted()),
             count: None,
         };
-        let start = lease.first();
+        let start = lease.mapping.first();
         assert!(lease.share().is_none());
         drop(lease);
         assert!(!is_mapped(start));

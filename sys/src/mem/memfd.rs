@@ -44,13 +44,23 @@ pub(crate) fn create_as(name: &str, len: usize) -> io::Result<OwnedFd> {
 /// # Errors
 /// `InvalidData` if it is not a memfd, its size is not sealed, or it has huge pages (which a peer can take away: SIGBUS).
 pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    Ok(sealed(fd)?.0)
+}
+
+/// As [`sealed_size`], and its number, which no other file has at the time.
+///
+/// # Errors
+/// As there.
+pub(crate) fn sealed(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     // Only memory files have seals; others answer EINVAL.
     let seals = fcntl_get_seals(fd).map_err(|_| ErrorKind::InvalidData)?;
     let ordinary = fstatfs(fd)?.f_type.cast_unsigned() == TMPFS_MAGIC;
     if !seals.contains(SIZE_SEALS) || !ordinary {
         return Err(ErrorKind::InvalidData.into());
     }
-    u64::try_from(fstat(fd)?.st_size).map_err(|_| ErrorKind::InvalidData.into())
+    let stat = fstat(fd)?;
+    let size = u64::try_from(stat.st_size).map_err(|_| ErrorKind::InvalidData)?;
+    Ok((size, stat.st_ino))
 }
 
 /// The parts of the first `len` bytes that may hold something other than zeros, in order.

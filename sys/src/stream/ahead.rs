@@ -7,29 +7,33 @@ use std::mem::offset_of;
 use std::ptr::without_provenance;
 
 use super::Rx;
-use super::layout::{BEHINDS, ControlPage, PAGE, SHOWN, SideWords};
+use super::layout::{BEHINDS, ControlPage, SHOWN, SideWords, in_page};
 use crate::mem::{prefetch, prefetch_to_write};
 
 impl Rx<'_> {
-    /// Where [`fetch`] finds the stream: the address of what the peer shows.
+    /// Where [`fetch`] finds the stream: the address of what the peer shows, and which side's that is.
     pub fn watched(&self) -> usize {
-        std::ptr::from_ref(self.words().published).addr()
+        std::ptr::from_ref(self.words().published).addr() | self.index & 1
     }
 }
 
 /// Asks for what a message there and back touches, of the stream that is [watched](Rx::watched), without waiting for it. A hint: any number will do.
 pub fn fetch(watched: usize) {
-    let page = watched & !(PAGE as usize - 1);
-    let rx = usize::from(watched != page + SHOWN[0]);
-    let tx = rx ^ 1;
-    let at = |offset: usize| without_provenance::<u8>(page + offset);
+    let (rx, tx) = (watched & 1, watched & 1 ^ 1);
+    let words = (watched ^ rx).wrapping_sub(SHOWN[rx]);
+    let page = words - in_page(words);
+    let at = |offset: usize| without_provenance::<u8>(words.wrapping_add(offset));
+    let behind = |index: usize| {
+        let offset = in_page(words.wrapping_add(BEHINDS[index]));
+        without_provenance::<u8>(page + offset)
+    };
     let side = |index: usize, offset| {
         at(offset_of!(ControlPage, sides) + index * size_of::<SideWords>() + offset)
     };
     prefetch(at(SHOWN[rx]), 1);
     // Where they are short, both begin here.
-    prefetch(at(BEHINDS[rx]), 1);
-    prefetch_to_write(at(BEHINDS[tx]), 1);
+    prefetch(behind(rx), 1);
+    prefetch_to_write(behind(tx), 1);
     prefetch_to_write(at(SHOWN[tx]), 1);
     prefetch_to_write(side(tx, offset_of!(SideWords, receiver)), 1);
     prefetch_to_write(side(tx, offset_of!(SideWords, sender)), 1);

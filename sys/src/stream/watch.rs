@@ -9,12 +9,19 @@ use crate::sync::Ordering;
 
 /// What the sender of one direction shows. The memory stays mapped as long as this lives, whatever becomes of the [`Stream`].
 pub struct Watch {
-    #[cfg_attr(loom, expect(dead_code, reason = "what is in it loom has elsewhere"))]
-    mapping: Lease,
+    _mapping: Lease,
+    /// Where the words are in it.
+    #[cfg(not(loom))]
+    words: *const ControlPage,
     #[cfg(loom)]
     page: super::modelled::Page,
     index: usize,
 }
+
+// SAFETY: the pointer is to what is mapped as long as the value lives, and is not tied to a thread.
+unsafe impl Send for Watch {}
+// SAFETY: what is reached through `&self` is atomics.
+unsafe impl Sync for Watch {}
 
 /// What it showed. The peer can write it: it is to be compared, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +33,9 @@ pub struct Shown {
 impl Watch {
     pub(super) fn new(stream: &Stream, index: usize) -> Option<Self> {
         Some(Self {
-            mapping: stream.mapping.share()?,
+            _mapping: stream.mapping.share()?,
+            #[cfg(not(loom))]
+            words: stream.words.cast(),
             #[cfg(loom)]
             page: stream.page.clone(),
             index: index & 1,
@@ -53,7 +62,8 @@ impl Watch {
     /// Whether it watches this direction: the number is [`Rx::watched`](super::Rx::watched)'s.
     #[inline]
     pub fn is_of(&self, watched: usize) -> bool {
-        std::ptr::from_ref(self.control().direction(self.index).published).addr() == watched
+        let published = self.control().direction(self.index).published;
+        std::ptr::from_ref(published).addr() | self.index == watched
     }
 
     #[cfg(loom)]
@@ -65,7 +75,7 @@ impl Watch {
     #[inline]
     fn control(&self) -> &ControlPage {
         // SAFETY: as in `Stream::control`: the mapping is a whole stream's, and outlives `self`.
-        unsafe { &*self.mapping.first().cast() }
+        unsafe { &*self.words }
     }
 }
 

@@ -105,8 +105,7 @@ fn a_spoilt_connection_is_reset_alone_and_says_why() {
     tx.set_to_ring(written);
     // The tail of what it sends, further on than there is a ring.
     let far = (stream::RING as u64 + 1).to_le_bytes();
-    let sends = usize::from(intruder.stream().side() == stream::Side::B);
-    let shown = stream::SHOWN[sends] as u64;
+    let shown = intruder.stream().shown_at();
     rustix::io::pwrite(intruder.stream().fd(), &far, shown).expect("sealed against no write");
     rustix::net::send(intruder.tcp(), &[7], rustix::net::SendFlags::NOSIGNAL).expect("a doorbell");
     wait_until(|| path_of(&victim, intruder.tcp()) == Some(Path::Tcp(Reason::Corrupt)));

@@ -154,7 +154,7 @@ fn scribble(stream: &Stream, random: &mut Random, wild: bool) {
 
 /// The control page as words, except for what turns between processes wait for, which has a test of its own.
 fn words(stream: &Stream) -> &[AtomicU64] {
-    let start = stream.mapping.first().cast::<AtomicU64>();
+    let start = stream.words.cast::<AtomicU64>();
     // SAFETY: the page is mapped as long as the stream lives, aligned, and made of atomics, which may be seen in other widths here.
     unsafe { std::slice::from_raw_parts(start, size_of::<ControlPage>() / 8) }
 }
