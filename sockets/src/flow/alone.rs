@@ -47,11 +47,14 @@ impl Flow {
     }
 
     /// Whether the peer, which goes back to TCP, has yet to be answered. Nothing is taken off TCP until then: who is killed with its doorbell unread
-    /// is reset, and it may not wait.
+    /// is reset, and it may not wait. An end of TCP is its own only if it waits: else there are heirs, to whom what is on the ring is owed.
     #[inline]
     pub(super) fn is_called(&self, kernel: &impl Kernel) -> bool {
         let tx = self.stream.tx();
-        tx.back_wanted() && tx.to_tcp().is_none() && !kernel.has_ended() && kernel.written().is_ok()
+        tx.back_wanted()
+            && tx.to_tcp().is_none()
+            && (tx.is_left() || !kernel.has_ended())
+            && kernel.written().is_ok()
     }
 
     /// Whether this end has gone back to TCP and the peer has not followed.

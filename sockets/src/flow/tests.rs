@@ -157,6 +157,26 @@ fn who_is_killed_while_unread_bytes_move_to_tcp_is_reset() {
     }
 }
 
+/// One that has shut down its side goes back alone, so that TCP ends: whose bytes are on the ring owes them to its heirs, and must not die in order.
+#[test]
+fn who_is_killed_before_unread_bytes_move_to_tcp_that_has_ended_is_reset() {
+    let network = Network::new(1000, Vec::new());
+    let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
+    sender.flow.consent(&sender.kernel);
+    receiver.flow.consent(&receiver.kernel);
+    receiver.send(1);
+    sender.receive(&[1], Take::Read);
+    sender.send(800);
+    for deed in [Deed::Finish, Deed::CallBack, Deed::GoAlone] {
+        receiver.act(deed);
+    }
+    assert!(!receiver.away && sender.kernel.has_ended());
+    sender.act(Deed::ArmReceive);
+    sender.act(Deed::Die);
+    receiver.receive(&[800], Take::Read);
+    assert_eq!(receiver.failed, Some(Errno::CONNRESET));
+}
+
 #[test]
 fn a_bell_that_is_refused_is_told_after_the_bytes_and_at_both_ends() {
     let network = Network::new(1000, Vec::new());

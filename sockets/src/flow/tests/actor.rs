@@ -67,6 +67,8 @@ pub(super) fn deed() -> impl Strategy<Value = Deed> {
 pub(super) trait Ground: Kernel {
     /// The last descriptor goes.
     fn close(&self);
+    /// For longer than anything is under way, as [`go_back`](crate::handover::go_back) waits before it goes alone.
+    fn wait(&self);
 }
 
 /// One end.
@@ -312,7 +314,13 @@ impl<K: Kernel> Actor<K> {
     }
 
     /// A step of [`go_back`](crate::handover::go_back). What fails is answered by a reset.
-    fn walk_on(&mut self, begun: Result<(), Stop>, alone: bool) {
+    fn walk_on(&mut self, begun: Result<(), Stop>, alone: bool)
+    where
+        K: Ground,
+    {
+        if alone {
+            self.kernel.wait();
+        }
         let (kernel, renounced) = (&self.kernel, &mut self.renounced);
         let done = self.flow.watched(Act::GoBack, |flow| {
             begun?;
@@ -354,7 +362,10 @@ impl<K: Kernel> Actor<K> {
     }
 
     /// What a program does that reads on: its calls serve the other end, too.
-    pub(super) fn read_on(&mut self) {
+    pub(super) fn read_on(&mut self)
+    where
+        K: Ground,
+    {
         if self.gone || self.stuck {
             return;
         }

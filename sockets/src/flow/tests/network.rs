@@ -192,6 +192,11 @@ impl End<'_> {
         self.out().borrow().written
     }
 
+    /// Until all that is under way by now has come.
+    pub(super) fn wait_for_all(&self) {
+        self.network.pass(2 * DELAY_MAX);
+    }
+
     /// The last descriptor goes, by `close` or with its process.
     pub(super) fn close(&self) {
         let state = self.state();

@@ -160,6 +160,10 @@ impl Ground for End<'_> {
     fn close(&self) {
         End::close(self);
     }
+
+    fn wait(&self) {
+        self.wait_for_all();
+    }
 }
 
 /// Steps, what each end sends before there are rings, and how much room and which delays the network has.
@@ -307,6 +311,9 @@ impl Ground for Loopback {
     fn close(&self) {
         drop(self.fd.borrow_mut().take());
     }
+
+    /// What is sent over loopback is there.
+    fn wait(&self) {}
 }
 
 proptest! {
