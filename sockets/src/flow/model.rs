@@ -253,8 +253,19 @@ impl End {
         let mut received = Vec::new();
         while received.len() < most {
             let mut bytes = [0; 1];
-            let into = &mut [IoSliceMut::new(&mut bytes)];
-            match self.flow.receive(&self.tcp, into, Take::Read) {
+            let mut into = [IoSliceMut::new(&mut bytes)];
+            // What comes after the first goes the straight way, if it can.
+            let [only] = &mut into;
+            let straight = if received.is_empty() {
+                None
+            } else {
+                self.flow.receive_short(only)
+            };
+            let taken = match straight {
+                Some(n) => Ok(n),
+                None => self.flow.receive(&self.tcp, &mut into, Take::Read),
+            };
+            match taken {
                 Ok(n) => received.extend_from_slice(&bytes[..n]),
                 Err(Stop::End) => break,
                 Err(Stop::Again) => {
@@ -279,12 +290,17 @@ impl End {
     }
 }
 
+/// Odd ones the straight way, if it can be, as calls do; the others as those that it is not for.
 pub(crate) fn send(flow: &Flow, tcp: &Tcp, byte: u8) {
-    let byte = [byte];
-    let pieces = Pieces {
-        buffers: &[IoSlice::new(&byte)],
-        skip: 0,
-    };
+    let bytes = [byte];
+    let buffers = &[IoSlice::new(&bytes)];
+    if byte & 1 == 1
+        && let Some(sent) = flow.send_short(tcp, &buffers[0])
+    {
+        assert_eq!(sent, 1);
+        return;
+    }
+    let pieces = Pieces { buffers, skip: 0 };
     assert_eq!(flow.send(tcp, &pieces, false, true), Ok(1));
 }
 
