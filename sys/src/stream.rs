@@ -282,8 +282,8 @@ impl Stream {
     #[cfg(not(loom))]
     #[inline]
     fn control(&self) -> &ControlPage {
-        // SAFETY: the mapping is longer than the page, page-aligned and outlives `self`; the page consists of atomics and padding,
-        // for which all bit patterns are valid and which others may change.
+        // SAFETY: the words begin at a multiple of 128 bytes of the mapping's first page and end within it (`words_at`), and the mapping outlives `self`; they are
+        // atomics and padding, for which all bit patterns are valid and which others may change.
         unsafe { &*self.words.cast() }
     }
 

@@ -18,7 +18,7 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     };
     left::find_sets();
     set.begin_use();
-    if set.change_at_once(fd, &change) {
+    if set.change_at_once(instance, fd, &change) {
         return Ok(());
     }
     let result = match change {
@@ -49,9 +49,13 @@ fn control_unseen(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errn
 impl Set {
     /// See [`Members::change_at_once`](super::members::Members::change_at_once).
     #[inline]
-    fn change_at_once(&self, fd: RawFd, change: &Change) -> bool {
-        self.enter_quietly()
-            .is_some_and(|mut members| !self.has_waiters() && members.change_at_once(fd, change))
+    fn change_at_once(&self, instance: RawFd, fd: RawFd, change: &Change) -> bool {
+        // Who waits for another set, in which this one is, looks at the members otherwise.
+        self.has_captured()
+            && places::memberships(instance) == 0
+            && self.enter_quietly().is_some_and(|mut members| {
+                !self.has_waiters() && members.change_at_once(fd, change)
+            })
     }
 
     fn add(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {

@@ -61,6 +61,8 @@ pub(super) struct Members {
     kernel_in: u32,
     /// It had as much as there was room for the last time.
     kernel_filled: bool,
+    /// A look has had it report more.
+    pub(super) kernel_is_told: bool,
     pub(super) instance: Instance,
     /// Other processes may wait on the kernel's instance too.
     pub(super) shared: bool,

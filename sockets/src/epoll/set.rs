@@ -105,6 +105,12 @@ impl Set {
             || (self.has_sets.load(Ordering::Relaxed) != 0 && self.finds_sets())
     }
 
+    /// Whether the kernel has a token for any member.
+    #[inline]
+    pub(super) fn has_captured(&self) -> bool {
+        self.captured.load(Ordering::Relaxed) != 0
+    }
+
     #[cold]
     fn finds_sets(&self) -> bool {
         if let Some(mut members) = self.enter() {
@@ -275,11 +281,14 @@ impl Set {
         }
     }
 
-    /// Looks at members whose doorbell may be under way, `most` at most, and makes those hot that have news; whether there are none.
+    /// Looks at members whose doorbell may be under way, `most` at most, and makes those hot that have news; whether there are none, and the kernel has not just
+    /// been told to report more.
     #[cold]
     pub(super) fn is_cold(&self, most: usize) -> bool {
-        self.enter()
-            .is_none_or(|mut members| !members.wake_cold(most))
+        self.enter().is_none_or(|mut members| {
+            let is_told = std::mem::take(&mut members.kernel_is_told);
+            !is_told && !members.wake_cold(most)
+        })
     }
 
     /// The doorbell of a connection was taken away by another observer.

@@ -47,7 +47,7 @@ pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(sealed(fd)?.0)
 }
 
-/// As [`sealed_size`], and its number, which no other file has at the time.
+/// As [`sealed_size`], and its number, which is the same for whoever has it.
 ///
 /// # Errors
 /// As there.

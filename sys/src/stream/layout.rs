@@ -7,7 +7,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 // Not `mapped`: in a model these are loom's, and `super::modelled` holds them.
 
-/// The first page; the rings follow. Indices are sides, or the side that sends in the direction meant.
+/// The words, in the first page; the rings follow that. Indices are sides, or the side that sends in the direction meant.
 ///
 /// Of a pair of lines, which the processor prefetches together, one is idle or seldom written, or both have one writer. What is seldom written lies together,
 /// whoever writes it: with thousands of connections each line that a message touches is fetched from afar.

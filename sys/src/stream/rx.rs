@@ -106,7 +106,8 @@ impl Rx<'_> {
             Some(last) if last <= BEHIND => (behind as u64, last),
             _ => (0, SHORT),
         };
-        prefetch_to_write(self.stream.piece(index, begin).0, len);
+        let (place, room) = self.stream.piece(index, begin);
+        prefetch_to_write(place, len.min(room));
     }
 
     /// So many handlers in a row are none: the peer writes to our cursor. Whoever tries again until it succeeds shall have an end, and

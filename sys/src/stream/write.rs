@@ -181,8 +181,8 @@ impl Tx<'_> {
     #[inline]
     pub(super) fn foresee_next(&self, at: u64, len: u64) {
         if len < SHORT {
-            let ahead = self.stream.piece(self.index, at.wrapping_add(AHEAD)).0;
-            prefetch_to_write(ahead, len as usize);
+            let (ahead, room) = self.stream.piece(self.index, at.wrapping_add(AHEAD));
+            prefetch_to_write(ahead, room.min(len as usize));
         }
     }
 

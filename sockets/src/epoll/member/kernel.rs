@@ -228,13 +228,16 @@ impl Member {
         self.have_reported(index, instance, again)
     }
 
-    /// After a look: the same, if the connection is no longer in memory, as where another process has taken it back to TCP. Who sleeps has it armed.
-    #[inline]
-    pub(in crate::epoll) fn follow(&mut self, index: u32, instance: Instance) {
-        if !self.in_memory && self.captured.is_some() {
+    /// After a look that found the connection no longer in memory, as where another process has taken it back to TCP: the same, for who waits and does not sleep.
+    /// Whether the kernel is to report more from now on.
+    #[cold]
+    pub(in crate::epoll) fn follow(&mut self, index: u32, instance: Instance) -> bool {
+        let before = self.captured;
+        if !self.fired && before.is_some() && self.is_same() {
             // What cannot be registered was closed, and is nothing.
             let _ = self.have_reported(index, instance, false);
         }
+        self.captured != before
     }
 
     fn have_reported(&mut self, index: u32, instance: Instance, again: bool) -> Result<(), Errno> {

@@ -5,7 +5,7 @@
 use std::os::fd::RawFd;
 
 use super::super::member::{Member, What};
-use super::super::{Change, EXCLUSIVE, Event};
+use super::super::{Change, EDGE, EXCLUSIVE, Event};
 use super::Members;
 use crate::conn::Path;
 
@@ -39,18 +39,18 @@ impl Members {
 }
 
 impl Member {
-    /// Whether what the kernel reports of it may stay as it is, if the program is to have it so. As the last look found it: what has changed since comes
-    /// as if it had come after this change, but for what this process has done.
+    /// Whether what the kernel reports of it may stay as it is, if the program is to have it so. As the last look found it: where it has left memory since, the next
+    /// one finds that, and has the kernel [report](Member::follow) it, or whoever falls asleep arms it. An edge would have been reported by the change.
     #[inline]
     fn changes_in_memory(&self, event: &Event) -> bool {
         let What::Connection { conn, .. } = self.what else {
             return false;
         };
-        let exclusive = (event.events | self.events) & EXCLUSIVE != 0;
+        let others = (event.events | self.events) & (EDGE | EXCLUSIVE) != 0;
         self.is_in_memory(event.events)
             && self.captured.is_some()
             && self.via == self.fd
-            && !exclusive
+            && !others
             && conn.path() == Path::Mapped
             && self.is_same()
     }

@@ -203,7 +203,11 @@ impl Members {
             let Some(member) = self.list.get_mut(index as usize) else {
                 break;
             };
+            let was_in_memory = member.is_in_memory(0);
             let news = member.tell();
+            if was_in_memory && !member.is_in_memory(0) {
+                self.kernel_is_told |= member.follow(index, self.instance);
+            }
             if news != 0 {
                 hot.fruitless = 0;
                 hot.quiet = None;
@@ -230,9 +234,6 @@ impl Members {
             if member.is_fired() {
                 self.cool(at);
                 continue;
-            }
-            if glance == Glance::Close {
-                member.follow(index, self.instance);
             }
             let had = hot.watch.is_some();
             if !member.is_watched_by(hot.watch.as_ref()) {
