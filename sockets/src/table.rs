@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
+use sys::alone::Exchange;
 use sys::lock::{Guard, Lock};
 use sys::quiet::once;
 use sys::section::{self, Section};
@@ -123,7 +124,7 @@ pub fn begin_to_close(fd: RawFd) -> Option<&'static Conn> {
 /// A descriptor has been closed, or could not be.
 pub fn closed(fd: RawFd) {
     if let Some(entry) = entry(fd) {
-        let _ = entry.compare_exchange(OTHER, UNKNOWN, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = entry.exchange(OTHER, UNKNOWN);
     }
 }
 
@@ -145,8 +146,7 @@ fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
 
 /// Whether the entry was `before` still, and is `value` now.
 fn take_place(entry: &AtomicU32, before: u32, value: u32) -> bool {
-    let swapped = entry.compare_exchange(before, value, Ordering::AcqRel, Ordering::Acquire);
-    swapped.is_ok()
+    entry.exchange(before, value).is_ok()
 }
 
 /// The kernel has just given out this number. If there is something here by that number it was closed by ways that we did not see.

@@ -7,6 +7,7 @@
     reason = "wrapping the kernel and shared memory is what this crate is for"
 )]
 
+pub mod alone;
 pub mod argument;
 pub mod bell;
 pub mod bequest;

@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::thread;
 use std::time::Duration;
 
+use crate::alone::Exchange;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
 /// Mutual exclusion that costs one locked instruction when nobody else wants it, half of what a
@@ -47,9 +48,7 @@ impl<T> Lock<T> {
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
         // Acquire pairs with the release in `drop`.
-        let free = self
-            .taken
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        let free = self.taken.exchange(0, 1);
         free.is_ok().then(|| Guard { lock: self })
     }
 

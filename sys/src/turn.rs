@@ -5,6 +5,7 @@ use std::ops::Deref;
 #[cfg(not(loom))]
 use std::{hint::spin_loop, thread, time::Duration};
 
+use crate::alone::Exchange;
 use crate::mem::{fetch_to_write, prefetch};
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell, compiler_fence};
 
@@ -94,7 +95,7 @@ impl<T> Turns<T> {
         let me = thread_id();
         held::announce(me, taker);
         // Acquire pairs with the release at the end of the turn before.
-        let turn = match taker.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed) {
+        let turn = match taker.exchange(0, me) {
             Ok(_) => Turn {
                 turns: self,
                 taker: Some(taker),

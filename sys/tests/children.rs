@@ -197,6 +197,35 @@ fn a_process_that_is_gone_is_reported() {
     assert_eq!(gone.raw_os_error(), Some(libc::ESRCH));
 }
 
+#[test]
+fn who_is_alone_exchanges_as_others_do() {
+    use sys::alone::{self, Exchange};
+    use sys::sync::AtomicUsize;
+    use sys::sync::mapped::AtomicU32;
+
+    // This program has other threads, so that the C library says no here and in the child, which has none.
+    alone::find();
+    assert!(!alone::is_alone());
+    fn goes_both_ways() -> bool {
+        let (long, short) = (AtomicUsize::new(usize::MAX), AtomicU32::new(7));
+        long.exchange(1, 2) == Err(usize::MAX)
+            && long.exchange(usize::MAX, 5) == Ok(usize::MAX)
+            && long.exchange(5, 6) == Ok(5)
+            && short.exchange(8, 9) == Err(7)
+            && short.exchange(7, u32::MAX) == Ok(7)
+            && (long.into_inner(), short.into_inner()) == (6, u32::MAX)
+    }
+    assert!(goes_both_ways());
+    let mut child = Child::fork(|| {
+        // SAFETY: the child has one thread.
+        unsafe { alone::believe() };
+        let alone = alone::is_alone() && goes_both_ways();
+        alone::expect_others();
+        u8::from(alone && !alone::is_alone() && goes_both_ways())
+    });
+    assert_eq!(child.wait(), Some(1));
+}
+
 /// A real fork of this process; killed and reaped when dropped.
 struct Child {
     pid: Pid,

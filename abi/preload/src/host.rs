@@ -105,6 +105,7 @@ fn trace(fd: BorrowedFd<'_>) {
 
 extern "C" fn start() {
     keeping_errno(|| {
+        sys::alone::find();
         TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
         sockets::host::install(&Program);
         rules::install();

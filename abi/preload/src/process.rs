@@ -85,9 +85,7 @@ pub unsafe extern "C" fn clone(
     child_tid: *mut pid_t,
 ) -> c_int {
     if flags & libc::CLONE_VM != 0 {
-        if flags & libc::CLONE_THREAD == 0 {
-            keeping_errno(before_guest);
-        }
+        before_sharer(flags);
         // SAFETY: the program's own call. Those of the last three that it did not pass it does not ask for by the flags.
         return unsafe { real::clone(start, stack, flags, argument, parent_tid, tls, child_tid) };
     }
@@ -97,6 +95,16 @@ pub unsafe extern "C" fn clone(
         // SAFETY: as above. The child has a copy of this stack, though it runs on another.
         unsafe { real::clone(begin, stack, flags, inner, parent_tid, tls, child_tid) }
     })
+}
+
+/// Before there is a thread that the C library does not make, or a child with this process's memory.
+pub(crate) fn before_sharer(flags: c_int) {
+    if flags & libc::CLONE_VFORK == 0 {
+        sys::alone::expect_others();
+    }
+    if flags & libc::CLONE_THREAD == 0 {
+        keeping_errno(before_guest);
+    }
 }
 
 /// Before there is a child with this process's memory.

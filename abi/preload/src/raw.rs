@@ -11,7 +11,7 @@ use libc::sigset_t;
 use sockets::table;
 
 use crate::outcome::{connection, keeping_errno};
-use crate::process::{before_guest, exec, exit, forking};
+use crate::process::{before_sharer, exec, exit, forking};
 use crate::{
     aio, connect, descriptor, directory, epoll, extended, file, filter, messages, option, poll,
     real, receive, send, uring, via_socket,
@@ -149,9 +149,8 @@ fn forks(flags: u64, clone: impl FnOnce() -> c_long) -> Option<c_long> {
     if !has(libc::CLONE_VM) {
         return Some(forking(clone));
     }
-    if !has(libc::CLONE_THREAD) {
-        keeping_errno(before_guest);
-    }
+    // None of those that are asked for here is above the 31st.
+    before_sharer(flags as c_int);
     None
 }
 

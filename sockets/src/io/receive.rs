@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use sys::alone;
 use sys::errno::Errno;
 use sys::sync::Ordering;
 use sys::{time, wait};
@@ -193,6 +194,8 @@ fn receive_all<'a>(
             return Err(Errno::AGAIN);
         }
         if spin.again() {
+            drop(turn);
+            alone::slow_down();
             continue;
         }
         if short && turn.receives_on_ring() && turn.available().is_ok_and(|n| n > 0) {

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use super::held::{self, Left};
 use super::{pass_time, thread_id, wait_for};
+use crate::alone::Exchange;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// As a [`Lock`](crate::lock::Lock), but a thread that has the value and asks for it again, in a signal handler, is refused; and one that leaves
@@ -44,9 +45,7 @@ impl<T> Sole<T> {
         }
         held::announce_sole(me, &self.taker);
         // Acquire pairs with the release in `drop`.
-        let free = self
-            .taker
-            .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed);
+        let free = self.taker.exchange(0, me);
         if free.is_err() {
             self.wait(me);
         }
