@@ -217,17 +217,17 @@ impl Stream {
 
     /// What a process that has this end was told of an error of the TCP connection, which the kernel tells once: for the others, and for those after it.
     pub fn tcp_error(&self) -> &AtomicU32 {
-        &self.control().both.0.ends[self.side.index()].tcp_error
+        &self.control().kept.0[self.side.index()].tcp_error
     }
 
     /// Flags of the program's that the processes of this end, and those after it, have in common.
     pub fn options(&self) -> &AtomicU32 {
-        &self.control().both.0.ends[self.side.index()].options
+        &self.control().kept.0[self.side.index()].options
     }
 
     /// `SO_RCVLOWAT` as the program set it; 0 if nobody has said.
     pub fn low_water(&self) -> &AtomicU32 {
-        &self.control().both.0.ends[self.side.index()].low_water
+        &self.control().kept.0[self.side.index()].low_water
     }
 
     /// Has this end note on the peer's board from now on, where the peer asks for it. It is told so: to be called before it is [decided](Stream::decide)

@@ -17,8 +17,7 @@ impl Flow {
     /// Whether the bytes that this end sends go to the ring.
     #[inline]
     pub fn sends_on_ring(&self) -> bool {
-        let tx = self.stream.tx();
-        tx.to_ring().is_some() && tx.to_tcp().is_none()
+        self.stream.tx().is_on_ring()
     }
 
     /// Whether the bytes that this end receives come from the ring.

@@ -37,7 +37,5 @@ pub fn fetch(watched: usize) {
     prefetch_to_write(at(SHOWN[tx]), 1);
     prefetch_to_write(side(tx, offset_of!(SideWords, receiver)), 1);
     prefetch_to_write(side(tx, offset_of!(SideWords, sender)), 1);
-    prefetch(at(offset_of!(ControlPage, asked)), 1);
-    prefetch(at(offset_of!(ControlPage, switches)), 1);
     prefetch(at(offset_of!(ControlPage, both)), 1);
 }

@@ -17,7 +17,7 @@ pub(super) struct ControlPage {
     pub(super) sides: [SideWords; 2],
     pub(super) both: Line<Both>,
     pub(super) switches: Line<[SwitchWords; 2]>,
-    pub(super) asked: Line<[Asked; 2]>,
+    pub(super) kept: Line<[Kept; 2]>,
     apart: Line<AtomicU32>,
 }
 
@@ -41,6 +41,7 @@ pub(super) struct Direction<'a> {
     pub(super) receiver: &'a ReceiverWords,
     pub(super) published: &'a Published,
     pub(super) asked: &'a Asked,
+    pub(super) moved: &'a AtomicU32,
     pub(super) switch: &'a SwitchWords,
     pub(super) sender: &'a SenderWords,
 }
@@ -52,7 +53,8 @@ impl ControlPage {
         Direction {
             receiver: &receiver.receiver.0,
             published: &sender.published.0,
-            asked: &self.asked.0[index & 1],
+            asked: &self.both.0.asked[index & 1],
+            moved: &self.both.0.moved[index & 1],
             switch: &self.switches.0[index & 1],
             sender: &sender.sender.0,
         }
@@ -78,6 +80,9 @@ impl<'a> Direction<'a> {
 pub(super) struct Both {
     /// [`super::OFFERED`] and so on.
     pub(super) state: AtomicU32,
+    /// Of each direction, by its sender: [`TO_RING`], [`TO_TCP`], after the counts.
+    pub(super) moved: [AtomicU32; 2],
+    pub(super) asked: [Asked; 2],
     pub(super) ends: [End; 2],
 }
 
@@ -108,7 +113,7 @@ pub(super) struct Asked {
     pub(super) armed_room: AtomicU32,
 }
 
-/// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1; 0 is "not yet".
+/// When a direction moves from TCP to the ring, and back. Counts are bytes written to TCP in all, plus 1, and say nothing until it [has moved](Both::moved).
 #[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 pub(super) struct SwitchWords {
@@ -177,13 +182,19 @@ pub(super) struct End {
     pub(super) deaf: AtomicU32,
     /// More than one process may act at this end, so turns are taken between processes too.
     pub(super) shared: AtomicU32,
+    /// Its processes have the other end's board, or rather the one that came to the meeting has.
+    pub(super) notes: AtomicU32,
+}
+
+/// What the processes of one end keep between them, and look at seldom.
+#[cfg_attr(loom, derive(Default))]
+#[repr(C)]
+pub(super) struct Kept {
     /// An error of the TCP connection that the kernel has told one of them, once for all: a number that `sockets` gives a meaning.
     pub(super) tcp_error: AtomicU32,
     /// Options of the program's that the socket has otherwise: numbers that `sockets` gives a meaning.
     pub(super) options: AtomicU32,
     pub(super) low_water: AtomicU32,
-    /// Its processes have the other end's board, or rather the one that came to the meeting has.
-    pub(super) notes: AtomicU32,
 }
 
 /// A line of the processor's.
@@ -193,7 +204,7 @@ pub(super) struct Line<T>(pub(super) T);
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<ReceiverWords>() <= 64);
+    assert!(size_of::<ReceiverWords>() <= 64 && size_of::<Both>() <= 64);
     assert!(size_of::<ControlPage>() == 16 * 64 && size_of::<ControlPage>() <= RINGS);
     assert!(Size::new(RING).is_some());
     // Pairs begin with what is published, and with what the processes of a side keep.
@@ -245,7 +256,11 @@ impl Size {
 }
 
 /// Of this layout and of what the words mean.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
+/// The direction has moved to the ring.
+pub(super) const TO_RING: u32 = 1;
+/// It has moved back.
+pub(super) const TO_TCP: u32 = 2;
 /// Where the ring of direction 0 begins; that of direction 1 follows.
 pub(super) const RINGS: usize = 4096;
 /// Where the words that the sender of a direction publishes are, of each side: first the tail. As all places here, from the beginning of the words on.

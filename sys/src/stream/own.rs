@@ -132,10 +132,10 @@ pub fn closes_on_exec(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// The memory of a stream has this name, whoever makes it: the [`VERSION`] is in it, for a program that finds it after `exec`.
-pub const NAME: &str = "sovia-stream-10";
+pub const NAME: &str = "sovia-stream-11";
 /// What such a name of any version begins with.
 const ANY: &str = "sovia-stream";
-const _: () = assert!(VERSION == 10, "the name says so");
+const _: () = assert!(VERSION == 11, "the name says so");
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::layout::{BEHIND, BESIDE, Direction};
+use super::layout::{BEHIND, BESIDE, Direction, TO_RING, TO_TCP};
 use super::sleep::Bytes;
 use super::{BACK, BOARD, Corrupt, LEFT, PLACE_SHIFT, SLEEPER, STANDS, Stream, Watch};
 use crate::board::Place;
@@ -229,21 +229,21 @@ impl Rx<'_> {
     /// After how many bytes on TCP the ring continues, if the sender has moved there.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
-        self.words()
-            .switch
-            .to_ring
-            .load(Ordering::SeqCst)
-            .checked_sub(1)
+        let words = self.words();
+        if words.moved.load(Ordering::SeqCst) & TO_RING == 0 {
+            return None;
+        }
+        words.switch.to_ring.load(Ordering::SeqCst).checked_sub(1)
     }
 
     /// After how many bytes on TCP, doorbells included, TCP continues, if the sender has gone back.
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
-        self.words()
-            .switch
-            .to_tcp
-            .load(Ordering::SeqCst)
-            .checked_sub(1)
+        let words = self.words();
+        if words.moved.load(Ordering::SeqCst) & TO_TCP == 0 {
+            return None;
+        }
+        words.switch.to_tcp.load(Ordering::SeqCst).checked_sub(1)
     }
 
     /// How far the processes at this end have followed the sender: a number that `sockets` gives a meaning.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::layout::Direction;
+use super::layout::{Direction, TO_RING, TO_TCP};
 use super::sleep::{Bytes, Room};
 use super::{BACK, Corrupt, LEFT, PLACE_SHIFT, Stream};
 use crate::board::Place;
@@ -160,37 +160,50 @@ impl Tx<'_> {
     /// The count of bytes written to TCP at which this direction moves to the ring, if it has.
     #[inline]
     pub fn to_ring(&self) -> Option<u64> {
-        self.words()
-            .switch
-            .to_ring
-            .load(Ordering::Relaxed)
-            .checked_sub(1)
+        let words = self.words();
+        if words.moved.load(Ordering::Acquire) & TO_RING == 0 {
+            return None;
+        }
+        words.switch.to_ring.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Moves the direction to the ring, after `written` bytes on TCP.
     pub fn set_to_ring(&self, written: u64) {
-        self.words()
-            .switch
-            .to_ring
-            .store(written.saturating_add(1), Ordering::SeqCst);
+        let words = self.words();
+        let to_ring = &words.switch.to_ring;
+        to_ring.store(written.saturating_add(1), Ordering::Relaxed);
+        self.set_moved(TO_RING);
+    }
+
+    /// What is read for each message, and says that the counts are there.
+    fn set_moved(&self, step: u32) {
+        // Nobody else writes it: this is a turn of the sender's.
+        let moved = self.words().moved;
+        moved.store(moved.load(Ordering::Relaxed) | step, Ordering::SeqCst);
+    }
+
+    /// Whether what is sent goes into the ring: the direction has moved there, and not back.
+    #[inline]
+    pub fn is_on_ring(&self) -> bool {
+        self.words().moved.load(Ordering::Relaxed) == TO_RING
     }
 
     /// The count of bytes written to TCP, doorbells included, at which this direction goes back to TCP, if it has.
     #[inline]
     pub fn to_tcp(&self) -> Option<u64> {
-        self.words()
-            .switch
-            .to_tcp
-            .load(Ordering::Relaxed)
-            .checked_sub(1)
+        let words = self.words();
+        if words.moved.load(Ordering::Acquire) & TO_TCP == 0 {
+            return None;
+        }
+        words.switch.to_tcp.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Moves the direction back to TCP, after `written` bytes on it.
     pub fn set_to_tcp(&self, written: u64) {
-        self.words()
-            .switch
-            .to_tcp
-            .store(written.saturating_add(1), Ordering::SeqCst);
+        let words = self.words();
+        let to_tcp = &words.switch.to_tcp;
+        to_tcp.store(written.saturating_add(1), Ordering::SeqCst);
+        self.set_moved(TO_TCP);
     }
 
     /// Says that the byte just sent out of band comes after all that is in the ring by now.
