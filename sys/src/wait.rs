@@ -51,7 +51,7 @@ use pause::calibrate;
 ///
 /// *Far-sighted*: two sides that both sleep in each wait find each other so much later that polling as long as usual never meets it, though it would if
 /// neither slept: 256 kB there and back took 105 us so, and take 41. So after sleeps that end soon the limit doubles, up to [`Limits::far_ns`]. Where that
-/// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many.
+/// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many; the first time after it was enough, for none.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
 /// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 % (in a crowd, where one alone
@@ -191,6 +191,16 @@ impl<C: Clock> Spinner<C> {
         }
     }
 
+    /// Polling for `spun_ns` found something.
+    #[inline]
+    fn found_after(&self, spun_ns: u64) {
+        if spun_ns > u64::from(self.limits.longest_ns()) && self.hold.load(Ordering::Relaxed) != 0 {
+            self.hold.store(0, Ordering::Relaxed);
+            self.held.store(0, Ordering::Relaxed);
+        }
+        self.restore();
+    }
+
     /// A wait that polled for up to `limit_ns` and slept was over after `waited_ns`.
     #[cold]
     fn missed(&self, limit_ns: u32, waited_ns: u64) {
@@ -214,10 +224,14 @@ impl<C: Clock> Spinner<C> {
         if held > 0 {
             self.held.store(held - 1, Ordering::Relaxed);
         } else if limit_ns >= self.limits.far_ns() {
-            let hold = self.hold.load(Ordering::Relaxed).saturating_mul(2);
-            let hold = hold.clamp(HOLD_MIN, HOLD_MAX);
-            self.hold.store(hold, Ordering::Relaxed);
-            self.held.store(hold, Ordering::Relaxed);
+            match self.hold.load(Ordering::Relaxed) {
+                0 => self.hold.store(FORGIVEN, Ordering::Relaxed),
+                before => {
+                    let hold = before.saturating_mul(2).clamp(HOLD_MIN, HOLD_MAX);
+                    self.hold.store(hold, Ordering::Relaxed);
+                    self.held.store(hold, Ordering::Relaxed);
+                }
+            }
         }
         held == 0 && limit_ns < self.limits.far_ns()
     }
@@ -236,6 +250,8 @@ const SLOW_WAKES_NS: u64 = 320_000;
 
 /// For how many near misses the limit does not grow after it grew in vain, at first and at most.
 const HOLD_MIN: u32 = 64;
+/// In their place the first time after one that the limit was long enough for: it is not to be given up for one that is late.
+const FORGIVEN: u32 = 1;
 const HOLD_MAX: u32 = 4096;
 
 /// Shorter limits are not worth the clock read.

@@ -53,7 +53,8 @@ impl<'a, C: Clock> Spin<'a, C> {
             Phase::Fresh | Phase::HandedOver => {}
             Phase::Pausing => self.spinner.restore(),
             Phase::Yielding { before_ns } => {
-                self.spinner.restore();
+                let spun_ns = before_ns.saturating_sub(self.started_ns);
+                self.spinner.found_after(spun_ns);
                 if self.spinner.crowd.shares_its_cpu() {
                     self.spinner.handing.note_answer(before_ns);
                 }

@@ -287,12 +287,13 @@ fn no_wait_polls_beyond_its_limit() {
     }
 }
 
-/// Waits whose answer comes `gap_ns` after they begin, or, where they sleep, a wake-up later; how many of the last hundred slept.
-fn sleepers(limits: Limits, gap_ns: u64) -> usize {
+/// Waits whose answers come so long after they begin, or, where they sleep, a wake-up later; how many of the last hundred slept.
+fn sleepers(limits: Limits, gap_ns: impl Fn(u32) -> u64) -> usize {
     const WAKE_NS: u64 = 18_000;
     let script = script();
     let spinner = Spinner::with_clock(limits, 2, &script);
-    let sleeps = |_| {
+    let sleeps = |nth| {
+        let gap_ns = gap_ns(nth);
         let start_ns = script.now_ns.get();
         let mut spin = spinner.begin();
         let slept = loop {
@@ -317,13 +318,19 @@ fn sleepers(limits: Limits, gap_ns: u64) -> usize {
 #[test]
 fn who_sleeps_a_little_too_soon_polls_for_longer() {
     for gap_ns in [1_000, 15_000, 30_000, 60_000, 120_000, 190_000] {
-        assert_eq!(sleepers(Limits::MEMORY, gap_ns), 0, "{gap_ns}");
+        assert_eq!(sleepers(Limits::MEMORY, |_| gap_ns), 0, "{gap_ns}");
     }
     for gap_ns in [210_000, 240_000, 400_000, 5_000_000] {
-        assert!(sleepers(Limits::MEMORY, gap_ns) > 95, "{gap_ns}");
+        assert!(sleepers(Limits::MEMORY, |_| gap_ns) > 95, "{gap_ns}");
     }
     let usual = Limits::MEMORY.at_most(20_000);
-    assert_eq!(sleepers(usual, 60_000), 100);
+    assert_eq!(sleepers(usual, |_| 60_000), 100);
+}
+
+#[test]
+fn who_is_waited_for_longer_may_be_late_now_and_then() {
+    let late = |nth| if nth % 20 == 0 { 300_000 } else { 100_000 };
+    assert_eq!(sleepers(Limits::MEMORY, late), 100 / 20);
 }
 
 /// Where polling is in vain it is for less and less of the time.
