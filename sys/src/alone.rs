@@ -2,7 +2,8 @@
 //!
 //! A locked instruction waits for all stores before it, some of which are to lines that a peer has just read. A process with one thread needs none among
 //! its own: it and its signal handlers see whole instructions. The C library knows whether there is one, and says so (`__libc_single_threaded`, since glibc 2.32)
-//! until just before the first other thread begins; what was taken without a lock is seen by that thread, for whatever makes it is ordered before it.
+//! until just before the first other thread begins; what was taken without a lock is seen by that thread, for whatever makes it is ordered before it. (But for a handler
+//! that makes the first thread between this look and the exchange behind it: a few instructions, once in a process.)
 //!
 //! See [decision 45](../../docs/decisions/0045-one-thread.md).
 
@@ -19,20 +20,21 @@ use crate::sync::{AtomicPtr, AtomicUsize, Ordering, fence};
 pub fn find() {
     static FOUND: OnceLock<usize> = OnceLock::new();
     let word = *once(&FOUND, || {
-        // SAFETY: looks a name up, among all that the process has: a program may have a copy of the word, which then is the one that counts.
-        unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()) }.addr()
+        // The C library's own. A program may have a copy of it, and then this one is the word that is cleared by all that may begin a thread (since
+        // glibc 2.36), or one that is never set.
+        // SAFETY: looks a name up.
+        unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_single_threaded".as_ptr()) }.addr()
     });
     if word != 0 {
-        WORD.store(
-            std::ptr::with_exposed_provenance_mut(word),
-            Ordering::Relaxed,
-        );
+        let word = std::ptr::with_exposed_provenance_mut(word);
+        // Not if others are expected already: a constructor of the program's may have come first.
+        let _ = WORD.compare_exchange(UNKNOWN, word, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
 /// From now on there may be threads that the C library does not know of.
 pub fn expect_others() {
-    WORD.store((&raw const SEVERAL).cast_mut(), Ordering::Relaxed);
+    WORD.store(SEVERAL, Ordering::Relaxed);
 }
 
 /// As if the C library said that this is the only thread.
@@ -53,16 +55,21 @@ pub fn is_alone() -> bool {
 
 /// Between two polls of memory that a peer writes, at each of which something is exchanged: takes the time that a locked one takes.
 ///
-/// Else the processor reads ahead, and what it has read is thrown away when the peer writes: 64 B there and back take 10 to 20 ns more.
+/// Else the processor reads ahead, and what it has read is thrown away when the peer writes: 64 B there and back take 8 to 20 ns more.
 #[inline]
 pub fn slow_down() {
-    if is_alone() {
+    if cfg!(all(target_arch = "x86_64", not(loom))) && is_alone() {
         fence(Ordering::SeqCst);
     }
 }
 
-static WORD: AtomicPtr<c_char> = AtomicPtr::new((&raw const SEVERAL).cast_mut());
-static SEVERAL: c_char = 0;
+/// 0 where there are several threads, or may be.
+static WORD: AtomicPtr<c_char> = AtomicPtr::new(UNKNOWN);
+/// Before [`find`].
+const UNKNOWN: *mut c_char = (&raw const ZEROES[0]).cast_mut();
+/// After [`expect_others`].
+const SEVERAL: *mut c_char = (&raw const ZEROES[1]).cast_mut();
+static ZEROES: [c_char; 2] = [0; 2];
 
 /// Words of a process's own memory. Other processes are not kept out.
 pub trait Exchange {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::alone::Exchange;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
-/// Mutual exclusion that costs one locked instruction when nobody else wants it, half of what a
+/// Mutual exclusion that costs one locked instruction when nobody else wants it (none where there is [one thread](crate::alone)), half of what a
 /// mutex costs: releasing is a plain store, because nobody can be asleep in the kernel for it.
 ///
 /// Who finds it taken pauses, then yields, then naps, so a holder that was preempted loses little

@@ -25,7 +25,7 @@ pub use thread_id::thread_id;
 
 /// A value with two sides, at each of which one thread acts at a time; it appears and disappears while nobody acts at either.
 ///
-/// Taking a turn costs one locked instruction and ending it a plain store, as with [`Lock`](crate::lock::Lock). Two things are different.
+/// Taking a turn costs what taking a [`Lock`](crate::lock::Lock) does, and ending it a plain store. Two things are different.
 /// A turn gives a shared reference, so the two sides work at the same time. And a thread that already has the turn gets it again: a signal
 /// handler may find its own thread in the middle of one, and must neither wait for it nor fail. What is done in a turn must
 /// therefore end in one atomic instruction, and be done again if that shows that a handler came between. One that leaves it by a jump is found out

@@ -6,7 +6,6 @@ use std::time::Duration;
 use sockets::host::Host;
 use sockets::rules::Kept;
 use sys::errno::Errno;
-use sys::sync::mapped::AtomicU64;
 use via::window::Windows;
 
 use crate::outcome::{checked, keeping_errno};
@@ -63,13 +62,7 @@ impl Host for Program {
     }
 
     fn has_threads(&self) -> bool {
-        static SINGLE: AtomicU64 = AtomicU64::new(0);
-        match real::lookup(&SINGLE, c"__libc_single_threaded") {
-            // Before glibc 2.32 nobody says.
-            0 => true,
-            // SAFETY: the C library's variable of this name is a `char`, which it writes as threads come and go.
-            address => unsafe { (address as *const u8).read_volatile() == 0 },
-        }
+        !sys::alone::is_alone()
     }
 
     fn windows(&self) -> Option<&'static dyn Windows> {

@@ -119,7 +119,7 @@ fn receive_all<'a>(
             // Closed by another thread meanwhile.
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
-        if !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
+        if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent(&tcp);
         }
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, low);

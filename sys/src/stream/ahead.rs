@@ -1,7 +1,7 @@
 //! The lines that a message there and back touches, asked for together.
 //!
-//! Of some thousand connections that are used in turn none has its lines in a near cache, and one after the other each would be waited for: turns,
-//! publishing and arming are locked instructions, which nothing overtakes.
+//! Of some thousand connections that are used in turn none has its lines in a near cache, and one after the other each would be waited for:
+//! publishing, arming and, where there are other threads, turns are locked instructions, which nothing overtakes.
 
 use std::mem::offset_of;
 use std::ptr::without_provenance;

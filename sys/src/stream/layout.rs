@@ -16,9 +16,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub(super) struct ControlPage {
     pub(super) sides: [SideWords; 2],
     pub(super) both: Line<Both>,
+    apart: Line<AtomicU32>,
     pub(super) switches: Line<[SwitchWords; 2]>,
     pub(super) kept: Line<[Kept; 2]>,
-    apart: Line<AtomicU32>,
 }
 
 /// What one side writes for each message: each line is read only by who needs it.

@@ -175,17 +175,15 @@ impl Tx<'_> {
         self.set_moved(TO_RING);
     }
 
-    /// What is read for each message, and says that the counts are there.
+    /// What is read for each message, and says that the counts are there. One instruction, for handlers that send have turns in this one.
     fn set_moved(&self, step: u32) {
-        // Nobody else writes it: this is a turn of the sender's.
-        let moved = self.words().moved;
-        moved.store(moved.load(Ordering::Relaxed) | step, Ordering::SeqCst);
+        self.words().moved.fetch_or(step, Ordering::SeqCst);
     }
 
     /// Whether what is sent goes into the ring: the direction has moved there, and not back.
     #[inline]
     pub fn is_on_ring(&self) -> bool {
-        self.words().moved.load(Ordering::Relaxed) == TO_RING
+        self.words().moved.load(Ordering::Relaxed) & (TO_RING | TO_TCP) == TO_RING
     }
 
     /// The count of bytes written to TCP, doorbells included, at which this direction goes back to TCP, if it has.

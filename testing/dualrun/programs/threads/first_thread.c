@@ -1,5 +1,5 @@
-// A process of one thread is in the middle of sending when it gets its first other thread, which sends on the same connection and waits for it in a set: each
-// record arrives whole. Once in the program itself, and once in each of its children.
+// A process of one thread, which uses a connection and a set, gets its first other thread, and both go on using them: each record arrives whole. Once in the
+// program itself, and once in each of its children.
 #include "dual.h"
 #include <sys/epoll.h>
 
