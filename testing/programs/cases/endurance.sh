@@ -59,8 +59,9 @@ fresh_workers() {
     await are_new
 }
 
+# By the title that each takes when it has opened what it needs: before that it has fewer descriptors than it will.
 two_workers() {
-    mapfile -t workers < <(pgrep -P "$server")
+    mapfile -t workers < <(pgrep -P "$server" -f 'nginx: worker process')
     [ ${#workers[@]} = 2 ]
 }
 
