@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # What redis-server takes for a GET by itself, with one request of each of 50 clients at once, and with 16: see own_time.c. Needs redis and a C compiler.
 set -euo pipefail
+if [ $# -gt 0 ]; then
+    echo "usage: [PORT=N] own_time.sh" >&2
+    exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 server=
@@ -12,6 +16,10 @@ trap stop EXIT
 
 ${CC:-cc} -O2 -shared -fPIC -o "$folder/own_time.so" "$here/own_time.c" -ldl
 port=${PORT:-19111}
+if redis-cli -p "$port" ping >/dev/null 2>&1; then
+    echo "own_time.sh: somebody serves at port $port: set PORT to another" >&2
+    exit 1
+fi
 for pipeline in 1 16; do
     for _ in 1 2 3; do
         PIPELINE=$pipeline LD_PRELOAD=$folder/own_time.so taskset -c 0 redis-server --port "$port" --save '' --appendonly no --dir "$folder" \
