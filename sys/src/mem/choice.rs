@@ -11,7 +11,8 @@ use crate::{
 /// writer 46 us against 83. Where they do not, the writer of plain stores waits for each line that the reader still has:
 /// 2.2 GB/s against 15. So the writer's own cost tells which case it is. The thresholds lean to plain stores,
 /// for the reader of streamed bytes pays as well (13.8 GB/s against 18.5), and the writer does not see that; but little: where others fill a shared L3, plain stores
-/// cost the writer 1.25 to 1.6 times as much, and pieces of 64 KiB pass at 12.3 GB/s with them, at 15.1 with streaming ones.
+/// cost the writer 1.25 to 1.6 times as much, and pieces of 64 KiB pass at 12.3 GB/s with them, at 15.1 with streaming ones. Where the reader's
+/// cost is [what matters](StoreChoice::copy_for), because the writer is ahead of it, plain stores are used as long as the two share a cache.
 ///
 /// It begins with plain stores, which lose most where they are wrong but are found out within some twenty copies, by a
 /// comparison of two kinds that both were just tried. Below [`STREAM_MIN`] nothing is kept and nothing timed.
@@ -33,21 +34,40 @@ impl StoreChoice {
         len: usize,
         copy: impl FnOnce(Store) -> Result<R, E>,
     ) -> Result<R, E> {
+        self.copy_for(|| false, len, copy)
+    }
+
+    /// As [`StoreChoice::copy`], but with the stores that are better for the reader if `favours_reader` says that the reader's cost is what matters, and the two share a
+    /// cache. It is asked where that would change anything.
+    ///
+    /// # Errors
+    /// Those of `copy`.
+    #[inline]
+    pub fn copy_for<R, E>(
+        &mut self,
+        favours_reader: impl FnOnce() -> bool,
+        len: usize,
+        copy: impl FnOnce(Store) -> Result<R, E>,
+    ) -> Result<R, E> {
         if len < STREAM_MIN {
             return copy(Store::Plain);
         }
-        self.copy_timed(len, &Monotonic, copy)
+        self.copy_timed(&Monotonic, favours_reader, len, copy)
     }
 
     #[inline]
     fn copy_timed<R, E>(
         &mut self,
-        len: usize,
         clock: &impl Clock,
+        favours_reader: impl FnOnce() -> bool,
+        len: usize,
         copy: impl FnOnce(Store) -> Result<R, E>,
     ) -> Result<R, E> {
         let class = &mut self.classes[class_of(len)];
-        let (store, timed) = class.next();
+        let (mut store, timed) = class.next();
+        if store == Store::Streaming && class.is_near() && favours_reader() {
+            store = Store::Plain;
+        }
         if !timed {
             return copy(store);
         }
@@ -85,6 +105,12 @@ impl Class {
             self.interval = (self.interval * 2).min(INTERVAL_MAX);
         }
         (other(self.chosen), true)
+    }
+
+    /// Whether plain stores, as far as known, cost the writer no more than where the two CPUs share an L3.
+    #[inline]
+    fn is_near(&self) -> bool {
+        self.streaming != 0 && self.plain < FAR * self.streaming
     }
 
     fn learn(&mut self, store: Store, sample: u32) {
@@ -154,6 +180,8 @@ fn cost(len: usize, ns: u64) -> u32 {
 const CLASSES: usize = 3;
 /// One copy in so many is timed.
 pub const SAMPLE: u32 = 8;
+/// So many times as much as streaming stores plain ones cost only where the CPUs share no L3.
+const FAR: u32 = 3;
 /// Copies in a row with the kind that is not chosen.
 const TRIAL: u32 = 2;
 /// Copies between trials: few at first and after each change, then so many that a trial which costs ninefold costs 3 %.
@@ -186,6 +214,24 @@ mod tests {
             machine.streamed(len, 20);
             assert_eq!(machine.streamed(len, 8), 8, "{len}");
             assert!(machine.streamed(len, 2000) >= 1980, "{len}");
+        }
+    }
+
+    #[test]
+    fn the_reader_is_spared_unless_it_is_far() {
+        for (costs, streamed) in [(CROWDED, 0), (NEAR, 0), (FAR, 1980)] {
+            let mut machine = Machine::new(costs);
+            machine.streamed(64 << 10, 200);
+            machine.favours_reader = true;
+            let now = machine.streamed(64 << 10, 2000);
+            assert!(if streamed == 0 {
+                now == 0
+            } else {
+                now >= streamed
+            });
+            machine.favours_reader = false;
+            let later = machine.streamed(64 << 10, 2000);
+            assert!(costs == NEAR || later >= 1970, "{costs:?}: {later}");
         }
     }
 
@@ -236,6 +282,7 @@ mod tests {
     /// A machine with given costs of plain and of streaming stores, in ns per 4 KiB.
     struct Machine {
         costs: [u64; 2],
+        favours_reader: bool,
         lost_ns: u64,
         now_ns: Cell<u64>,
         choice: StoreChoice,
@@ -245,6 +292,7 @@ mod tests {
         fn new(costs: [u64; 2]) -> Self {
             Self {
                 costs,
+                favours_reader: false,
                 lost_ns: 0,
                 now_ns: Cell::new(0),
                 choice: StoreChoice::default(),
@@ -268,7 +316,9 @@ mod tests {
                 let result = if len < STREAM_MIN {
                     self.choice.copy(len, copy)
                 } else {
-                    self.choice.copy_timed(len, &Hand(&self.now_ns), copy)
+                    let favours_reader = || self.favours_reader;
+                    self.choice
+                        .copy_timed(&Hand(&self.now_ns), favours_reader, len, copy)
                 };
                 result.expect("it cannot fail");
             }

@@ -223,11 +223,20 @@ impl Tx<'_> {
         let Some(mut choice) = self.stream.choice.try_lock() else {
             return self.stream.copy_in(self.index, at, piece, Store::Plain);
         };
-        let copied = choice.copy(piece.len(), |store| {
+        let is_ahead = || self.is_ahead();
+        let copied = choice.copy_for(is_ahead, piece.len(), |store| {
             self.stream.copy_in(self.index, at, piece, store);
             Ok::<_, Corrupt>(())
         });
         debug_assert_eq!(copied, Ok(()));
+    }
+
+    /// Whether so much of the ring is full that it is the receiver who has more to do.
+    #[inline(never)]
+    fn is_ahead(&self) -> bool {
+        let enough = self.ring_len() / 8 * 7;
+        let room = self.room_from(self.tail(), enough);
+        room.is_ok_and(|room| room < enough)
     }
 
     /// In a handler: does what the interrupted copy has still to do, and publishes it.
