@@ -44,9 +44,20 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize, store: Store
             // A streaming copy has a head, a tail and a fence to pay for; below this it cannot win.
             Store::Streaming if apart && len >= 4 * LINE => by_lines::<true>(to, from, len),
             Store::Plain if apart && len >= STREAM_MIN => by_lines::<false>(to, from, len),
+            _ if apart && len >= MOVSB_MIN && is_close_in_page(to, from) => {
+                by_lines::<false>(to, from, len);
+            }
             _ => ptr::copy(from, to, len),
         }
     }
+}
+
+/// Whether the target begins so little after the source, but for their pages, that `rep movsb`, which `memcpy` uses, takes loads for ones of what it has just stored: on an
+/// AMD EPYC (Zen 4, glibc 2.36) it copies 3 to 4 GB/s then, and 100 otherwise.
+#[inline]
+fn is_close_in_page(to: *const u8, from: *const u8) -> bool {
+    let after = to.addr().wrapping_sub(from.addr()) % 4096;
+    after != 0 && after < 16
 }
 
 /// Copies up to [`FEW_MAX`] bytes, all of which are read before the first is written: in less time than the call of a function takes.
@@ -201,6 +212,9 @@ const FEW_MAX: usize = 16;
 
 /// The shortest piece that is written with streaming stores, or line by line.
 pub const STREAM_MIN: usize = 4096;
+
+/// `memcpy` begins to use `rep movsb` no sooner.
+const MOVSB_MIN: usize = 2048;
 
 /// A cache line, which streaming stores must fill as a whole to be cheap.
 const LINE: usize = 64;

@@ -36,6 +36,22 @@ fn a_few_bytes_are_copied_and_no_others() {
 }
 
 #[test]
+fn what_is_close_but_for_its_page_is_copied_whole() {
+    for (len, after) in [2047, 2048, 2111, 4000]
+        .into_iter()
+        .flat_map(|len| (0..17).map(move |after| (len, after)))
+    {
+        let memory = Memory::private(3 * 4096).expect("memory");
+        let mut expected: Vec<u8> = (0..3 * 4096).map(|at| (at % 251) as u8).collect();
+        memory.write(0, &expected).expect("inside");
+        let to = 4096 + 5 + after;
+        Memory::copy(&memory, to, &memory, 5, len, Store::Own).expect("inside");
+        expected.copy_within(5..5 + len, to);
+        assert_eq!(bytes(&memory), expected, "{len} {after}");
+    }
+}
+
+#[test]
 fn an_access_outside_is_refused() {
     let memory = Memory::private(100).expect("memory");
     assert_eq!(memory.write(0, &[0; 101]), Err(OutOfRange));
