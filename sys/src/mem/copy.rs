@@ -5,7 +5,7 @@ use std::ptr;
 /// How a copy writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// As the C library does it: right for memory that this core alone reads and writes.
+    /// As the C library does it, but where that is slow: right for memory that this core alone reads and writes.
     Own,
     /// Through the caches: right if this core, or one beside it, reads the bytes next.
     Plain,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, len: usize, store: Store
 }
 
 /// Whether the target begins so little after the source, but for their pages, that `rep movsb`, which `memcpy` uses, takes loads for ones of what it has just stored: on an
-/// AMD EPYC (Zen 4, glibc 2.36) it copies 3 to 4 GB/s then, and 100 otherwise.
+/// AMD EPYC (Zen 4, glibc 2.36) it copies 3 to 4 GB/s then, and 50 to 100 otherwise.
 #[inline]
 fn is_close_in_page(to: *const u8, from: *const u8) -> bool {
     let after = to.addr().wrapping_sub(from.addr()) % 4096;
@@ -210,7 +210,7 @@ const AHEAD: usize = 1024;
 /// Bytes that are copied without a call.
 const FEW_MAX: usize = 16;
 
-/// The shortest piece that is written with streaming stores, or line by line.
+/// The shortest piece for another core that is written with streaming stores, or line by line.
 pub const STREAM_MIN: usize = 4096;
 
 /// `memcpy` begins to use `rep movsb` no sooner.

@@ -231,11 +231,11 @@ impl Tx<'_> {
         debug_assert_eq!(copied, Ok(()));
     }
 
-    /// Whether so much of the ring is full that it is the receiver who has more to do.
+    /// Whether so much of the ring is full that it is the receiver who has more to do. What cannot be is left to the next look to tell.
     #[inline(never)]
     fn is_ahead(&self) -> bool {
-        let behind = (self.ring_len() / 8).max(BEHIND_MIN);
-        let enough = self.ring_len().saturating_sub(behind);
+        let ahead = (self.ring_len() / 8).max(AHEAD_MIN);
+        let enough = self.ring_len().saturating_sub(ahead);
         let room = self.room_from(self.tail(), enough);
         room.is_ok_and(|room| room < enough)
     }
@@ -344,7 +344,7 @@ const SHORT: u64 = STREAM_MIN as u64;
 const AHEAD: u64 = 512;
 /// What is longer is published in pieces of this length. 64 KiB take 15.2 us there and back, and 16.5 in pieces of 32 KiB.
 const CHUNK: usize = 16 << 10;
-/// A receiver who keeps up has no more than this before it: a call's worth of bytes, and what is written meanwhile.
-const BEHIND_MIN: usize = 128 << 10;
+/// What lies before a receiver who keeps up with calls of 64 kB: those bytes, and what is written meanwhile. On a ring that is no longer nobody is ahead.
+const AHEAD_MIN: usize = 128 << 10;
 /// The first of an answer, which somebody waits for: 16 KiB take 5.5 us there and back, in one piece 6.7. A stream of such is a twentieth slower so.
 pub(super) const FIRST_CHUNK: usize = 8 << 10;
