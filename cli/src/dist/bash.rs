@@ -43,6 +43,7 @@ mod tests {
         let mut bash = Command::new("bash");
         bash.args(["--norc", "-c", &format!("{script}\n{tab}"), "bash"]);
         let output = bash.args(words).current_dir(&folder).output();
+        std::fs::remove_dir_all(&folder).expect("it is ours");
         let output = output.expect("bash");
         assert!(
             output.stderr.is_empty(),
