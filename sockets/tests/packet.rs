@@ -412,6 +412,27 @@ fn a_port_is_one_listener_s_over_any_nic() {
     second.close();
 }
 
+/// Its threads may only begin to wait when it ends.
+#[test]
+fn a_port_is_free_when_its_listener_is_closed() {
+    let fabric = Fabric::new(FabricConfig {
+        time: Time::Free,
+        ..FabricConfig::default()
+    });
+    let host = fabric.host();
+    let nics: [&dyn Driver; 2] = [&host, &shm::DRIVER];
+    for nic in nics {
+        let adapter = Adapter::open(nic, Variant::default(), None).unwrap();
+        let at = place(port());
+        for turn in 0..200 {
+            let listener = Socket::new(&adapter);
+            listener.bind(at).unwrap();
+            assert_eq!(listener.listen(1), Ok(()), "the {turn}th");
+            listener.close();
+        }
+    }
+}
+
 /// As over TCP: who asks a listener whose backlog is full waits, and is not refused.
 #[test]
 fn more_ask_than_there_is_room_for() {

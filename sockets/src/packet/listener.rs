@@ -48,6 +48,8 @@ struct Inner {
     /// How long a connection waits for its first bytes before it is there.
     deferral: Option<Duration>,
     closed: bool,
+    /// How many threads take requests in.
+    receiving: usize,
     /// Nobody can wait there.
     failed: bool,
     /// Keeps the port from other listeners, of any process.
@@ -92,6 +94,7 @@ impl Listener {
                 backlog: backlog.clamp(1, BACKLOG_MAX),
                 deferral,
                 closed: false,
+                receiving: 0,
                 failed: false,
                 claim,
                 is_offered: false,
@@ -243,11 +246,7 @@ impl Listener {
         // What is dropped is refused.
         drop(requests);
         queue.iter().for_each(|place| place.stream.abort());
-        // Each request of ours ends the wait of one thread.
-        for _ in 0..WAITERS {
-            // Refused, or nobody waits any more.
-            let _ = self.knock();
-        }
+        self.call_back();
         drop(claim);
     }
 

@@ -28,6 +28,17 @@ impl Listener {
         false
     }
 
+    /// Ends the waits of a listener that is closed, so that nobody finds it there any more. Each request of ours ends that of one thread,
+    /// but one that was about to begin when it was asked for begins yet.
+    pub(super) fn call_back(&self) {
+        let deadline = Instant::now() + CLOSE_TIME;
+        while self.lock().receiving > 0 && !self.adapter.is_closed() && Instant::now() < deadline {
+            // Refused, or nobody waits any more.
+            let _ = self.knock();
+            std::thread::yield_now();
+        }
+    }
+
     /// Asks ourselves; what the answer was.
     pub(super) fn knock(&self) -> Option<via::Error> {
         let config = ViConfig::new(&self.adapter.tag);

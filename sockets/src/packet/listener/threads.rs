@@ -13,6 +13,13 @@ use crate::packet::stream::{Identity, Stream};
 impl Listener {
     /// Takes requests in. A NIC knows of a place only while somebody waits there: so two threads do this, and nothing else.
     pub(super) fn receive(&self) {
+        // Before the look whether it is closed: who closes waits for all who are counted.
+        self.lock().receiving += 1;
+        self.receive_all();
+        self.lock().receiving -= 1;
+    }
+
+    fn receive_all(&self) {
         loop {
             let inner = self.lock();
             if inner.closed {
