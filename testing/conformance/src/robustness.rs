@@ -27,7 +27,7 @@ pub(crate) fn s202_sixteen_threads_on_one_queue(lab: &dyn Lab) {
             .map(|_| {
                 let server = b.nic.create_vi(&b.config(level).recv_cq(&cq)).must();
                 let client = a.vi(level);
-                for token in 0..MESSAGES {
+                for token in 0..EACH {
                     server.post_recv(&Descriptor::recv(), token).must();
                 }
                 connect((&a, &client), (&b, &server));
@@ -37,13 +37,13 @@ pub(crate) fn s202_sixteen_threads_on_one_queue(lab: &dyn Lab) {
         let servers: HashMap<ViId, &Vi> = pairs.iter().map(|(_, vi)| (vi.id(), vi)).collect();
         let seen: Mutex<HashMap<ViId, Vec<u64>>> = Mutex::default();
         let send = |client: &Vi| {
-            for token in 0..MESSAGES {
+            for token in 0..EACH {
                 client.post_send(&Descriptor::send(), token).must();
                 sent(client).ok().must();
             }
         };
         let receive = || {
-            for _ in 0..MESSAGES {
+            for _ in 0..EACH {
                 let entry = cq.wait(SOON).must();
                 let done = servers[&entry.vi].recv_done().must().completion().must();
                 let token = done.ok().must().token;
@@ -61,7 +61,7 @@ pub(crate) fn s202_sixteen_threads_on_one_queue(lab: &dyn Lab) {
         assert_eq!(seen.len(), THREADS);
         for mut tokens in seen.into_values() {
             tokens.sort_unstable();
-            assert!(tokens.into_iter().eq(0..MESSAGES));
+            assert!(tokens.into_iter().eq(0..EACH));
         }
     });
 }
@@ -393,6 +393,8 @@ fn forgeries() -> Vec<[u32; HEAD_WORDS]> {
 }
 
 const THREADS: usize = 16;
+/// Of each thread. In virtual time whatever happens wakes all who sleep, so 300 took a minute and more on a busy machine.
+const EACH: u64 = 100;
 const MESSAGES: u64 = 300;
 const WAIT_MS: &str = "500";
 /// Descriptors and threads that come and go with the test harness.

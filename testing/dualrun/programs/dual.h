@@ -297,6 +297,12 @@ SHARED void say_poll(const char *when, int fd, short wanted, int timeout) {
     else say("%s: poll %d %s", when, count, events((unsigned short)one.revents));
 }
 
+// Whether a connection that has just been full has room again. The kernel's buffers grow while they are filled, and an acknowledgement may be 40 ms late.
+SHARED int is_room_to_come(int fd) {
+    struct pollfd room = {.fd = fd, .events = POLLOUT};
+    return OK(poll(&room, 1, 150)) == 1;
+}
+
 // ---- processes and threads
 
 SHARED pthread_t start(void *(*run)(void *), void *with) {

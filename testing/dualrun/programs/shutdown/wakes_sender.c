@@ -58,16 +58,14 @@ static pthread_t start_asleep(void *(*run)(void *)) {
     return thread;
 }
 
-// Buffers of the kernel may grow while they are filled.
 static size_t fill_up(int fd) {
-    struct pollfd room = {.fd = fd, .events = POLLOUT};
     size_t filled = 0;
     ssize_t sent;
     do {
         fill(buf, 65536, filled);
         while ((sent = send(fd, buf, 65536, MSG_DONTWAIT)) > 0) fill(buf, 65536, filled += sent);
         if (errno != EAGAIN) die(__LINE__, "send");
-    } while (poll(&room, 1, 20) == 1);
+    } while (is_room_to_come(fd));
     return filled;
 }
 

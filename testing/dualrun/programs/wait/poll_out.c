@@ -7,12 +7,10 @@ static void subject(int fd) {
     for (int round = 0; round < 3; round++) {
         size_t total = 0;
         ssize_t sent;
-        struct pollfd room = {.fd = fd, .events = POLLOUT};
-        // Buffers of the kernel may grow while they are filled.
         do {
             while ((sent = send(fd, buf, 65536, 0)) > 0) total += sent;
             if (errno != EAGAIN) die(__LINE__, "send");
-        } while (poll(&room, 1, 20) == 1);
+        } while (is_room_to_come(fd));
         say_poll("full", fd, POLLOUT, 0);
         tell_number(total);
         say_poll("drained", fd, POLLOUT, -1);
