@@ -10,15 +10,19 @@ use sys::errno::Errno;
 use sys::wait::Spin;
 
 use crate::leftover;
-use crate::ready::{self, ALWAYS, Deadline, ERR, HUP, IN, LOOK, NVAL, Naps, RDHUP, READ};
+use crate::ready::{self, Deadline, IN, KERNEL_EACH, LOOK, Naps};
 
+mod habit;
 mod night;
 pub mod select;
+mod show;
 mod survey;
 #[cfg(test)]
 mod tests;
 
+use habit::Habit;
 use night::{Night, get_up, lie_down};
+use show::{answer, show};
 use survey::{Survey, What, survey};
 
 /// An entry of `poll`, as C has it.
@@ -124,15 +128,19 @@ fn mixed(
     let patient = timeout != Some(Duration::ZERO);
     let mut looks = 0u32;
     let mut naps = Naps::default();
+    let (mut habit, mut due) = Habit::of(found.others);
     loop {
         let shown = show(fds, scratch);
-        // What the kernel knows belongs to the answer, as far as somebody asks for it.
-        let due = shown.ready > 0 || looks.is_multiple_of(KERNEL_EACH) || !patient;
-        let ask = found.others || shown.ask || (!patient && shown.ready == 0);
+        // What only the kernel knows of a connection belongs to the answer; of others, and of urgent bytes, it may come with a later one.
+        let of_rings = shown.ask && (shown.ready > 0 || looks.is_multiple_of(KERNEL_EACH));
+        let of_others = found.others != habit::NOTHING && looks % KERNEL_EACH == KERNEL_EACH - 1;
+        let of_all = !patient && (shown.ask || found.others != habit::NOTHING || shown.ready == 0);
         let mut ready = shown.ready;
-        if ask && due {
+        if due || of_rings || of_others || of_all {
             kernel.poll(scratch, Some(Duration::ZERO))?;
-            ready = answer(fds, scratch);
+            let answer = answer(fds, scratch);
+            habit.had(answer.news);
+            (ready, due) = (answer.ready, false);
         }
         if ready > 0 {
             spin.hit();
@@ -160,97 +168,17 @@ fn mixed(
         ready::poller_is_up();
         get_up(fds);
         let woken = slept?;
-        let ready = answer(fds, scratch);
-        if ready > 0 {
+        let answer = answer(fds, scratch);
+        habit.had(answer.news);
+        if answer.ready > 0 {
             spin.hit();
             count_sleep(fds);
-            return Ok(ready);
+            return Ok(answer.ready);
         }
         if woken == 0 && end.left() == Some(Duration::ZERO) {
             return Ok(0);
         }
     }
-}
-
-struct Shown {
-    ready: usize,
-    /// Whether the kernel must be asked about one that memory knows.
-    ask: bool,
-}
-
-/// Sets `revents` as memory shows, and `scratch` to the questions for the kernel.
-fn show(fds: &mut [PollFd], scratch: &mut [PollFd]) -> Shown {
-    let mut shown = Shown {
-        ready: 0,
-        ask: false,
-    };
-    for (entry, question) in fds.iter_mut().zip(scratch) {
-        entry.revents = 0;
-        *question = PollFd {
-            revents: 0,
-            ..*entry
-        };
-        let interest = bits(entry.events);
-        match What::is(entry.fd) {
-            What::Ring(conn) => {
-                let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
-                entry.revents = revents(look.ready & (interest | ALWAYS));
-                let ask = look.ask & (interest | ALWAYS);
-                shown.ask |= ask != 0;
-                // An end that memory does not show yet, too: that of a peer that was killed.
-                question.events = revents(ask | RDHUP);
-            }
-            What::Set(set) => {
-                question.fd = -1;
-                if interest & READ != 0 && set.is_ready(entry.fd) {
-                    entry.revents = revents(interest & READ);
-                }
-            }
-            What::Nothing | What::Other => {}
-        }
-        shown.ready += usize::from(entry.revents != 0);
-    }
-    shown
-}
-
-/// Adds what the kernel answered; how many entries are ready.
-fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> usize {
-    let mut ready = 0;
-    for (entry, question) in fds.iter_mut().zip(scratch) {
-        let interest = bits(entry.events);
-        let said = bits(question.revents);
-        match What::is(entry.fd) {
-            What::Ring(conn) if said & NVAL == 0 => {
-                let mut said = said;
-                if said & (RDHUP | ALWAYS) != 0 {
-                    sys::tcp::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
-                    // What was an error is in memory now, or none to the program.
-                    said &= !ERR;
-                    said |= u32::from(sys::epoll::shows(entry.fd, 0)) & ERR;
-                }
-                let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
-                // Beside what memory shows: something in the error queue, and the end of a connection that is read from TCP.
-                let ask = look.ask | ERR | if look.ask & READ == 0 { 0 } else { HUP };
-                let told = look.ready | said & ask & !look.hush;
-                entry.revents = revents(told & (interest | ALWAYS));
-            }
-            What::Set(set) => {
-                let is_ready =
-                    interest & READ != 0 && (entry.revents != 0 || set.is_ready(entry.fd));
-                entry.revents = if is_ready {
-                    revents(interest & READ)
-                } else {
-                    0
-                };
-            }
-            What::Nothing => entry.revents = 0,
-            What::Ring(_) | What::Other => {
-                entry.revents = revents(said & (interest | ALWAYS | NVAL));
-            }
-        }
-        ready += usize::from(entry.revents != 0);
-    }
-    ready
 }
 
 /// The poller slept until these were ready.
@@ -286,7 +214,5 @@ const NONE: PollFd = PollFd {
 
 /// So many descriptors cost no allocation.
 const FEW: usize = 256;
-/// While polling, memory is looked at so much oftener than the kernel.
-const KERNEL_EACH: u32 = 16;
 
 const _: () = assert!(IN == 1 && size_of::<PollFd>() == 8);

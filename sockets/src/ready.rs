@@ -16,6 +16,7 @@ use crate::epoll;
 use crate::flow::RECEIVE;
 use crate::share::Turn;
 
+pub(crate) use asking::{Asking, EACH as KERNEL_EACH};
 pub(crate) use bits::{ALWAYS, READ, WRITE};
 pub use bits::{ERR, HUP, IN, NVAL, OUT, PRI, RDBAND, RDHUP, RDNORM, WRBAND, WRNORM};
 pub(crate) use look::{Marks, has_ended, is_silent};
@@ -24,6 +25,7 @@ pub(crate) use time::{Deadline, LOOK, NAP, Naps, nap_within, worth_polling};
 
 use look::{arrived, asked_of_kernel, look_at};
 
+mod asking;
 mod bits;
 mod look;
 mod rest;

@@ -8,6 +8,7 @@ use sys::quiet::Quiet;
 use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, places, token};
 use crate::conn::Conn;
+use crate::ready::Asking;
 
 use board::Board;
 pub(super) use hot::Glance;
@@ -56,9 +57,8 @@ pub(super) struct Members {
     came: u64,
     /// Where the next look begins, so that who fills the program's buffer does not fill it each time.
     next: usize,
-    /// After how many waits the kernel is looked at again, and how many are left.
-    kernel_gap: u32,
-    kernel_in: u32,
+    /// How often the kernel is looked at.
+    kernel: Asking,
     /// It had as much as there was room for the last time.
     kernel_filled: bool,
     /// A look has had it report more.
@@ -79,8 +79,6 @@ pub(super) struct Members {
     orphans: u32,
     /// Connections whose doorbell was taken away, of which other sets are to be told once nobody has this one.
     pub(super) rang: Vec<RawFd>,
-    /// How often in a row the kernel had nothing.
-    kernel_vain: u32,
     /// The place of the list that is being written.
     changing: Changing,
 }

@@ -8,7 +8,7 @@ use sys::sync::Ordering;
 
 use super::members::Glance;
 use super::{Event, FEW, Set, Waiter, token};
-use crate::ready::{self, Deadline};
+use crate::ready::{self, Deadline, KERNEL_EACH};
 use crate::{left, leftover};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
@@ -214,6 +214,3 @@ fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<
     }
     Ok(found)
 }
-
-/// While polling, memory is looked at so much oftener than the kernel.
-const KERNEL_EACH: u32 = 16;

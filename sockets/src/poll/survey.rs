@@ -6,17 +6,18 @@ use std::sync::OnceLock;
 use sys::quiet::once;
 use sys::wait::{Limits, Spinner};
 
-use super::PollFd;
+use super::{PollFd, bits, habit};
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
+use crate::ready::PRI;
 use crate::{rules, table};
 
 /// What a list of descriptors consists of.
 pub(super) struct Survey {
     /// How many are looked at in memory.
     pub(super) in_memory: usize,
-    /// Whether there are any that only the kernel knows.
-    pub(super) others: bool,
+    /// Those of which the kernel may know what memory does not, for their [habit](super::habit).
+    pub(super) others: u64,
     /// How many are connections that only the kernel knows.
     pub(super) connections: usize,
     /// One that is a connection; with rings if there is such a one.
@@ -53,7 +54,7 @@ impl Survey {
 pub(super) fn survey(fds: &[PollFd]) -> Survey {
     let mut found = Survey {
         in_memory: 0,
-        others: false,
+        others: habit::NOTHING,
         connections: 0,
         connection: None,
     };
@@ -63,10 +64,13 @@ pub(super) fn survey(fds: &[PollFd]) -> Survey {
             What::Ring(conn) => {
                 found.in_memory += 1;
                 found.connection = Some(conn);
+                if bits(entry.events) & PRI != 0 {
+                    found.others = habit::with(found.others, entry);
+                }
             }
             What::Set(_) => found.in_memory += 1,
             What::Other => {
-                found.others = true;
+                found.others = habit::with(found.others, entry);
                 if found.in_memory == 0
                     && let Some(conn) = table::known(entry.fd)
                 {

@@ -1,42 +1,34 @@
 //! What the kernel knows of the members, and how often it is asked.
 
+use sys::time::coarse_ms;
+
 use super::super::member::What;
 use super::super::{Event, token};
 use super::Members;
+use crate::ready::Asking;
 
 impl Members {
     /// The kernel may have something of a new one.
     pub(super) fn expect_of_kernel(&mut self) {
-        self.kernel_vain = 0;
-        self.kernel_gap = 1;
-        self.kernel_in = 1;
+        self.kernel = Asking::NEW;
     }
 
-    /// Whether this wait is to look at the kernel. Each does while the kernel has news, then fewer and fewer; one that is not
-    /// `patient` does whenever there may be something.
+    /// Whether this wait is to look at the kernel: as [`Asking`] says, and one that is not `patient` whenever there may be something.
     #[inline]
     pub(in crate::epoll) fn kernel_is_due(&mut self, patient: bool) -> bool {
         if std::mem::take(&mut self.kernel_filled) {
             return false;
         }
-        self.kernel_in = self.kernel_in.saturating_sub(1);
-        self.kernel_in == 0 || (!patient && self.has_others())
+        let has_others = self.has_others();
+        let is_due = self.kernel.is_due(|| has_others.then(coarse_ms));
+        is_due || (!patient && has_others)
     }
 
     /// The kernel has been looked at.
     ///
     /// One that filled the program's buffer has had its turn: the next is the rings'.
     pub(in crate::epoll) fn kernel_had(&mut self, news: bool, filled: bool) {
-        if news {
-            self.kernel_vain = 0;
-            self.kernel_gap = 1;
-        } else {
-            self.kernel_vain = self.kernel_vain.saturating_add(1);
-            if self.kernel_vain > VAIN {
-                self.kernel_gap = (self.kernel_gap * 2).clamp(1, KERNEL_EACH);
-            }
-        }
-        self.kernel_in = self.kernel_gap;
+        self.kernel.had(news, coarse_ms());
         self.kernel_filled = filled;
     }
 
@@ -119,9 +111,3 @@ impl Members {
         }
     }
 }
-
-/// While rings are busy the kernel is looked at so seldom.
-const KERNEL_EACH: u32 = 16;
-
-/// After so many looks at the kernel in vain rings are taken to be busy.
-const VAIN: u32 = 8;
