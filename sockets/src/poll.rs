@@ -10,7 +10,7 @@ use sys::errno::Errno;
 use sys::wait::Spin;
 
 use crate::leftover;
-use crate::ready::{self, Deadline, IN, KERNEL_EACH, LOOK, Naps};
+use crate::ready::{self, Deadline, IN, LOOK, Naps};
 
 mod habit;
 mod night;
@@ -132,8 +132,8 @@ fn mixed(
     loop {
         let shown = show(fds, scratch);
         // What only the kernel knows of a connection belongs to the answer; of others, and of urgent bytes, it may come with a later one.
-        let of_rings = shown.ask && (shown.ready > 0 || looks.is_multiple_of(KERNEL_EACH));
-        let of_others = found.others != habit::NOTHING && looks % KERNEL_EACH == KERNEL_EACH - 1;
+        let of_rings = shown.ask && (shown.ready > 0 || looks.is_multiple_of(RINGS_EACH));
+        let of_others = found.others != habit::NOTHING && (looks + 1).is_multiple_of(habit.looks());
         let of_all = !patient && (shown.ask || found.others != habit::NOTHING || shown.ready == 0);
         let mut ready = shown.ready;
         if due || of_rings || of_others || of_all {
@@ -214,5 +214,7 @@ const NONE: PollFd = PollFd {
 
 /// So many descriptors cost no allocation.
 const FEW: usize = 256;
+/// While polling, memory is looked at so much oftener than TCP, where that has the bytes.
+const RINGS_EACH: u32 = 16;
 
 const _: () = assert!(IN == 1 && size_of::<PollFd>() == 8);

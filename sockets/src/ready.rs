@@ -16,7 +16,7 @@ use crate::epoll;
 use crate::flow::RECEIVE;
 use crate::share::Turn;
 
-pub(crate) use asking::{Asking, EACH as KERNEL_EACH};
+pub(crate) use asking::Asking;
 pub(crate) use bits::{ALWAYS, READ, WRITE};
 pub use bits::{ERR, HUP, IN, NVAL, OUT, PRI, RDBAND, RDHUP, RDNORM, WRBAND, WRNORM};
 pub(crate) use look::{Marks, has_ended, is_silent};

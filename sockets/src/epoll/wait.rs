@@ -8,7 +8,7 @@ use sys::sync::Ordering;
 
 use super::members::Glance;
 use super::{Event, FEW, Set, Waiter, token};
-use crate::ready::{self, Deadline, KERNEL_EACH};
+use crate::ready::{self, Deadline};
 use crate::{left, leftover};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
@@ -102,10 +102,11 @@ fn mixed(
     let mut end: Option<Deadline> = None;
     let mut looks = 0u32;
     loop {
-        let (mut found, mut due) = (0, !patient || looks % KERNEL_EACH == KERNEL_EACH - 1);
+        let (mut found, mut due) = (0, !patient);
         {
             // In a signal handler that came while its thread was here there is no truth to be had.
             let mut members = set.enter().ok_or(Errno::INTR)?;
+            due |= (looks + 1).is_multiple_of(members.looks_for_kernel());
             if looks == 0 {
                 members.note_wait();
             }

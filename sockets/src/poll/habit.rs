@@ -24,6 +24,11 @@ impl Habit {
         (habit, is_due)
     }
 
+    /// As [`Asking::looks`].
+    pub(super) fn looks(&self) -> u32 {
+        self.asking.looks()
+    }
+
     /// The kernel has been asked.
     pub(super) fn had(&mut self, news: bool) {
         if self.key != NOTHING {

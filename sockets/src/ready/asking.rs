@@ -28,6 +28,13 @@ impl Asking {
         self.left == 0 || now_ms().is_some_and(|now_ms| now_ms != self.at_ms)
     }
 
+    /// After how many looks at memory one that polls for either asks: seldom if it is memory that has all, for a question takes as long as
+    /// many looks, and the wait ends soon, or in a sleep on both.
+    #[inline]
+    pub(crate) fn looks(&self) -> u32 {
+        if self.vain > VAIN { 4 * EACH } else { EACH }
+    }
+
     /// It has been asked, at `now_ms`.
     #[inline]
     pub(crate) fn had(&mut self, news: bool, now_ms: u32) {
@@ -50,8 +57,8 @@ impl Default for Asking {
     }
 }
 
-/// While memory has news the kernel is asked so seldom; and so seldom while one polls for either.
-pub(crate) const EACH: u32 = 16;
+/// While memory has news the kernel is asked so seldom.
+pub(super) const EACH: u32 = 16;
 
 /// After so many questions in vain memory is taken to be all there is.
 const VAIN: u32 = 8;

@@ -24,6 +24,12 @@ impl Members {
         is_due || (!patient && has_others)
     }
 
+    /// As [`Asking::looks`].
+    #[inline]
+    pub(in crate::epoll) fn looks_for_kernel(&self) -> u32 {
+        self.kernel.looks()
+    }
+
     /// The kernel has been looked at.
     ///
     /// One that filled the program's buffer has had its turn: the next is the rings'.
