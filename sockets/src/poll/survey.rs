@@ -16,7 +16,7 @@ use crate::{rules, table};
 pub(super) struct Survey {
     /// How many are looked at in memory.
     pub(super) in_memory: usize,
-    /// Those of which the kernel may know what memory does not, for their [habit](super::habit).
+    /// Those of which the kernel may know what memory does not, for their [`habit`].
     pub(super) others: u64,
     /// How many are connections that only the kernel knows.
     pub(super) connections: usize,
