@@ -393,8 +393,8 @@ fn forgeries() -> Vec<[u32; HEAD_WORDS]> {
 }
 
 const THREADS: usize = 16;
-/// Of each thread. In virtual time whatever happens wakes all who sleep, so 300 took a minute and more on a busy machine.
-const EACH: u64 = 100;
+/// Of each thread. In virtual time whatever happens wakes all who sleep, and they yield: beside others that want the CPUs 100 took two minutes.
+const EACH: u64 = 30;
 const MESSAGES: u64 = 300;
 const WAIT_MS: &str = "500";
 /// Descriptors and threads that come and go with the test harness.
