@@ -74,6 +74,7 @@ impl Flow {
             kernel.reset_on_close();
         } else if (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))
             && !kernel.resets_on_close()
+            && !self.has_failed()
         {
             // On the ring it can be said, if only for this: a doorbell that comes too late makes a reset of the end that TCP has.
             // Whoever sleeps is woken by the end of the TCP connection.

@@ -175,6 +175,11 @@ impl Flow {
         }
     }
 
+    /// Whether the connection ended in an error, told or not.
+    pub(super) fn has_failed(&self) -> bool {
+        self.error_is_told() || matches!(self.kernel_end(), Some(Some(_)))
+    }
+
     /// Whether there is nothing more to be heard from TCP.
     pub(super) fn is_read_to_its_end(&self) -> bool {
         !matches!(self.kernel_end.load(Ordering::Relaxed), 0 | OVER)

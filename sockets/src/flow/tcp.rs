@@ -19,9 +19,14 @@ impl Flow {
         let rx = self.stream.rx();
         if rx.phase() == BEFORE
             && let Some(end) = rx.to_ring()
-            && self.taken(kernel)? >= end
         {
-            self.follow_to(ON_RING);
+            let taken = self.taken(kernel)?;
+            if rx.taken_from_tcp().is_none() {
+                rx.set_taken_from_tcp(taken);
+            }
+            if taken >= end {
+                self.follow_to(ON_RING);
+            }
         }
         Ok(())
     }
@@ -237,13 +242,18 @@ impl Flow {
         (errno != Errno::CONNRESET || !by_bell).then_some(errno)
     }
 
-    /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went. One that closed is deaf, and says that
-    /// it has [`GONE`] unless it means a reset; what the program sends it from then on goes over TCP, and is answered by one.
+    /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went, and one can. One that closed is deaf, and says
+    /// that it has [`GONE`] unless it means a reset; what the program sends it from then on goes over TCP, and is answered by one. Where no doorbell was
+    /// unread, somebody else has ended the connection (`ss -K`), in the middle of what the peer had to say for all we know.
     pub(super) fn only_bells_are_unread(&self) -> bool {
         let gone = self.stream.rx().finished() & GONE != 0;
         let closed = gone || self.stream.peer_deaf();
         let in_order = !self.stream.is_deaf()
             && (!closed || (gone && self.spoke.load(Ordering::Relaxed) == 0));
-        in_order && self.sends_on_ring() && self.stream.tx().drained() == Ok(true)
+        let tx = self.stream.tx();
+        in_order
+            && self.sends_on_ring()
+            && tx.drained() == Ok(true)
+            && tx.untaken_from_tcp() != Some(0)
     }
 }

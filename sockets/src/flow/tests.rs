@@ -199,3 +199,55 @@ fn a_bell_that_is_refused_is_told_after_the_bytes_and_at_both_ends() {
         assert_eq!(end.flow.kernel_end(), Some(Some(Errno::CONNRESET)));
     }
 }
+
+/// Both ends on the ring, with all that was sent read, and the second rung once.
+fn rung(network: &Network) -> [Actor<End<'_>>; 2] {
+    let [mut first, mut second] = Actor::both([network.end(0), network.end(1)]);
+    for round in 0..3 {
+        second.receive(&[10], Take::Read);
+        if round == 2 {
+            second.act(Deed::ArmReceive);
+        }
+        first.send(10);
+        second.receive(&[10], Take::Read);
+        first.receive(&[10], Take::Read);
+        second.send(10);
+        first.receive(&[10], Take::Read);
+    }
+    assert!(first.flow.sends_on_ring() && second.flow.sends_on_ring());
+    assert_eq!(second.received, 30);
+    [first, second]
+}
+
+#[test]
+fn who_is_killed_with_a_doorbell_unread_has_ended_in_order() {
+    let network = Network::new(1000, Vec::new());
+    let [mut first, mut second] = rung(&network);
+    second.act(Deed::Die);
+    assert!(first.kernel.is_reset());
+    first.act(Deed::ArmReceive);
+    first.receive(&[10], Take::Read);
+    assert!(first.ended);
+}
+
+/// As by `ss -K`: what the other end had to say may be missing, so this is no end of it.
+#[test]
+fn what_somebody_else_resets_is_told_to_both_ends() {
+    for closes in [false, true] {
+        let network = Network::new(1000, Vec::new());
+        let [mut first, mut second] = rung(&network);
+        // Takes the doorbell.
+        second.act(Deed::ArmReceive);
+        second.kernel.reset_now();
+        second.kernel.tell(Errno::CONNABORTED);
+        second.act(Deed::ArmReceive);
+        if closes {
+            second.act(Deed::Close);
+        }
+        first.act(Deed::ArmReceive);
+        first.receive(&[10], Take::Read);
+        assert_eq!(first.failed, Some(Errno::CONNRESET));
+        second.receive(&[10], Take::Read);
+        assert_eq!(second.failed, (!closes).then_some(Errno::CONNABORTED));
+    }
+}

@@ -88,6 +88,20 @@ impl Tx<'_> {
         self.words().switch.bells.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// How many of the bytes that went to TCP until now, doorbells included, the receiver has not taken, by its count, if it counts. Too many if it was
+    /// killed in between, never too few.
+    pub fn untaken_from_tcp(&self) -> Option<u64> {
+        let words = self.words();
+        let taken = words
+            .receiver
+            .taken
+            .load(Ordering::Relaxed)
+            .checked_sub(1)?;
+        let bells = words.switch.bells.load(Ordering::SeqCst);
+        let written = self.to_ring()?.saturating_add(bells);
+        Some(written.saturating_sub(taken))
+    }
+
     /// Bytes that the receiver has taken in all, if it is to be believed.
     #[inline]
     pub fn read(&self) -> u64 {

@@ -183,6 +183,11 @@ impl End<'_> {
         self.state().refusal.set(Some(errno));
     }
 
+    /// The next call that hears of errors is told this one.
+    pub(super) fn tell(&self, errno: Errno) {
+        self.state().error.set(Some(errno));
+    }
+
     pub(super) fn is_reset(&self) -> bool {
         self.state().is_over.get()
     }

@@ -66,6 +66,10 @@ pub const OF_TCP_ALONE: &[Group] = &[
         programs: &["options/filter"],
     },
     Group {
+        reason: "it has the kernel end a connection of TCP's, as `ss -K` does",
+        programs: &["kill/by_somebody_else"],
+    },
+    Group {
         reason: "it maps a socket, for TCP to put pages of a network card's there",
         programs: &["options/zerocopy_receive"],
     },
