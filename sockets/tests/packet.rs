@@ -424,7 +424,7 @@ fn a_port_is_free_when_its_listener_is_closed() {
     for nic in nics {
         let adapter = Adapter::open(nic, Variant::default(), None).unwrap();
         let at = place(port());
-        for turn in 0..200 {
+        for turn in 0..1000 {
             let listener = Socket::new(&adapter);
             listener.bind(at).unwrap();
             assert_eq!(listener.listen(1), Ok(()), "the {turn}th");

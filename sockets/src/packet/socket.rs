@@ -318,7 +318,7 @@ impl Socket {
         })
     }
 
-    /// The program has closed it. Returns at once.
+    /// The program has closed it. A listener's address is free then: its threads have left, or cannot be reached for a second.
     pub fn close(&self) {
         if let Ok(stream) = self.stream() {
             if self.resets.load(Ordering::Relaxed) {
@@ -326,8 +326,14 @@ impl Socket {
             }
             stream.close();
         }
-        match &mut *self.lock() {
-            Life::Listening(listener) => listener.close(),
+        let mut life = self.lock();
+        match &mut *life {
+            Life::Listening(listener) => {
+                let listener = Arc::clone(listener);
+                // Other threads' calls need not wait for its threads.
+                drop(life);
+                listener.close();
+            }
             Life::Fresh(Some(bound))
             | Life::Connecting(Some(bound))
             | Life::Connected(bound, _) => {

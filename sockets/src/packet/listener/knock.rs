@@ -29,22 +29,32 @@ impl Listener {
     }
 
     /// Ends the waits of a listener that is closed, so that nobody finds it there any more. Each request of ours ends that of one thread,
-    /// but one that was about to begin when it was asked for begins yet.
+    /// but one that was about to begin when it was asked for begins yet. What hinders us for long (descriptors have run out) is not waited for.
     pub(super) fn call_back(&self) {
         let deadline = Instant::now() + CLOSE_TIME;
-        while self.lock().receiving > 0 && !self.adapter.is_closed() && Instant::now() < deadline {
-            // Refused, or nobody waits any more.
-            let _ = self.knock();
-            std::thread::yield_now();
+        loop {
+            let ticket = self.changed.ticket();
+            let now = Instant::now();
+            if self.lock().receiving == 0 || self.adapter.is_closed() || now >= deadline {
+                return;
+            }
+            match self.knock_for(deadline - now) {
+                Some(via::Error::Reject) => {}
+                _ => drop(self.changed.wait(ticket, Some(now + KNOCK_AGAIN))),
+            }
         }
     }
 
     /// Asks ourselves; what the answer was.
     pub(super) fn knock(&self) -> Option<via::Error> {
+        self.knock_for(CLOSE_TIME)
+    }
+
+    fn knock_for(&self, time: Duration) -> Option<via::Error> {
         let config = ViConfig::new(&self.adapter.tag);
         let asker = self.adapter.nic.create_vi(&config).ok()?;
         let from = self.adapter.nic.address(OURSELVES).ok()?;
-        asker.connect(&from, &self.at, Some(CLOSE_TIME)).err()
+        asker.connect(&from, &self.at, Some(time)).err()
     }
 }
 
@@ -54,3 +64,5 @@ const START_TIME: Duration = Duration::from_secs(10);
 /// How often one asks whether a place is taken.
 const KNOCKS: usize = 3;
 const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// Before one that nobody heard is tried again.
+const KNOCK_AGAIN: Duration = Duration::from_millis(1);

@@ -17,6 +17,7 @@ impl Listener {
         self.lock().receiving += 1;
         self.receive_all();
         self.lock().receiving -= 1;
+        self.changed.notify_all();
     }
 
     fn receive_all(&self) {
