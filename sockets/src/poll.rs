@@ -128,13 +128,15 @@ fn mixed(
     let patient = timeout != Some(Duration::ZERO);
     let mut looks = 0u32;
     let mut naps = Naps::default();
-    let (mut habit, mut due) = Habit::of(found.others);
+    let (mut habit, mut due) = Habit::of(found.others_key);
     loop {
         let shown = show(fds, scratch);
         // What only the kernel knows of a connection belongs to the answer; of others, and of urgent bytes, it may come with a later one.
         let of_rings = shown.ask && (shown.ready > 0 || looks.is_multiple_of(RINGS_EACH));
-        let of_others = found.others != habit::NOTHING && (looks + 1).is_multiple_of(habit.looks());
-        let of_all = !patient && (shown.ask || found.others != habit::NOTHING || shown.ready == 0);
+        let of_others =
+            found.others_key != habit::NOTHING && (looks + 1).is_multiple_of(habit.looks());
+        let of_all =
+            !patient && (shown.ask || found.others_key != habit::NOTHING || shown.ready == 0);
         let mut ready = shown.ready;
         if due || of_rings || of_others || of_all {
             kernel.poll(scratch, Some(Duration::ZERO))?;

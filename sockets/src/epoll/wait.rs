@@ -208,7 +208,7 @@ fn mixed(
 fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
     let kept = members.hear(events, said);
-    members.kernel_had(kept > 0, kept == events.len());
+    members.kernel_had(kept > 0, said > kept, kept == events.len());
     let found = members.tell(events, kept, glance);
     if found > 0 && set.has_waiters() {
         members.keep_watch();

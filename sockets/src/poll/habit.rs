@@ -16,11 +16,15 @@ pub(super) struct Habit {
 impl Habit {
     /// Of a poll whose descriptors come to this `key`, and whether it is to ask.
     pub(super) fn of(key: u64) -> (Self, bool) {
+        if key == NOTHING {
+            let asking = Asking::NEW;
+            return (Self { key, asking }, false);
+        }
         let (last, asking) = LAST.get();
         let asking = if last == key { asking } else { Asking::NEW };
         let mut habit = Self { key, asking };
-        let is_due = key != NOTHING && habit.asking.is_due(|| Some(coarse_ms()));
-        habit.keep();
+        let is_due = habit.asking.is_due(|| Some(coarse_ms()));
+        LAST.set((key, habit.asking));
         (habit, is_due)
     }
 
@@ -32,13 +36,7 @@ impl Habit {
     /// The kernel has been asked.
     pub(super) fn had(&mut self, news: bool) {
         if self.key != NOTHING {
-            self.asking.had(news, coarse_ms());
-            self.keep();
-        }
-    }
-
-    fn keep(&self) {
-        if self.key != NOTHING {
+            self.asking.had(news, false, coarse_ms());
             LAST.set((self.key, self.asking));
         }
     }
@@ -49,7 +47,7 @@ pub(super) const NOTHING: u64 = 0;
 
 /// That of one more.
 #[inline]
-pub(super) fn with(key: u64, entry: &PollFd) -> u64 {
+pub(super) fn key_with(key: u64, entry: &PollFd) -> u64 {
     let entry = (entry.fd.cast_unsigned() as u64) << 16 | entry.events.cast_unsigned() as u64;
     ((key ^ entry).wrapping_mul(ODD) ^ key >> 32).max(1)
 }
@@ -60,4 +58,39 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 std::thread_local! {
     /// Of the last poll that was for others, too.
     static LAST: Cell<(u64, Asking)> = const { Cell::new((NOTHING, Asking::NEW)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a poll for these asks at once. In no other tick: whoever tests that goes through [`Asking`].
+    fn asks(fds: &[i32]) -> bool {
+        let entry = |&fd| PollFd {
+            fd,
+            events: 1,
+            revents: 0,
+        };
+        let key = fds
+            .iter()
+            .fold(NOTHING, |key, fd| key_with(key, &entry(fd)));
+        let (mut habit, due) = Habit::of(key);
+        if due {
+            habit.had(false);
+        }
+        due
+    }
+
+    #[test]
+    fn another_list_begins_anew() {
+        let in_turn = |fds: &[i32]| (0..100).filter(|_| asks(fds)).count();
+        assert!(in_turn(&[3, 4]) < 50);
+        assert!(in_turn(&[4, 3]) > 8);
+        assert!(asks(&[3, 4]));
+    }
+
+    #[test]
+    fn who_polls_for_memory_alone_does_not_ask() {
+        assert!(!asks(&[]));
+    }
 }

@@ -16,8 +16,8 @@ use crate::{rules, table};
 pub(super) struct Survey {
     /// How many are looked at in memory.
     pub(super) in_memory: usize,
-    /// Those of which the kernel may know what memory does not, for their [`habit`].
-    pub(super) others: u64,
+    /// The [`habit`]'s key of those of which the kernel may know what memory does not.
+    pub(super) others_key: u64,
     /// How many are connections that only the kernel knows.
     pub(super) connections: usize,
     /// One that is a connection; with rings if there is such a one.
@@ -54,7 +54,7 @@ impl Survey {
 pub(super) fn survey(fds: &[PollFd]) -> Survey {
     let mut found = Survey {
         in_memory: 0,
-        others: habit::NOTHING,
+        others_key: habit::NOTHING,
         connections: 0,
         connection: None,
     };
@@ -65,12 +65,12 @@ pub(super) fn survey(fds: &[PollFd]) -> Survey {
                 found.in_memory += 1;
                 found.connection = Some(conn);
                 if bits(entry.events) & PRI != 0 {
-                    found.others = habit::with(found.others, entry);
+                    found.others_key = habit::key_with(found.others_key, entry);
                 }
             }
             What::Set(_) => found.in_memory += 1,
             What::Other => {
-                found.others = habit::with(found.others, entry);
+                found.others_key = habit::key_with(found.others_key, entry);
                 if found.in_memory == 0
                     && let Some(conn) = table::known(entry.fd)
                 {

@@ -4,11 +4,15 @@
 /// in each tick of the coarse clock does, for there may be much to do between two waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
-    /// How often in a row there was nothing.
+    /// In how many waits in a row there was nothing.
     vain: u32,
+    /// This wait has been counted there.
+    is_counted: bool,
     /// After how many waits the kernel is asked again, and how many are left.
     gap: u32,
     left: u32,
+    /// After how many looks at memory it is asked while one polls for either.
+    looks: u32,
     /// When it was asked, by [`coarse_ms`](sys::time::coarse_ms).
     at_ms: u32,
 }
@@ -16,14 +20,17 @@ pub(crate) struct Asking {
 impl Asking {
     pub(crate) const NEW: Self = Self {
         vain: 0,
+        is_counted: false,
         gap: 1,
         left: 1,
+        looks: LOOKS_EACH,
         at_ms: 0,
     };
 
-    /// Whether this wait is to ask. `now_ms` is when it is, if the tick counts.
+    /// A wait begins: whether it is to ask at once. `now_ms` is when it is, if the tick counts.
     #[inline]
     pub(crate) fn is_due(&mut self, now_ms: impl FnOnce() -> Option<u32>) -> bool {
+        self.is_counted = false;
         self.left = self.left.saturating_sub(1);
         self.left == 0 || now_ms().is_some_and(|now_ms| now_ms != self.at_ms)
     }
@@ -32,19 +39,24 @@ impl Asking {
     /// many looks, and the wait ends soon, or in a sleep on both.
     #[inline]
     pub(crate) fn looks(&self) -> u32 {
-        if self.vain > VAIN { 4 * EACH } else { EACH }
+        self.looks
     }
 
-    /// It has been asked, at `now_ms`.
+    /// It has been asked, at `now_ms`, and had something: for the program, if that is `news`, or but the doorbell of a connection.
     #[inline]
-    pub(crate) fn had(&mut self, news: bool, now_ms: u32) {
+    pub(crate) fn had(&mut self, news: bool, bell: bool, now_ms: u32) {
         if news {
             *self = Self::NEW;
         } else {
-            self.vain = self.vain.saturating_add(1);
-            if self.vain > VAIN {
-                self.gap = (self.gap * 2).clamp(1, EACH);
+            self.vain = self.vain.saturating_add(u32::from(!self.is_counted));
+            if self.vain > VAIN && !self.is_counted {
+                self.gap = (self.gap * 2).clamp(1, WAITS_EACH);
+                self.looks = LOOKS_EACH_IN_VAIN;
             }
+            if bell {
+                self.looks = LOOKS_EACH;
+            }
+            self.is_counted = true;
         }
         self.left = self.gap;
         self.at_ms = now_ms;
@@ -57,10 +69,12 @@ impl Default for Asking {
     }
 }
 
-/// While memory has news the kernel is asked so seldom.
-pub(super) const EACH: u32 = 16;
-
-/// After so many questions in vain memory is taken to be all there is.
+/// While memory has news the kernel is asked in one of so many waits.
+const WAITS_EACH: u32 = 16;
+/// While it has none, at one of so many looks, and of so many where it had nothing for long.
+const LOOKS_EACH: u32 = 16;
+const LOOKS_EACH_IN_VAIN: u32 = 64;
+/// After so many waits in vain memory is taken to be all there is.
 const VAIN: u32 = 8;
 
 #[cfg(test)]
@@ -73,7 +87,7 @@ mod tests {
         for _ in 0..waits {
             if asking.is_due(|| now_ms) {
                 asks += 1;
-                asking.had(false, now_ms.unwrap_or_default());
+                asking.had(false, false, now_ms.unwrap_or_default());
             }
         }
         asks
@@ -84,8 +98,8 @@ mod tests {
         let mut asking = Asking::NEW;
         assert_eq!(asks(&mut asking, VAIN, None), VAIN);
         assert!(asks(&mut asking, 200, None) < 30);
-        assert_eq!(asks(&mut asking, 10 * EACH, None), 10);
-        asking.had(true, 0);
+        assert_eq!(asks(&mut asking, 10 * WAITS_EACH, None), 10);
+        asking.had(true, false, 0);
         assert_eq!(asks(&mut asking, 4, None), 4);
     }
 
@@ -93,9 +107,26 @@ mod tests {
     fn one_wait_of_each_tick_asks() {
         let mut asking = Asking::NEW;
         asks(&mut asking, 200, Some(1));
-        assert_eq!(asks(&mut asking, EACH, Some(1)), 1);
+        assert_eq!(asks(&mut asking, WAITS_EACH, Some(1)), 1);
         for tick in 2..50 {
             assert_eq!(asks(&mut asking, 3, Some(tick)), 1);
         }
+    }
+
+    #[test]
+    fn a_long_wait_is_one_in_vain() {
+        let mut asking = Asking::NEW;
+        assert!(asking.is_due(|| None));
+        for _ in 0..100 * VAIN {
+            asking.had(false, false, 0);
+        }
+        assert_eq!(asking.looks(), LOOKS_EACH);
+        assert_eq!(asks(&mut asking, VAIN - 1, None), VAIN - 1);
+        asks(&mut asking, WAITS_EACH, None);
+        assert_eq!(asking.looks(), LOOKS_EACH_IN_VAIN);
+        // A connection rings that memory does not show: it is no news of others, but memory has not all.
+        asking.had(false, true, 0);
+        assert_eq!(asking.looks(), LOOKS_EACH);
+        assert!(!asking.is_due(|| None));
     }
 }

@@ -20,8 +20,12 @@ impl Members {
             return false;
         }
         let has_others = self.has_others();
-        let is_due = self.kernel.is_due(|| has_others.then(coarse_ms));
-        is_due || (!patient && has_others)
+        if !patient && has_others {
+            return true;
+        }
+        // Of connections that are not hot it has the doorbells.
+        let may_have = has_others || self.captured as usize > self.hot.len();
+        self.kernel.is_due(|| may_have.then(coarse_ms))
     }
 
     /// As [`Asking::looks`].
@@ -30,11 +34,11 @@ impl Members {
         self.kernel.looks()
     }
 
-    /// The kernel has been looked at.
+    /// The kernel has been looked at, and had `news` for the program, or the doorbell of a member.
     ///
     /// One that filled the program's buffer has had its turn: the next is the rings'.
-    pub(in crate::epoll) fn kernel_had(&mut self, news: bool, filled: bool) {
-        self.kernel.had(news, coarse_ms());
+    pub(in crate::epoll) fn kernel_had(&mut self, news: bool, bell: bool, filled: bool) {
+        self.kernel.had(news, bell, coarse_ms());
         self.kernel_filled = filled;
     }
 
