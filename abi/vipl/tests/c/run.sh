@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cd "$root"
-cargo build --release --quiet --package vipl
+cargo build --release --quiet --workspace
 "$vipl/link.sh" --profile release
 if ! bash "$here/compile.sh" "$target/release" "$work/bin" >"$work/compile" 2>&1; then
     cat "$work/compile"
