@@ -64,7 +64,7 @@ std::thread_local! {
 mod tests {
     use super::*;
 
-    /// Whether a poll for these asks at once. In no other tick: whoever tests that goes through [`Asking`].
+    /// Whether a poll for these, of which the kernel has nothing, asks at once.
     fn asks(fds: &[i32]) -> bool {
         let entry = |&fd| PollFd {
             fd,
@@ -83,6 +83,7 @@ mod tests {
 
     #[test]
     fn another_list_begins_anew() {
+        // Few of them begin in another tick of the clock.
         let in_turn = |fds: &[i32]| (0..100).filter(|_| asks(fds)).count();
         assert!(in_turn(&[3, 4]) < 50);
         assert!(in_turn(&[4, 3]) > 8);

@@ -89,9 +89,12 @@ impl Tx<'_> {
     }
 
     /// How many of the bytes that went to TCP until now, doorbells included, the receiver has not taken, by its count, if it counts. Too many if it was
-    /// killed in between, never too few.
+    /// killed in between, never too few: where an urgent byte was among them, which is not always counted, this says nothing.
     pub fn untaken_from_tcp(&self) -> Option<u64> {
         let words = self.words();
+        if words.receiver.mark.load(Ordering::SeqCst) != 0 {
+            return None;
+        }
         let taken = words
             .receiver
             .taken

@@ -20,12 +20,13 @@ impl Members {
             return false;
         }
         let has_others = self.has_others();
-        if !patient && has_others {
-            return true;
-        }
+        let is_asked = !patient && has_others;
         // Of connections that are not hot it has the doorbells.
         let may_have = has_others || self.captured as usize > self.hot.len();
-        self.kernel.is_due(|| may_have.then(coarse_ms))
+        let is_due = self
+            .kernel
+            .is_due(|| (may_have && !is_asked).then(coarse_ms));
+        is_asked || is_due
     }
 
     /// As [`Asking::looks`].

@@ -40,7 +40,9 @@ impl Listener {
             }
             match self.knock_for(deadline - now) {
                 Some(via::Error::Reject) => {}
-                _ => drop(self.changed.wait(ticket, Some(now + KNOCK_AGAIN))),
+                _ => {
+                    self.changed.wait(ticket, Some(now + KNOCK_AGAIN));
+                }
             }
         }
     }

@@ -51,7 +51,7 @@ static void *reader(void *with) {
     is->tid = gettid();
     tell_number(is->tid);
     is->got = recv(is->fd, buf, 1, 0);
-    is->error = errno;
+    is->error = is->got < 0 ? errno : 0;
     return NULL;
 }
 
