@@ -60,8 +60,8 @@ pub struct Place {
 impl Place {
     /// Who has come, longest first. One system call if nobody has.
     ///
-    /// That one only asks. `accept4` in vain makes a socket and frees it after a grace period of RCU's, in which a processor that goes idle keeps its tick: of
-    /// a stream that comes over TCP meanwhile, whose receiver sleeps at each turn, each look took a quarter for 10 to 30 ms.
+    /// That one only asks: after each `accept4` in vain a stream that came over TCP meanwhile was a quarter slower for 10 to 30 ms. It makes a socket and frees
+    /// it, which keeps the kernel busy for some ticks, presumably on a processor whose receiver sleeps at each turn.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
