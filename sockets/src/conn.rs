@@ -7,8 +7,7 @@ use sys::hidden::Hidden;
 use sys::holders::Fork;
 use sys::ledger::Record;
 use sys::lock::Lock;
-use sys::mem;
-use sys::stream::{Stream, Watch, fetch};
+use sys::stream::{Stream, Watch};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sys::turn::Turns;
@@ -23,6 +22,7 @@ use crate::meet::Meeting;
 use crate::reason::Reason;
 use crate::states::connection::Event;
 
+mod ahead;
 mod asleep;
 mod identity;
 mod life;
@@ -56,7 +56,7 @@ pub struct Conn {
     streak: AtomicU32,
     /// What `sovia stat` shows, counts among it.
     record: &'static Record,
-    /// What the next look at the rings reads, for [`Conn::foresee`].
+    /// What the next look at the rings reads, for [`Conn::foresee_elsewhere`].
     watched: AtomicUsize,
     opener: AtomicBool,
     /// Whether the last descriptor is closed while threads sleep in calls on it.
@@ -200,21 +200,6 @@ impl Conn {
         self.watched
             .store(flow.stream().rx().watched(), Ordering::Relaxed);
         self.flow.replace(Some(flow)).is_ok()
-    }
-
-    /// Asks for what a look, and what follows it, will touch here, for whoever looks at several connections, one after the other. That is a third of the
-    /// lines: there are more than a processor asks for at a time.
-    #[inline]
-    pub(crate) fn foresee(&self) {
-        self.flow.foresee(FLOW);
-        mem::fetch(&self.path);
-    }
-
-    /// Asks for what they will touch elsewhere. Reads what [`Conn::foresee`] asks for.
-    #[inline]
-    pub(crate) fn foresee_elsewhere(&self) {
-        mem::fetch_to_write(&self.record.calls);
-        fetch(self.watched.load(Ordering::Relaxed));
     }
 
     /// Whether that watches what this end receives by now.
@@ -405,9 +390,6 @@ pub(crate) enum Rest<'a> {
     /// The next look at the meeting is far away; another thread may take it.
     InMeeting(Native<'a>),
 }
-
-/// What each call reads of a [`Flow`] comes first, and is so long.
-const FLOW: usize = 192;
 
 /// In `Conn::waits`: `O_NONBLOCK`.
 const NONBLOCKING: u32 = 1;

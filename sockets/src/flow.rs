@@ -16,6 +16,7 @@
 //! All calls are made in a [turn](sys::turn): of side [`SEND`] or [`RECEIVE`].
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
@@ -63,10 +64,10 @@ pub struct Flow {
     /// Sends since the peer was last looked at, and how far it had read then.
     unlooked: AtomicU32,
     read_then: AtomicU64,
+    stream: Stream,
     bells: &'static AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
-    stream: Stream,
     /// While bytes of a direction that was called back move to TCP: how the program would have the connection linger. See `owed`.
     guard: AtomicU64,
     #[cfg(all(test, not(loom)))]
@@ -147,6 +148,9 @@ impl Take {
 }
 
 impl Flow {
+    /// So long is what comes first, which each call touches: two lines of the processor's.
+    pub(crate) const TOUCHED: usize = offset_of!(Self, stream) + Stream::TOUCHED;
+
     /// Both ends have agreed on `stream`; all bytes are still on TCP. Counts the doorbells that it rings.
     pub fn new(stream: Stream, bells: &'static AtomicU64) -> Self {
         stream.holders().join();
@@ -374,6 +378,9 @@ impl Flow {
         Err(Stop::Again)
     }
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(Flow::TOUCHED <= 128);
 
 const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;

@@ -344,6 +344,13 @@ fn note_top(fd: RawFd) {
     TOP.fetch_max(above, Ordering::AcqRel);
 }
 
+/// Whether there have been so many connections at a time, as far as their places tell.
+#[inline]
+pub(crate) fn have_been(many: usize) -> bool {
+    let last = CONNS.get(many / CHUNK);
+    last.is_some_and(|places| places.get().is_some())
+}
+
 #[inline]
 fn conn(index: u32) -> Option<&'static Conn> {
     let index = index as usize;

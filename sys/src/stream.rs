@@ -21,6 +21,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::mem::offset_of;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::board::{self, Place, Post};
@@ -83,21 +84,24 @@ pub struct Stream {
     tagged: bool,
     /// The peer's board, on which to note what it asks to be told so.
     post: Option<Post>,
+    unfinished: Unfinished,
+    /// How often in a row a receiver was overtaken by a signal handler.
+    overtaken: AtomicU32,
+    fd: Hidden,
     /// The board of this process's that the peer was lent.
     lent: Option<board::Id>,
-    unfinished: Unfinished,
-    fd: Hidden,
     mapping: Lease,
     /// Takes the place of what is mapped there, of which loom knows nothing.
     #[cfg(loom)]
     page: modelled::Page,
     /// How the sender of this process best writes to the ring.
     choice: Lock<StoreChoice>,
-    /// How often in a row a receiver was overtaken by a signal handler.
-    overtaken: AtomicU32,
 }
 
 impl Stream {
+    /// So long is what comes first, which each call touches.
+    pub const TOUCHED: usize = offset_of!(Self, overtaken) + size_of::<AtomicU32>();
+
     /// The memory of a new stream: a sealed memfd.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ fn send_at_once(conn: &Conn, fd: BorrowedFd<'_>, buffers: &[IoSlice<'_>]) -> Opt
     if piece.len() >= SHORT_MAX {
         return None;
     }
+    conn.foresee_call();
     conn.note_answer();
     let turn = conn.turn(fd, SEND)?;
     if turn.nested() {

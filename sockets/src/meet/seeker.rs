@@ -275,10 +275,6 @@ impl Seeker {
 
 /// Where a meeting stands.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "made once a meeting, where nothing may allocate"
-)]
 pub(super) enum At {
     /// Somebody has the name and did not listen; it is tried again.
     Door,

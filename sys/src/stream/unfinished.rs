@@ -9,10 +9,13 @@
 
 use std::ptr;
 
-use crate::sync::{Ordering, compiler_fence, mapped::AtomicU64};
+use crate::sync::mapped::{AtomicU32, AtomicU64};
+use crate::sync::{Ordering, compiler_fence};
 use crate::turn::thread_id;
 
 /// All fields are 0 while nobody sends. In memory of this process, for there are addresses in it.
+///
+/// Each send writes them, so they are to fit into one line of the processor's, with the word that follows.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     /// Who sends, 0 if nobody.
@@ -21,15 +24,15 @@ pub(super) struct Unfinished {
     frame: AtomicU64,
     /// From where on the outermost sender may write, up to anywhere.
     floor: AtomicU64,
-    /// Whether there is a copy under way, described by the next four.
-    copying: AtomicU64,
-    /// The tail that it goes with. Everything from here to `at` is in its place.
+    /// The tail that goes with the copy under way. Everything from here to `at` is in its place.
     tail: AtomicU64,
     at: AtomicU64,
+    /// 0 while there is no copy under way.
     from: AtomicU64,
-    len: AtomicU64,
-    /// How many bytes from `tail` on a handler has published.
-    helped: AtomicU64,
+    /// No more than a ring has.
+    len: AtomicU32,
+    /// How many bytes from `tail` on a handler has published. No more than a ring has.
+    helped: AtomicU32,
 }
 
 /// The copy of a piece that a handler came into.
@@ -43,7 +46,10 @@ pub(super) struct Copy {
 
 /// What a handler found and will put back.
 #[derive(Debug)]
-pub(super) struct Found([u64; 9]);
+pub(super) struct Found {
+    words: [u64; 6],
+    lens: [u32; 2],
+}
 
 impl Unfinished {
     /// Whether this thread is in the middle of sending already.
@@ -86,17 +92,17 @@ impl Unfinished {
     pub(super) fn copy(&self, tail: u64, at: u64, piece: &[u8]) {
         self.tail.store(tail, Ordering::Relaxed);
         self.at.store(at, Ordering::Relaxed);
+        self.len.store(piece.len() as u32, Ordering::Relaxed);
+        // Never 0, which a reference is not.
         self.from
-            .store(piece.as_ptr().expose_provenance() as u64, Ordering::Relaxed);
-        self.len.store(piece.len() as u64, Ordering::Relaxed);
-        self.copying.store(1, Ordering::Release);
+            .store(piece.as_ptr().expose_provenance() as u64, Ordering::Release);
         compiler_fence(Ordering::SeqCst);
     }
 
     /// It has ended.
     #[inline]
     pub(super) fn copied(&self) {
-        self.copying.store(0, Ordering::Release);
+        self.from.store(0, Ordering::Release);
         compiler_fence(Ordering::SeqCst);
     }
 
@@ -104,21 +110,24 @@ impl Unfinished {
     pub(super) fn take_helped(&self) -> u64 {
         let helped = self.helped.load(Ordering::Relaxed);
         self.helped.store(0, Ordering::Relaxed);
-        helped
+        helped.into()
     }
 
     /// A handler says how many bytes it has published for the one whom it interrupted.
     pub(super) fn set_helped(&self, bytes: u64) {
-        self.helped.store(bytes, Ordering::Release);
+        self.helped.store(bytes as u32, Ordering::Release);
     }
 
     /// The copy that this thread is in the middle of.
     pub(super) fn interrupted(&self) -> Option<Copy> {
-        let copying = self.is_mine() && self.copying.load(Ordering::Acquire) != 0;
-        copying.then(|| Copy {
+        if !self.is_mine() {
+            return None;
+        }
+        let from = self.from.load(Ordering::Acquire) as usize;
+        (from != 0).then(|| Copy {
             tail: self.tail.load(Ordering::Relaxed),
             at: self.at.load(Ordering::Relaxed),
-            from: ptr::with_exposed_provenance(self.from.load(Ordering::Relaxed) as usize),
+            from: ptr::with_exposed_provenance(from),
             len: self.len.load(Ordering::Relaxed) as usize,
         })
     }
@@ -144,7 +153,10 @@ impl Unfinished {
 
     /// What the handler will put back, and a clean state for itself.
     pub(super) fn come_in(&self) -> Found {
-        let found = Found(self.fields().map(|field| field.load(Ordering::Acquire)));
+        let found = Found {
+            words: self.words().map(|word| word.load(Ordering::Acquire)),
+            lens: self.lens().map(|len| len.load(Ordering::Acquire)),
+        };
         self.copied();
         self.set_helped(0);
         found
@@ -153,23 +165,28 @@ impl Unfinished {
     /// The handler leaves.
     pub(super) fn leave(&self, found: Found) {
         compiler_fence(Ordering::SeqCst);
-        for (field, value) in self.fields().into_iter().zip(found.0) {
-            field.store(value, Ordering::Release);
+        for (len, value) in self.lens().into_iter().zip(found.lens) {
+            len.store(value, Ordering::Release);
+        }
+        // Last whether there is a copy.
+        for (word, value) in self.words().into_iter().zip(found.words) {
+            word.store(value, Ordering::Release);
         }
     }
 
-    fn fields(&self) -> [&AtomicU64; 9] {
+    fn words(&self) -> [&AtomicU64; 6] {
         [
             &self.thread,
             &self.frame,
             &self.floor,
-            &self.copying,
             &self.tail,
             &self.at,
             &self.from,
-            &self.len,
-            &self.helped,
         ]
+    }
+
+    fn lens(&self) -> [&AtomicU32; 2] {
+        [&self.len, &self.helped]
     }
 }
 
