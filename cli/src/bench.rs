@@ -21,6 +21,7 @@ mod pair;
 mod peer;
 mod place;
 mod program;
+mod ram;
 mod redis;
 pub(crate) mod registry;
 mod report;

@@ -62,7 +62,7 @@ impl Kind {
     pub(super) fn bytes(self) -> usize {
         match self {
             Self::Plain(service, _) => service.size,
-            Self::Program(App::Ftp | App::FtpByCurl) => 1,
+            Self::Program(app) if app.counts_bytes() => 1,
             _ => 0,
         }
     }
@@ -126,6 +126,14 @@ impl Line {
             Kind::Redis(_) | Kind::Beside(_, Hogged::Redis(_)) => REDIS,
             Kind::Program(app) => app.needs(),
             _ => &[],
+        }
+    }
+
+    /// What else keeps it from being measured here.
+    pub(super) fn obstacle(&self) -> Option<String> {
+        match self.kind {
+            Kind::Program(app) => app.obstacle(),
+            _ => None,
         }
     }
 

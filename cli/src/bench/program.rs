@@ -14,6 +14,7 @@ use rustix::process::Signal;
 
 use super::pair::SILENCE_MAX;
 use super::place::{Cpus, Place, Trace, make_within};
+use super::ram::RamDisk;
 use super::registry::Need;
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
@@ -44,6 +45,9 @@ pub(crate) enum App {
     /// With tnftp.
     Ftp,
     FtpByCurl,
+    /// From one RAM disk of large pages to another.
+    FtpInLargePages,
+    FtpByCurlInLargePages,
     Rpc,
 }
 
@@ -69,13 +73,15 @@ struct Recipe {
 
 impl App {
     #[cfg(test)]
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Nginx,
         Self::Memcached,
         Self::MemcachedThreads,
         Self::Pgbench,
         Self::Ftp,
         Self::FtpByCurl,
+        Self::FtpInLargePages,
+        Self::FtpByCurlInLargePages,
         Self::Rpc,
     ];
 
@@ -85,8 +91,8 @@ impl App {
             Self::Memcached => &memcached::EVENTS,
             Self::MemcachedThreads => &memcached::THREADS,
             Self::Pgbench => &pgbench::RECIPE,
-            Self::Ftp => &ftp::BY_TNFTP,
-            Self::FtpByCurl => &ftp::BY_CURL,
+            Self::Ftp | Self::FtpInLargePages => &ftp::BY_TNFTP,
+            Self::FtpByCurl | Self::FtpByCurlInLargePages => &ftp::BY_CURL,
             Self::Rpc => &rpc::RECIPE,
         }
     }
@@ -94,6 +100,20 @@ impl App {
     /// What must be installed.
     pub(super) const fn needs(self) -> &'static [Need] {
         self.recipe().needs
+    }
+
+    /// What else keeps it from being measured here.
+    pub(super) fn obstacle(self) -> Option<String> {
+        self.is_in_large_pages().then(RamDisk::obstacle).flatten()
+    }
+
+    /// Whether what its client says are bytes a second.
+    pub(super) const fn counts_bytes(self) -> bool {
+        matches!(self, Self::Ftp | Self::FtpByCurl) || self.is_in_large_pages()
+    }
+
+    const fn is_in_large_pages(self) -> bool {
+        matches!(self, Self::FtpInLargePages | Self::FtpByCurlInLargePages)
     }
 
     /// Why there is no Unix socket to compare with.
@@ -107,6 +127,8 @@ struct Stage {
     folder: PathBuf,
     /// In memory, where the system has such a place.
     memory: PathBuf,
+    /// What is mounted there.
+    _disk: Option<RamDisk>,
     port: u16,
     /// A Unix socket, where it is to be one.
     unix: bool,
@@ -189,9 +211,12 @@ impl<'a> Real<'a> {
             }
             _ => None,
         };
+        let memory = place.memory(&trace)?;
+        let disk = app.is_in_large_pages().then(|| RamDisk::mount(&memory));
         let stage = Stage {
             folder: trace.beside("files"),
-            memory: place.memory(&trace)?,
+            memory,
+            _disk: disk.transpose()?,
             port: free_port()?,
             unix: way == Way::Unix,
             user,

@@ -324,7 +324,7 @@ fn installed(lines: Vec<Line>) -> (Vec<Line>, Vec<String>) {
             let missing = Peer::need(way).and_then(|need| program::missing(&[need]));
             missing.map(|missing| note(way.title(), missing)).is_none()
         });
-        match program::missing(line.needs()) {
+        match program::missing(line.needs()).or_else(|| line.obstacle()) {
             Some(missing) => note(&line.title, missing),
             None => kept.push(line),
         }

@@ -97,8 +97,16 @@ pub(super) const REGISTRY: [Entry; 21] = [
     }),
     entry(Row::Ftp, Section::Programs, |row, _| {
         let apps = [
-            ("vsftpd and tnftp, 145 MB, memory to memory", App::Ftp),
-            ("vsftpd and curl", App::FtpByCurl),
+            (
+                "vsftpd and tnftp, 145 MB, RAM disk of large pages",
+                App::FtpInLargePages,
+            ),
+            (
+                "vsftpd and curl, RAM disk of large pages",
+                App::FtpByCurlInLargePages,
+            ),
+            ("vsftpd and tnftp, 145 MB, /dev/shm", App::Ftp),
+            ("vsftpd and curl, /dev/shm", App::FtpByCurl),
         ];
         let line = |(title, app)| {
             Line::new(row, title, Unit::GigabytesPerSecond, Kind::Program(app))
