@@ -36,5 +36,6 @@ for _ in 1 2 3; do
     kill -9 "$server"
     wait "$server" 2>/dev/null || true
     server=
+    grep -q request "$folder/times" || { echo "own_time_memcached.sh: memcached answered too little in 12 s" >&2; exit 1; }
     echo "memcaslap's load: $(tail -n 1 "$folder/times")"
 done

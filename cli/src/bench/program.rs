@@ -45,7 +45,7 @@ pub(crate) enum App {
     /// With tnftp.
     Ftp,
     FtpByCurl,
-    /// From one RAM disk of large pages to another.
+    /// On a RAM disk of large pages.
     FtpInLargePages,
     FtpByCurlInLargePages,
     Rpc,

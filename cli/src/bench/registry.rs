@@ -37,7 +37,7 @@ pub(crate) enum Row {
     Memcached,
     /// PostgreSQL and pgbench, select-only, 1 client
     Pgbench,
-    /// FTP: vsftpd with tnftp and curl, a file of 145 MB from RAM disk to RAM disk
+    /// FTP: vsftpd with tnftp and curl, a file of 145 MB on a RAM disk
     Ftp,
     /// ONC RPC: empty calls, with rpcgen and libtirpc
     Rpc,

@@ -10,7 +10,7 @@ use super::{Recipe, Stage};
 use crate::error::{Context, Result};
 use crate::paper::reported;
 
-/// vsftpd and tnftp, which is what `ftp` is in Debian: a file of 145 MB, from memory to memory.
+/// vsftpd and tnftp, which is what `ftp` is in Debian: a file of 145 MB, on a RAM disk.
 pub(super) const BY_TNFTP: Recipe = Recipe {
     needs: &[
         VSFTPD,

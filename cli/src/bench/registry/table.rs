@@ -98,15 +98,15 @@ pub(super) const REGISTRY: [Entry; 21] = [
     entry(Row::Ftp, Section::Programs, |row, _| {
         let apps = [
             (
-                "vsftpd and tnftp, 145 MB, RAM disk of large pages",
+                "vsftpd and tnftp, 145 MB, on a RAM disk of large pages",
                 App::FtpInLargePages,
             ),
             (
-                "vsftpd and curl, RAM disk of large pages",
+                "vsftpd and curl, on a RAM disk of large pages",
                 App::FtpByCurlInLargePages,
             ),
-            ("vsftpd and tnftp, 145 MB, /dev/shm", App::Ftp),
-            ("vsftpd and curl, /dev/shm", App::FtpByCurl),
+            ("vsftpd and tnftp, 145 MB, of small pages", App::Ftp),
+            ("vsftpd and curl, of small pages", App::FtpByCurl),
         ];
         let line = |(title, app)| {
             Line::new(row, title, Unit::GigabytesPerSecond, Kind::Program(app))
