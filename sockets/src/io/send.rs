@@ -24,6 +24,7 @@ pub(super) fn send_mapped(
     buffers: &[IoSlice<'_>],
     dont_wait: bool,
 ) -> Result<usize, Errno> {
+    conn.foresee_call();
     match send_at_once(conn, fd, buffers) {
         Some(sent) => Ok(sent),
         None => send_all(conn, fd, buffers, dont_wait),
@@ -39,7 +40,6 @@ fn send_at_once(conn: &Conn, fd: BorrowedFd<'_>, buffers: &[IoSlice<'_>]) -> Opt
     if piece.len() >= SHORT_MAX {
         return None;
     }
-    conn.foresee_call();
     conn.note_answer();
     let turn = conn.turn(fd, SEND)?;
     if turn.nested() {
