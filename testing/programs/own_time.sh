@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# What redis-server takes for a GET by itself, with one request of each of 50 clients at once, and with 16: see own_time.c. Needs redis and a C compiler.
+# What a server takes for a request by itself, with one of each of 50 clients at once: redis-server for a GET (and with 16 in a pipeline), see own_time.c, or
+# memcached for those of the load that `sovia bench --only memcached` has, see own_time_memcached.c. Needs the server, its benchmark and a C compiler.
 set -euo pipefail
-if [ $# -gt 0 ]; then
-    echo "usage: [PORT=N] own_time.sh" >&2
+if [ $# -gt 1 ] || [[ ${1:-redis} != @(redis|memcached) ]]; then
+    echo "usage: [PORT=N] own_time.sh [redis|memcached]" >&2
     exit 2
 fi
+program=${1:-redis}
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
 server=
@@ -14,25 +16,50 @@ stop() {
 }
 trap stop EXIT
 
-${CC:-cc} -O2 -shared -fPIC -o "$folder/own_time.so" "$here/own_time.c" -ldl
+source=own_time.c
+if [ "$program" = memcached ]; then source=own_time_memcached.c; fi
+${CC:-cc} -O2 -shared -fPIC -o "$folder/own_time.so" "$here/$source" -ldl
 port=${PORT:-19111}
-if redis-cli -p "$port" ping >/dev/null 2>&1; then
+listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+if listens; then
     echo "own_time.sh: somebody serves at port $port: set PORT to another" >&2
     exit 1
 fi
-for pipeline in 1 16; do
-    for _ in 1 2 3; do
-        PIPELINE=$pipeline LD_PRELOAD=$folder/own_time.so taskset -c 0 redis-server --port "$port" --save '' --appendonly no --dir "$folder" \
-            --logfile "$folder/log" >/dev/null 2>"$folder/times" &
-        server=$!
-        until redis-cli -p "$port" ping >/dev/null 2>&1; do
-            kill -0 "$server" || { cat "$folder/log" >&2; exit 1; }
-        done
-        # The benchmark only begins: nobody answers it once the library does.
-        taskset -c 1 timeout 5 redis-benchmark -p "$port" -c 50 -P "$pipeline" -n 100000000 -t get -q >/dev/null 2>&1 || true
-        kill -9 "$server"
-        wait "$server" 2>/dev/null || true
-        server=
-        echo "$pipeline in a pipeline: $(tail -n 1 "$folder/times")"
+
+# The benchmark only begins: nobody answers it once the library does.
+redis() {
+    PIPELINE=$1 LD_PRELOAD=$folder/own_time.so taskset -c 0 redis-server --port "$port" --save '' --appendonly no --dir "$folder" \
+        --logfile "$folder/log" >/dev/null 2>"$folder/times" &
+    server=$!
+    load() { taskset -c 1 timeout 5 redis-benchmark -p "$port" -c 50 -P "$1" -n 100000000 -t get -q; }
+    measure "$1 in a pipeline" "$1"
+}
+memcached() {
+    root=()
+    if [ "$(id -u)" = 0 ]; then root=(-u root); fi
+    printf 'key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n' >"$folder/load"
+    LD_PRELOAD=$folder/own_time.so taskset -c 0 memcached -U 0 -t 1 -l 127.0.0.1 -p "$port" "${root[@]}" 2>"$folder/times" &
+    server=$!
+    load() { cd "$folder" && taskset -c 1 timeout 12 memcaslap -s "127.0.0.1:$port" -T 1 -c 50 -t 10s -F load; }
+    measure "memcaslap's load"
+}
+measure() {
+    until listens; do
+        kill -0 "$server" || { cat "$folder"/log "$folder/times" >&2; exit 1; }
     done
+    (load "${2:-}" >/dev/null 2>&1) || true
+    kill -9 "$server"
+    wait "$server" 2>/dev/null || true
+    server=
+    grep -q request "$folder/times" || { echo "own_time.sh: $program answered too little" >&2; exit 1; }
+    echo "$1: $(tail -n 1 "$folder/times")"
+}
+
+for _ in 1 2 3; do
+    if [ "$program" = redis ]; then
+        redis 1
+        redis 16
+    else
+        memcached
+    fi
 done

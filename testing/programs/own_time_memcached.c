@@ -1,7 +1,7 @@
 // What memcached takes for itself, as own_time.c for redis: a library that answers for the kernel, to be preloaded in place of libsovia.so. It lets each of 50
 // clients ask EACH_KEEPS times, and keeps what they ask; from then on every epoll_wait has one of those requests on each connection at once, every read brings
 // it, and every sendmsg is thrown away. So keys and values are those of the load, and as far from the processor. The time of a request goes to standard error,
-// every two million. own_time_memcached.sh runs it. What the library itself takes is in the figure: some ten nanoseconds, of which most is the copy of the request.
+// every two million. own_time.sh runs it. What the library itself takes is in the figure: some ten nanoseconds, of which most is the copy of the request.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
