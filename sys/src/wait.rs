@@ -11,12 +11,17 @@ mod beside;
 mod clock;
 mod crowd;
 mod handing;
+mod hog;
+mod keeping;
 mod limits;
 mod pause;
+mod process;
 mod spin;
 
 pub use answer::Answer;
-pub use bar::{BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS};
+pub use bar::{
+    BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS, LOSING_NS,
+};
 pub use beside::MEET_NS;
 pub use clock::{Clock, Monotonic};
 pub use crowd::{CROWD_FACTOR, STEP_NS, STEPS_NS, TURNS_NS, USED_NS};
@@ -54,15 +59,16 @@ use pause::calibrate;
 /// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many; where it has been enough 16 times since, for none.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
-/// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 % (in a crowd, where one alone
-/// counts for nothing, [`CROWD_BAR_FACTOR`] times), and for twice as long each time that the hog is still there, up to [`BAR_MAX_NS`] or
+/// spin and bars yielding for [`BAR_FACTOR`] times what was lost, which bounds the loss to about 3 % (in a crowd [`CROWD_BAR_FACTOR`] times; there, and
+/// for [`LOSING_NS`] in a process of several threads, one alone counts for nothing), and for twice as long each time that the hog is still there, up to [`BAR_MAX_NS`] or
 /// [`CROWD_BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed) what others have met: else each of many short connections would lose a slice of
 /// its own. A barred wait sleeps, but for some that pause for [`MEET_NS`], which forfeits nothing: two sides that both run then go on without sleep until a
 /// slice ends.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
-/// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock.
+/// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock. A thread that is always answered in time yields once in each
+/// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries at the same times to stay awake.
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
@@ -143,41 +149,6 @@ impl<C: Clock> Spinner<C> {
         self.limit_ns.load(Ordering::Relaxed)
     }
 
-    /// Whether a hog bars yielding at `now_ns`.
-    fn barred(&self, now_ns: u64) -> bool {
-        self.barred_until_ns.load(Ordering::Relaxed) > now_ns
-    }
-
-    /// Whether `lost_ns` that were lost until `now_ns` bar yielding.
-    fn bar(&self, now_ns: u64, lost_ns: u64) -> bool {
-        let last = Bar {
-            until_ns: self.barred_until_ns.load(Ordering::Relaxed),
-            len_ns: self.barred_for_ns.load(Ordering::Relaxed),
-        };
-        let crowded = self.crowd.is_here();
-        let (factor, max_ns) = if crowded {
-            (CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS)
-        } else {
-            (BAR_FACTOR, BAR_MAX_NS)
-        };
-        if crowded && !last.stays(now_ns) {
-            let before_ns = self.lost_ns.swap(now_ns, Ordering::Relaxed);
-            if now_ns.saturating_sub(before_ns) > CROWD_AGAIN_NS {
-                return false;
-            }
-        }
-        let next = last.next(now_ns, lost_ns, factor, max_ns);
-        self.set_bar(next);
-        self.clock.note_bar(next);
-        true
-    }
-
-    fn set_bar(&self, bar: Bar) {
-        self.handing.end();
-        self.barred_until_ns.store(bar.until_ns, Ordering::Relaxed);
-        self.barred_for_ns.store(bar.len_ns, Ordering::Relaxed);
-    }
-
     fn halve(&self, spun_ns: u32) {
         let half_ns = spun_ns / 2;
         let kept_ns = if half_ns < FLOOR_NS { 0 } else { half_ns };
@@ -218,6 +189,7 @@ impl<C: Clock> Spinner<C> {
         let limits = self.limits.get();
         let far_ns = limits.far_ns;
         let crowded = self.crowd.is_here();
+        self.crowd.note_sleep(waited_ns);
         let soon = waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS;
         if soon && !crowded && far_ns > limits.longest_ns() && self.may_grow(limit_ns) {
             let grown_ns = limit_ns.saturating_mul(2).min(far_ns);

@@ -23,7 +23,7 @@ impl Bar {
     /// is a hog, so a crowd that was barred must come back to yielding all at once.
     #[must_use]
     pub fn next(self, now_ns: u64, lost_ns: u64, factor: u64, max_ns: u64) -> Self {
-        let first_ns = lost_ns.saturating_mul(factor);
+        let first_ns = lost_ns.saturating_mul(factor).min(max_ns);
         let again_ns = if self.stays(now_ns) {
             self.len_ns.saturating_mul(2).min(max_ns)
         } else {
@@ -54,3 +54,6 @@ pub const CROWD_BAR_MAX_NS: u64 = 1 << 27;
 
 /// In a crowd it takes two lost slices within so long to bar yielding: whoever came by once may be gone.
 pub const CROWD_AGAIN_NS: u64 = 20_000_000;
+
+/// In a process of several threads, which share a CPU perhaps and begin perhaps, yields must have lost nothing but slices for so long to bar yielding.
+pub const LOSING_NS: u64 = 20_000_000;

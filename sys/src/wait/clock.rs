@@ -1,11 +1,12 @@
 //! What a wait asks the time, and how it passes it.
 
-use rustix::thread::sched_yield;
+use std::cell::Cell;
+
+use rustix::thread::{sched_getcpu, sched_yield};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Bar;
 use super::pause::pause_in_wait;
-use crate::sync::{Ordering, mapped::AtomicU64 as StaticU64};
+use super::{Bar, process::Process};
 
 /// Time, and how to pass it.
 pub trait Clock {
@@ -22,6 +23,17 @@ pub trait Clock {
     /// A policy has this from now on.
     fn note_bar(&self, bar: Bar) {
         let _ = bar;
+    }
+    /// A yield has lost a slice, until `now_ns`: since when each on this CPU has, of all threads of this process. 0 where it has no other that can have had the slice.
+    fn losing_since_ns(&self, now_ns: u64) -> u64 {
+        let _ = now_ns;
+        0
+    }
+    /// A yield has lost none.
+    fn note_kept(&self) {}
+    /// The number that this thread gave here the last time.
+    fn last_turn(&self, turn: u64) -> u64 {
+        turn
     }
 }
 
@@ -47,18 +59,34 @@ impl Clock for Monotonic {
     }
 
     fn last_bar(&self) -> Bar {
-        Bar {
-            until_ns: LAST_UNTIL_NS.load(Ordering::Relaxed),
-            len_ns: LAST_LEN_NS.load(Ordering::Relaxed),
-        }
+        PROCESS.last_bar()
     }
 
     fn note_bar(&self, bar: Bar) {
-        LAST_UNTIL_NS.store(bar.until_ns, Ordering::Relaxed);
-        LAST_LEN_NS.store(bar.len_ns, Ordering::Relaxed);
+        PROCESS.note_bar(bar);
+    }
+
+    fn losing_since_ns(&self, now_ns: u64) -> u64 {
+        PROCESS.losing_since_ns(sched_getcpu(), now_ns)
+    }
+
+    #[inline]
+    fn note_kept(&self) {
+        if PROCESS.is_losing() {
+            PROCESS.note_kept(sched_getcpu());
+        }
+    }
+
+    #[inline]
+    fn last_turn(&self, turn: u64) -> u64 {
+        let last = TURN.replace(turn);
+        if last == 0 {
+            PROCESS.note_thread();
+        }
+        last
     }
 }
 
-/// [`Clock::last_bar`]. Two threads that store at once may leave a mixture, which is a bar as good as either.
-static LAST_UNTIL_NS: StaticU64 = StaticU64::new(0);
-static LAST_LEN_NS: StaticU64 = StaticU64::new(0);
+static PROCESS: Process = Process::new();
+
+std::thread_local!(static TURN: Cell<u64> = const { Cell::new(0) });

@@ -89,9 +89,15 @@ impl<'a, C: Clock> Spin<'a, C> {
         self.started_ns = spinner.clock.now_ns();
         self.limit_ns = spinner.limit_ns();
         if self.limit_ns == 0 {
-            return self.give_up();
+            match spinner.crowd.tries_together_for(self.started_ns) {
+                Some(trial_ns) => self.limit_ns = trial_ns,
+                None => return self.give_up(),
+            }
         }
         if spinner.barred(self.started_ns) {
+            if spinner.limits.pause_ns() != 0 && spinner.has_kept_it(self.started_ns, true) {
+                return self.yield_now(self.started_ns);
+            }
             return self.start_beside_hog();
         }
         if spinner.limits.pause_ns() == 0 {
@@ -105,6 +111,9 @@ impl<'a, C: Clock> Spin<'a, C> {
             }
             self.phase = Phase::Stepping;
             return self.pause(STEP_NS);
+        }
+        if spinner.has_kept_it(self.started_ns, false) {
+            return self.yield_now(self.started_ns);
         }
         self.phase = Phase::Pausing;
         self.pause(spinner.limits.pause_ns())
@@ -127,7 +136,12 @@ impl<'a, C: Clock> Spin<'a, C> {
         if self.polls.is_multiple_of(POLLS_PER_CLOCK) {
             let limits = &self.spinner.limits;
             let most_ns = MEET_NS.min(limits.far_ns()).max(limits.pause_ns());
-            let spun_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
+            let now_ns = self.spinner.clock.now_ns();
+            if self.spinner.has_kept_it(now_ns, true) {
+                self.started_ns = now_ns;
+                return self.yield_now(now_ns);
+            }
+            let spun_ns = now_ns.saturating_sub(self.started_ns);
             if spun_ns >= u64::from(most_ns) {
                 // It teaches nothing about the time after the bar.
                 self.spinner.beside.miss();
@@ -176,8 +190,9 @@ impl<'a, C: Clock> Spin<'a, C> {
             }
             // The limit is not to blame.
             self.started_ns = now_ns;
+        } else {
+            self.spinner.kept(now_ns, away_ns >= USED_NS);
         }
-        self.spinner.crowd.note_yield(away_ns >= USED_NS);
         self.phase = Phase::Yielding { before_ns: now_ns };
         true
     }

@@ -5,6 +5,8 @@ use super::beside::{SELDOM, WORTH};
 use super::spin::POLLS_PER_CLOCK;
 use super::*;
 
+mod together;
+
 /// A clock that moves only when the policy passes time.
 #[derive(Default)]
 struct Script {
@@ -386,7 +388,8 @@ fn what_begins_beside_a_hog_loses_no_slice_of_its_own() {
     assert_eq!(script.yields.get(), 1, "it sleeps at once");
     fruitless(&mut unaware.begin(), &script);
     assert_eq!(script.yields.get(), 2);
-    script.pass(4 * LOST_NS * (BAR_FACTOR + 1));
+    // It knew of none of its own, but takes up where the others were.
+    script.pass(2 * 4 * LOST_NS * (BAR_FACTOR + 1));
     new.heed();
     fruitless(&mut new.begin(), &script);
     assert_eq!(script.yields.get(), 3, "once in a while it looks again");
