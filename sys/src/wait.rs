@@ -63,12 +63,12 @@ use pause::calibrate;
 /// for [`LOSING_NS`] in a process of several threads, one alone counts for nothing), and for twice as long each time that the hog is still there, up to [`BAR_MAX_NS`] or
 /// [`CROWD_BAR_MAX_NS`]. An object that begins meanwhile [heeds](Spinner::heed) what others have met: else each of many short connections would lose a slice of
 /// its own. A barred wait sleeps, but for some that pause for [`MEET_NS`], which forfeits nothing: two sides that both run then go on without sleep until a
-/// slice ends.
+/// slice ends; and the first of a thread in each 131 ms yields all the same, for whoever had the slice may have been a crowd.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
 /// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
 /// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock. A thread that is always answered in time yields once in each
-/// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries at the same times to stay awake.
+/// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries now and then, all at the same time, to stay awake.
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]
@@ -126,6 +126,7 @@ impl<C: Clock> Spinner<C> {
         if self.limits.get() != limits {
             self.limits.set(limits);
             self.handing.end();
+            self.crowd.forget();
             self.limit_ns.store(limits.longest_ns(), Ordering::Relaxed);
         }
     }

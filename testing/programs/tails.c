@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ static void serve_epoll(int l) {
     must(epoll_ctl(e, EPOLL_CTL_ADD, l, &ev) == 0, "epoll_ctl");
     for (;;) {
         int n = epoll_wait(e, met, 64, -1);
+        must(n >= 0 || errno == EINTR, "epoll_wait");
         for (int i = 0; i < n; i++) {
             if (met[i].data.fd != l) {
                 if (!echo(met[i].data.fd, 0)) close(met[i].data.fd);
@@ -93,7 +95,8 @@ static double lowest_ns(int at) {
 
 static struct sockaddr_in at;
 static double until_ns, longest_ns;
-static unsigned long trips[BUCKETS], all;
+/* The first ones of each connection, which are over TCP, count only among all. */
+static unsigned long trips[BUCKETS], timed, all;
 static pthread_mutex_t together = PTHREAD_MUTEX_INITIALIZER;
 
 static void *ask(void *unused) {
@@ -109,15 +112,16 @@ static void *ask(void *unused) {
         if (start_ns > until_ns) break;
         must(send(s, b, SIZE, MSG_NOSIGNAL) == SIZE, "send");
         must(recv(s, b, SIZE, MSG_WAITALL) == SIZE, "recv");
+        n++;
         if (i < WARM) continue;
         double took_ns = now_ns() - start_ns;
         mine[bucket(took_ns)]++;
-        n++;
         if (took_ns > longest) longest = took_ns;
     }
     pthread_mutex_lock(&together);
     for (int i = 0; i < BUCKETS; i++) trips[i] += mine[i];
     all += n;
+    timed += n > WARM ? n - WARM : 0;
     if (longest > longest_ns) longest_ns = longest;
     pthread_mutex_unlock(&together);
     close(s);
@@ -144,13 +148,17 @@ int main(int argc, char **argv) {
     pthread_t *of = calloc(threads, sizeof *of);
     for (int i = 0; i < threads; i++) must(pthread_create(of + i, NULL, ask, NULL) == 0, "pthread_create");
     for (int i = 0; i < threads; i++) pthread_join(of[i], NULL);
+    if (timed == 0) {
+        fprintf(stderr, "tails: too few round trips: let it take longer\n");
+        return 1;
+    }
     printf("%8.0f k/s", all / atof(argv[4]) / 1e3);
     double quantiles[] = {.5, .99, .999, .9999};
     for (int q = 0; q < 4; q++) {
         unsigned long below = 0;
         int i = 0;
-        while (i < BUCKETS - 1 && (below += trips[i]) < quantiles[q] * all) i++;
-        printf("  p%g %.1f us", quantiles[q] * 100, lowest_ns(i) / 1e3);
+        while (i < BUCKETS - 1 && (below += trips[i]) < quantiles[q] * timed) i++;
+        printf("  p%g %.1f us", quantiles[q] * 100, lowest_ns(i + 1) / 1e3);
     }
     printf("  longest %.1f ms\n", longest_ns / 1e6);
     return 0;

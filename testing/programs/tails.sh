@@ -17,7 +17,7 @@ fi
 folder=$(mktemp -d)
 server=
 stop() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
+    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi
     rm -rf "$folder"
 }
 trap stop EXIT

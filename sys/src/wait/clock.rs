@@ -7,6 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::pause::pause_in_wait;
 use super::{Bar, process::Process};
+use crate::fork::generation;
 
 /// Time, and how to pass it.
 pub trait Clock {
@@ -67,7 +68,7 @@ impl Clock for Monotonic {
     }
 
     fn losing_since_ns(&self, now_ns: u64) -> u64 {
-        PROCESS.losing_since_ns(sched_getcpu(), now_ns)
+        PROCESS.losing_since_ns(generation(), sched_getcpu(), now_ns)
     }
 
     #[inline]
@@ -81,7 +82,7 @@ impl Clock for Monotonic {
     fn last_turn(&self, turn: u64) -> u64 {
         let last = TURN.replace(turn);
         if last == 0 {
-            PROCESS.note_thread();
+            PROCESS.note_thread(generation());
         }
         last
     }

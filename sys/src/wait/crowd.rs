@@ -67,7 +67,9 @@ impl Crowd {
     pub(super) fn tries_together_for(&self, now_ns: u64) -> Option<u32> {
         let trial_ns = self.trial_ns.load(Ordering::Relaxed);
         let phase_ns = now_ns % (u64::from(trial_ns) * TRIAL_SHARE).max(1);
-        (self.is_here() && phase_ns < u64::from(trial_ns)).then_some(trial_ns)
+        let left_ns = u64::from(trial_ns).saturating_sub(phase_ns);
+        let is_time = left_ns > 0 && self.is_here();
+        u32::try_from(left_ns).ok().filter(|_| is_time)
     }
 
     /// A wait that slept was over after `waited_ns`.
@@ -77,6 +79,13 @@ impl Crowd {
             .find(|&ns| waited_ns < u64::from(ns / 2));
         self.trial_ns
             .store(trial_ns.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// It is for something else from now on.
+    pub(super) fn forget(&self) {
+        self.is_here.store(false, Ordering::Relaxed);
+        self.vain.store(0, Ordering::Relaxed);
+        self.trial_ns.store(0, Ordering::Relaxed);
     }
 
     /// A yield let somebody else run, or nobody.

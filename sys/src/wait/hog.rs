@@ -2,7 +2,7 @@
 
 use super::{
     BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS, Clock,
-    LOSING_NS, Spinner, keeping,
+    LOSING_NS, Limits, Spinner, keeping,
 };
 use crate::sync::Ordering;
 
@@ -14,10 +14,7 @@ impl<C: Clock> Spinner<C> {
 
     /// Whether `lost_ns` that were lost until `now_ns` bar yielding.
     pub(super) fn bar(&self, now_ns: u64, lost_ns: u64) -> bool {
-        let own = Bar {
-            until_ns: self.barred_until_ns.load(Ordering::Relaxed),
-            len_ns: self.barred_for_ns.load(Ordering::Relaxed),
-        };
+        let own = self.own_bar();
         // Who has met none yet, of many, shall not begin anew.
         let last = if own == Bar::default() {
             self.clock.last_bar()
@@ -37,6 +34,20 @@ impl<C: Clock> Spinner<C> {
         self.set_bar(next);
         self.clock.note_bar(next);
         true
+    }
+
+    fn own_bar(&self) -> Bar {
+        Bar {
+            until_ns: self.barred_until_ns.load(Ordering::Relaxed),
+            len_ns: self.barred_for_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// For how long a wait that begins at `now_ns`, and would sleep at once, yields instead. Whom somebody has told to poll for less than usual does not.
+    pub(super) fn tries_together_for(&self, now_ns: u64) -> Option<u32> {
+        let usual = self.limits.yields_after_pauses()
+            && self.limits.longest_ns() >= Limits::MEMORY.yield_ns;
+        self.crowd.tries_together_for(now_ns).filter(|_| usual)
     }
 
     /// Whether it must be a hog that has had the slice that was lost until `now_ns`. Where others of this process begin, or a crowd is, one alone says nothing.
@@ -61,8 +72,11 @@ impl<C: Clock> Spinner<C> {
     pub(super) fn kept(&self, now_ns: u64, was_used: bool) {
         self.clock.note_kept();
         if self.barred(now_ns) {
+            // Others may be barred beside a hog on another CPU.
+            if self.clock.last_bar() == self.own_bar() {
+                self.clock.note_bar(Bar::default());
+            }
             self.set_bar(Bar::default());
-            self.clock.note_bar(Bar::default());
         }
         self.crowd.note_yield(was_used);
     }
@@ -70,6 +84,9 @@ impl<C: Clock> Spinner<C> {
     /// Whether this thread has [kept its CPU](super::keeping) for long enough.
     #[inline]
     pub(super) fn has_kept_it(&self, now_ns: u64, is_barred: bool) -> bool {
+        if !self.limits.yields_after_pauses() {
+            return false;
+        }
         let last = self.clock.last_turn(keeping::turn(now_ns));
         let is_barred = || is_barred || self.clock.last_bar().until_ns > now_ns;
         keeping::is_over(last, now_ns, is_barred)

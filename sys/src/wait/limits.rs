@@ -99,6 +99,12 @@ impl Shared {
         self.far_ns.load(Ordering::Relaxed)
     }
 
+    /// Whether waits pause first, and may yield then.
+    #[inline]
+    pub(super) fn yields_after_pauses(&self) -> bool {
+        self.pause_ns() != 0 && self.yield_ns.load(Ordering::Relaxed) != 0
+    }
+
     #[inline]
     pub(super) fn longest_ns(&self) -> u32 {
         self.pause_ns().max(self.yield_ns.load(Ordering::Relaxed))

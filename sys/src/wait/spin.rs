@@ -9,6 +9,8 @@ pub struct Spin<'a, C = Monotonic> {
     polls: u32,
     started_ns: u64,
     limit_ns: u32,
+    /// A slice, which barred nothing.
+    has_lost: bool,
     phase: Phase,
 }
 
@@ -20,6 +22,7 @@ impl<'a, C: Clock> Spin<'a, C> {
             polls: 0,
             started_ns: 0,
             limit_ns: 0,
+            has_lost: false,
             phase: Phase::Fresh,
         }
     }
@@ -89,13 +92,13 @@ impl<'a, C: Clock> Spin<'a, C> {
         self.started_ns = spinner.clock.now_ns();
         self.limit_ns = spinner.limit_ns();
         if self.limit_ns == 0 {
-            match spinner.crowd.tries_together_for(self.started_ns) {
+            match spinner.tries_together_for(self.started_ns) {
                 Some(trial_ns) => self.limit_ns = trial_ns,
                 None => return self.give_up(),
             }
         }
         if spinner.barred(self.started_ns) {
-            if spinner.limits.pause_ns() != 0 && spinner.has_kept_it(self.started_ns, true) {
+            if spinner.has_kept_it(self.started_ns, true) {
                 return self.yield_now(self.started_ns);
             }
             return self.start_beside_hog();
@@ -188,7 +191,11 @@ impl<'a, C: Clock> Spin<'a, C> {
                 // The caller polls once more before it sleeps: arming includes a check.
                 return self.give_up();
             }
+            if self.has_lost {
+                return self.give_up();
+            }
             // The limit is not to blame.
+            self.has_lost = true;
             self.started_ns = now_ns;
         } else {
             self.spinner.kept(now_ns, away_ns >= USED_NS);
