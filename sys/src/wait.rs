@@ -150,6 +150,13 @@ impl<C: Clock> Spinner<C> {
         self.limit_ns.load(Ordering::Relaxed)
     }
 
+    /// For how long a wait that begins at `now_ns`, and would sleep at once, yields instead. Whom somebody has told to poll for less than usual does not.
+    fn tries_together_for(&self, now_ns: u64) -> Option<u32> {
+        let usual = self.limits.yields_after_pauses()
+            && self.limits.longest_ns() >= Limits::MEMORY.yield_ns;
+        self.crowd.tries_together_for(now_ns).filter(|_| usual)
+    }
+
     fn halve(&self, spun_ns: u32) {
         let half_ns = spun_ns / 2;
         let kept_ns = if half_ns < FLOOR_NS { 0 } else { half_ns };

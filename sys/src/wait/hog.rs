@@ -2,7 +2,7 @@
 
 use super::{
     BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS, Clock,
-    LOSING_NS, Limits, Spinner, keeping,
+    LOSING_NS, Spinner, keeping,
 };
 use crate::sync::Ordering;
 
@@ -41,13 +41,6 @@ impl<C: Clock> Spinner<C> {
             until_ns: self.barred_until_ns.load(Ordering::Relaxed),
             len_ns: self.barred_for_ns.load(Ordering::Relaxed),
         }
-    }
-
-    /// For how long a wait that begins at `now_ns`, and would sleep at once, yields instead. Whom somebody has told to poll for less than usual does not.
-    pub(super) fn tries_together_for(&self, now_ns: u64) -> Option<u32> {
-        let usual = self.limits.yields_after_pauses()
-            && self.limits.longest_ns() >= Limits::MEMORY.yield_ns;
-        self.crowd.tries_together_for(now_ns).filter(|_| usual)
     }
 
     /// Whether it must be a hog that has had the slice that was lost until `now_ns`. Where others of this process begin, or a crowd is, one alone says nothing.

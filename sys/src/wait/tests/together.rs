@@ -49,6 +49,31 @@ impl Clock for Thread<'_> {
     }
 }
 
+/// What threads of one process share, and the turn of one of them.
+struct Host {
+    script: Script,
+    turn: Cell<u64>,
+    losing_ns: Cell<u64>,
+}
+
+impl Host {
+    fn new() -> Self {
+        Self {
+            script: script(),
+            turn: Cell::new(0),
+            losing_ns: Cell::new(0),
+        }
+    }
+
+    fn thread(&self) -> Thread<'_> {
+        Thread {
+            script: &self.script,
+            turn: &self.turn,
+            losing_ns: &self.losing_ns,
+        }
+    }
+}
+
 /// A wait whose answer is there after two polls; how often it yielded.
 fn answered_soon<C: Clock>(spinner: &Spinner<C>, script: &Script) -> u32 {
     let yields = script.yields.get();
@@ -64,48 +89,40 @@ fn answered_soon<C: Clock>(spinner: &Spinner<C>, script: &Script) -> u32 {
 
 #[test]
 fn who_is_always_answered_lets_others_have_the_cpu_once_in_a_while() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, thread);
-    until(&script, true);
-    answered_soon(&spinner, &script);
+    until(script, true);
+    answered_soon(&spinner, script);
     for _ in 0..20 {
-        until(&script, true);
-        assert!(answered_soon(&spinner, &script) > 0);
+        until(script, true);
+        assert!(answered_soon(&spinner, script) > 0);
         let turn = script.now_ns.get() / TURNS_NS;
         while script.now_ns.get() / TURNS_NS == turn {
-            assert_eq!(answered_soon(&spinner, &script), 0, "nobody wanted it");
+            assert_eq!(answered_soon(&spinner, script), 0, "nobody wanted it");
         }
     }
 
     // Now somebody does: it is in a crowd.
     script.yield_ns.set(2 * USED_NS);
-    until(&script, true);
-    answered_soon(&spinner, &script);
-    until(&script, false);
-    assert_eq!(answered_soon(&spinner, &script), 2);
+    until(script, true);
+    answered_soon(&spinner, script);
+    until(script, false);
+    assert_eq!(answered_soon(&spinner, script), 2);
 }
 
 /// Each of its many connections begins as if nothing had been lost.
 #[test]
 fn a_thread_loses_no_slice_with_each_of_its_connections() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     script.yield_ns.set(2 * LOST_NS);
     let of = |_| Spinner::with_clock(Limits::MEMORY, 2, thread);
     let connections: Vec<_> = (0..1000).map(of).collect();
     let start_ns = script.now_ns.get();
     while script.now_ns.get() - start_ns < 10_000_000_000 {
         for connection in &connections {
-            answered_soon(connection, &script);
+            answered_soon(connection, script);
         }
     }
     let lost_ns = u64::from(script.yields.get()) * 2 * LOST_NS;
@@ -115,21 +132,17 @@ fn a_thread_loses_no_slice_with_each_of_its_connections() {
 
 #[test]
 fn who_is_barred_finds_out_when_the_hog_has_gone() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, thread);
     script.yield_ns.set(2 * LOST_NS);
     while script.last_bar.get() == Bar::default() {
-        fruitless(&mut spinner.begin(), &script);
+        fruitless(&mut spinner.begin(), script);
     }
     script.yield_ns.set(2 * USED_NS);
     let (start_ns, yields) = (script.now_ns.get(), script.yields.get());
     while script.yields.get() == yields {
-        answered_soon(&spinner, &script);
+        answered_soon(&spinner, script);
     }
     let after_ns = script.now_ns.get() - start_ns;
     assert!(after_ns <= BARRED_TURNS * TURNS_NS, "{after_ns}");
@@ -140,21 +153,17 @@ fn who_is_barred_finds_out_when_the_hog_has_gone() {
 /// Of many short connections each may have a thread of its own.
 #[test]
 fn a_thread_that_begins_beside_a_hog_loses_no_slice() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     script.yield_ns.set(2 * LOST_NS);
     let old = Spinner::with_clock(Limits::MEMORY, 2, thread);
     while script.last_bar.get() == Bar::default() {
-        fruitless(&mut old.begin(), &script);
+        fruitless(&mut old.begin(), script);
     }
-    turn.set(0);
+    host.turn.set(0);
     let new = Spinner::with_clock(Limits::MEMORY, 2, thread);
     new.heed();
-    assert_eq!(answered_soon(&new, &script), 0);
+    assert_eq!(answered_soon(&new, script), 0);
 }
 
 #[test]
@@ -179,17 +188,13 @@ fn what_never_yields_does_not_let_others_have_the_cpu() {
 /// The kept yields of others on its CPU say each time that there is no hog.
 #[test]
 fn a_wait_ends_that_loses_a_slice_with_each_yield() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     script.yield_ns.set(LOST_NS);
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, thread);
     let mut spin = spinner.begin();
     while spin.again() {
-        losing_ns.set(0);
+        host.losing_ns.set(0);
     }
     assert!(script.yields.get() <= 2);
 }
@@ -197,24 +202,20 @@ fn a_wait_ends_that_loses_a_slice_with_each_yield() {
 /// The other side of the one wait does not answer: those of others may have been waiting for the CPU for long.
 #[test]
 fn a_look_beside_a_hog_ends_when_all_yield() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, thread);
     script.yield_ns.set(50 * LOST_NS);
     while script.last_bar.get() == Bar::default() {
-        fruitless(&mut spinner.begin(), &script);
+        fruitless(&mut spinner.begin(), script);
     }
     let all_ns = BARRED_TURNS * TURNS_NS;
-    answered_soon(&spinner, &script);
+    answered_soon(&spinner, script);
     script.yield_ns.set(2 * USED_NS);
     let to_ns = all_ns - script.now_ns.get() % all_ns;
     script.pass(to_ns - u64::from(MEET_NS) / 2);
     let yields = script.yields.get();
-    let spun_ns = fruitless(&mut spinner.begin(), &script);
+    let spun_ns = fruitless(&mut spinner.begin(), script);
     assert_eq!(script.yields.get(), yields + 1);
     assert!(spun_ns < u64::from(MEET_NS), "{spun_ns}");
 }
@@ -222,12 +223,8 @@ fn a_look_beside_a_hog_ends_when_all_yield() {
 /// Fifty threads that begin at once keep each other from the CPU for some milliseconds, and then answer.
 #[test]
 fn others_of_the_process_that_begin_are_no_hog() {
-    let (script, turn, losing_ns) = (script(), Cell::new(0), Cell::new(0));
-    let thread = Thread {
-        script: &script,
-        turn: &turn,
-        losing_ns: &losing_ns,
-    };
+    let host = Host::new();
+    let (script, thread) = (&host.script, host.thread());
     let turns: [_; 5] = std::array::from_fn(|_| Cell::new(0));
     let of = |turn| Thread { turn, ..thread };
     let spinners: Vec<_> = turns
@@ -244,15 +241,15 @@ fn others_of_the_process_that_begin_are_no_hog() {
     spinners.iter().for_each(yields_once);
     assert_eq!(script.last_bar.get(), Bar::default());
     script.yield_ns.set(YIELD_NS);
-    until(&script, true);
+    until(script, true);
     spinners.iter().for_each(yields_once);
-    assert_eq!(losing_ns.get(), 0);
+    assert_eq!(host.losing_ns.get(), 0);
 
     // Who only ever loses has met a hog, in whichever of its threads.
     script.yield_ns.set(LOST_NS);
     let start_ns = script.now_ns.get();
     for spinner in spinners.iter().cycle().take(50) {
-        until(&script, true);
+        until(script, true);
         yields_once(spinner);
         if script.last_bar.get() != Bar::default() {
             break;
