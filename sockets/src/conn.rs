@@ -16,6 +16,7 @@ use sys::wait::Spinner;
 pub(crate) use self::asleep::{Counted, Sleepers};
 pub(crate) use self::pace::Ask;
 use self::schedule::Schedule;
+use self::standstill::Standstill;
 use crate::flow::Flow;
 use crate::kernel::Tcp;
 use crate::meet::Meeting;
@@ -30,6 +31,7 @@ mod option;
 mod pace;
 mod schedule;
 mod settings;
+mod standstill;
 mod steps;
 mod upgrade;
 
@@ -120,6 +122,7 @@ pub struct Conn {
     trickle: AtomicU32,
     meeting: Lock<Option<Meeting>>,
     schedule: Schedule,
+    standstill: Standstill,
 }
 
 /// How this process came by a connection.

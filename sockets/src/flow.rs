@@ -27,7 +27,7 @@ use sys::sync::{AtomicU32, Ordering};
 use self::back::back_at;
 use crate::kernel::Kernel;
 
-pub(crate) use self::shows::is_refusal;
+pub(crate) use self::shows::{Crammed, is_refusal};
 
 mod alone;
 mod back;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
 
-pub(crate) use self::duty::{look_at_peer, pay_for_left};
+pub(crate) use self::duty::{end_standstill, look_at_peer, pay_for_left};
 pub use self::plain::pass;
 use self::plain::{receive_plain, send_plain};
 use self::receive::receive_mapped;

@@ -14,6 +14,7 @@ use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
 use super::schedule::Schedule;
+use super::standstill::Standstill;
 use super::{CLOSED, Conn, Origin, Way};
 use crate::reason::Reason;
 use crate::states::connection::Event;
@@ -62,6 +63,7 @@ impl Conn {
             left: AtomicU32::new(0),
             meeting: Lock::new(None),
             schedule: Schedule::new(),
+            standstill: Standstill::default(),
             closing: AtomicBool::new(false),
             streak: AtomicU32::new(0),
             answered: AtomicBool::new(false),
@@ -131,6 +133,7 @@ impl Conn {
         self.idle_tail.store(0, Ordering::Relaxed);
         self.low_water.store(1, Ordering::Relaxed);
         self.forget_what_it_says();
+        self.standstill.end();
         self.memory.heed();
         self.socket.heed();
         self.gather.heed();

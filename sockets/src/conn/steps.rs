@@ -109,6 +109,11 @@ impl Conn {
         self.back(Event::GoBack, reason);
     }
 
+    /// Notes why what this end sends is on TCP again.
+    pub(crate) fn note_standstill_ended(&self) {
+        self.back(Event::Standstill, Reason::Standstill);
+    }
+
     /// Where what this end sends is not on the ring: notes that the other end has called it back, if that is why.
     #[cold]
     pub(crate) fn heed_call_back(&self, flow: &Flow) {

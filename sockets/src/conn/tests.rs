@@ -18,6 +18,8 @@ use crate::states::connection::{self, Event, State};
 use crate::states::visits;
 use crate::{ends, handover, io, share, table};
 
+mod standstill;
+
 /// A program that never sleeps.
 struct Here;
 
@@ -158,6 +160,7 @@ fn every_step_is_taken() {
     pair.close();
 
     who_was_called_back_says_so();
+    standstill::who_waits_for_one_that_waits_goes_to_tcp();
 
     let pair = Pair::young();
     let memory = Stream::memory(Size::LEAST).expect("memfd");

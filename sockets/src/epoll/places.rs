@@ -187,12 +187,12 @@ pub fn rang(fd: RawFd, conn: &Conn) {
     }
 }
 
-/// What a connection sends goes to the ring from now on, and the program did not do it: who waits for room is told. To be called outside turns.
+/// What a connection sends goes elsewhere from now on, and the program did not do it: who waits for room is told. To be called outside turns.
 pub fn moved(fd: RawFd, conn: &Conn) {
     let duplicates = conn.descriptors() > 1;
     if memberships(fd) != 0 || duplicates {
         for set in all() {
-            set.moved_to_ring(fd, conn, duplicates);
+            set.sends_elsewhere(fd, conn, duplicates);
         }
     }
 }

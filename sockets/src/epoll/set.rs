@@ -305,8 +305,8 @@ impl Set {
         }
     }
 
-    /// What a connection sends goes to the ring from now on.
-    pub(super) fn moved_to_ring(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
+    /// What a connection sends goes elsewhere from now on.
+    pub(super) fn sends_elsewhere(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
         if let Some(mut members) = self.enter()
             && let Some(index) = members.find(fd, conn, everywhere)
             && let Some(member) = members.get_mut(index)

@@ -7,6 +7,13 @@ use super::back::back_at;
 use super::{BEFORE, ERRNO_MAX, Flow, ON_RING, OVER, Stop, TOLD};
 use crate::kernel::Kernel;
 
+/// How far both ends have read: as long as that stays, nothing moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crammed {
+    pub(crate) peer_took: u64,
+    pub(crate) took: u64,
+}
+
 impl Flow {
     /// Whether all that came has been taken, and nothing is to be given back once the connection rests: see [`leftover`](crate::leftover).
     #[inline]
@@ -63,6 +70,25 @@ impl Flow {
                 || self.stream.peer_deaf()
                 || self.stream.tx().finished() != 0
                 || self.has_ended())
+    }
+
+    /// How far both ends have read, where there is no room on the ring to send and so much unread that the other end may have none either.
+    #[cold]
+    pub(crate) fn crammed(&self, kernel: &impl Kernel) -> Option<Crammed> {
+        let (tx, rx) = (self.stream.tx(), self.stream.rx());
+        if !self.sends_on_ring() || self.writable() || self.stream.peer_deaf() {
+            return None;
+        }
+        let (unread, len) = rx.filled();
+        let is_much = if self.receives_on_ring() && back_at(rx).is_none() {
+            unread >= len / 4 * 3
+        } else {
+            unread + kernel.queued().unwrap_or(0) >= MUCH_ON_TCP
+        };
+        is_much.then(|| Crammed {
+            peer_took: tx.read(),
+            took: rx.head(),
+        })
     }
 
     /// Whether the peer will send no more (`EPOLLRDHUP`).
@@ -240,3 +266,6 @@ fn is_of_connection(errno: Errno) -> bool {
         Errno::CONNRESET | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH
     )
 }
+
+/// So much is unread where the other end may have no room to send on TCP.
+const MUCH_ON_TCP: usize = 64 << 10;

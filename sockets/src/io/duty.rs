@@ -49,6 +49,19 @@ pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
     (conn.turn(fd, RECEIVE)).is_some_and(|turn| turn.kernel_end().is_some())
 }
 
+/// Goes to TCP with what this end sends, where the two ends have waited for each other for so long that they would for ever. True if it has.
+#[cold]
+pub(crate) fn end_standstill(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    let tcp = conn.tcp(fd);
+    let leaves =
+        |turn: Turn<'_>| conn.has_stood_still(&turn, &tcp) && turn.leave_ring(&tcp).is_ok();
+    let left = conn.turn(fd, SEND).is_some_and(leaves);
+    if left {
+        conn.note_standstill_ended();
+    }
+    left
+}
+
 /// After a call that gave the program's buffer to the kernel, under which the connection may have been upgraded: no doorbell could go meanwhile.
 #[inline]
 pub(super) fn pay_late(conn: &Conn, fd: BorrowedFd<'_>) {

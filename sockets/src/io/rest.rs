@@ -75,7 +75,7 @@ pub(super) fn wait_for_room(
     let Some(host) = host() else {
         return doze(&mut || nap(fd));
     };
-    if host.has_threads() {
+    if host.has_threads() || conn.may_stand_still() {
         return doze(&mut || wait_and_look(host, fd, timeout_ms, begun));
     }
     if !begun && timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
@@ -111,7 +111,7 @@ fn wait_with(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32, begun: bool) -> R
     }
 }
 
-/// Sleeps for a while, or until the receiver rings: another thread may end the direction, which nothing on TCP tells.
+/// Sleeps for a while, or until the receiver rings: another thread may end the direction, which nothing on TCP tells, or nothing may ever ring.
 fn wait_and_look(
     host: &dyn Host,
     fd: BorrowedFd<'_>,

@@ -8,7 +8,7 @@ use sys::errno::Errno;
 use sys::stream::SHORT_MAX;
 use sys::time;
 
-use super::duty::{look_at_peer, serve_back};
+use super::duty::{end_standstill, look_at_peer, serve_back};
 use super::errno_of;
 use super::rest::{Stay, has_moved_away, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
@@ -160,7 +160,12 @@ fn send_all(
         if on_ring && !turn.arm_send().map_err(errno_of)? {
             continue;
         }
+        let still = on_ring && conn.note_standstill(&turn, &tcp);
         drop(turn);
+        if still && end_standstill(conn, fd) {
+            epoll::moved(fd.as_raw_fd(), conn);
+            continue;
+        }
         // Of many naps none takes as long as the program would wait.
         let limit_ms = || u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
         if time::expired(*patience.get_or_insert_with(|| time::deadline(limit_ms()))) {

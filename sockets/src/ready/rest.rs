@@ -73,6 +73,9 @@ pub(crate) fn lie_down(
     bells: Bells,
     spot: Option<Spot>,
 ) -> Bed {
+    if interest & WRITE != 0 && conn.may_stand_still() {
+        io::end_standstill(conn, fd);
+    }
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return Bed {
             wake: interest,
@@ -107,8 +110,12 @@ pub(crate) fn lie_down(
     }
     let wants_room = interest & WRITE != 0 && turn.sends_on_ring();
     let full = wants_room && !turn.writable();
+    let mut still = false;
     if full || (wants_room && edge) {
-        let armed = conn.turn(fd, SEND).map(|send| send.arm_send());
+        let armed = conn.turn(fd, SEND).map(|send| {
+            still = full && conn.note_standstill(&send, &tcp);
+            send.arm_send()
+        });
         quiet &= !full || armed == Some(Ok(true));
     }
     let look = look_at(conn, &turn, fd, interest);
@@ -135,7 +142,7 @@ pub(crate) fn lie_down(
     leftover::note(conn, &turn);
     let bed = Bed {
         wake,
-        nap: !quiet || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
+        nap: !quiet || still || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
         full,
         carried,
         rang: turn.took_bell(),

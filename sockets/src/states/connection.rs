@@ -13,7 +13,7 @@ words! {
         Meeting "meeting"
         /// each direction as below
         Mapped "mapped"
-        /// each direction as below, both on their way to TCP or there
+        /// each direction as below, both on their way to TCP or there, or the one in which this end sends
         Back "back"
         /// over TCP, for good
         Tcp "TCP"
@@ -41,6 +41,8 @@ words! {
         Stay "stay"
         /// this end goes back to TCP, because its program does what cannot be followed
         GoBack "go back"
+        /// both ends wait for room to send, and neither reads
+        Standstill "standstill"
         /// the other end goes back to TCP, as a call finds that sends, or does what is due
         CalledBack "called back"
         /// the memory says what cannot be
@@ -91,10 +93,12 @@ pub const ROWS: &[Row<State, Event>] = table! {
     Stay: Meeting => Tcp, "leaves the meeting" [GaveUp Stdio HandedOver IoUring Urgent Option RawCalls NotTcp Filtered Sets Descriptors];
     Close: Meeting => Closed, "leaves the meeting";
     GoBack: Mapped => Back, "calls both directions back" [NotTcp Stdio HandedOver IoUring Option RawCalls Filtered Sets Descriptors];
+    Standstill: Mapped => Back, "goes to TCP with what it sends" [Standstill];
     CalledBack: Mapped => Back, "" [PeerWentBack];
     Spoilt: Mapped => Back, "resets the connection; the memory is left to the peer" [Corrupt];
     Close: Mapped => Closed, "leaves both directions";
     GoBack: Back => Back, "goes on with it; the first reason stays" [NotTcp Stdio HandedOver IoUring Option RawCalls Filtered Sets Descriptors];
+    Standstill: Back => Back, "goes to TCP with what it sends; the first reason stays" [Standstill];
     Spoilt: Back => Back, "resets the connection; the memory is left to the peer" [Corrupt];
     Drop: Back => Tcp, "";
     Close: Back => Closed, "leaves both directions";

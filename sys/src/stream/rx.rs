@@ -47,6 +47,11 @@ impl Rx<'_> {
         Watch::new(self.stream, self.index)
     }
 
+    /// How many bytes of the ring nobody has taken, if the sender is to be believed, and how many it holds.
+    pub fn filled(&self) -> (usize, usize) {
+        (self.available().unwrap_or(0), self.ring_len())
+    }
+
     /// Bytes taken in all.
     #[inline]
     pub fn head(&self) -> u64 {

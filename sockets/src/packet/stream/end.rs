@@ -218,6 +218,7 @@ impl Stream {
             };
             stream.absorb(&mut inner, completion);
             let over = stream.advance_end(&mut inner);
+            stream.stash_for_poller(&mut inner);
             stream.show(&inner, true);
             // Else the program's calls take in what follows.
             let goes_on = inner.is_closing || inner.shown.is_some();
@@ -242,6 +243,7 @@ impl Stream {
         let mut inner = self.lock();
         self.absorb_received(&mut inner, received);
         let over = self.advance_end(&mut inner);
+        self.stash_for_poller(&mut inner);
         self.show(&inner, true);
         if self.wake_waiters(inner) {
             // They may need this CPU, on which this thread would go on looking for the next packet.

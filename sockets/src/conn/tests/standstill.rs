@@ -1,0 +1,133 @@
+//! Two ends that wait for each other.
+
+use std::io::IoSliceMut;
+
+use super::super::standstill::PATIENCE;
+use super::*;
+use crate::flow::{RECEIVE, SEND};
+use crate::io::Receive;
+use crate::ready::{self, Rest, WRITE};
+
+impl Pair {
+    /// With what both ends send in the rings.
+    fn on_rings() -> Self {
+        let pair = Self::mapped();
+        for end in [0, 1, 0, 1] {
+            pair.send(end, b"x").expect("room");
+            assert_eq!(pair.drain(1 - end), 1);
+        }
+        for conn in pair.conns {
+            let flow = conn.flow.take(SEND).expect("rings");
+            assert!(flow.sends_on_ring() && flow.receives_on_ring());
+        }
+        pair
+    }
+
+    /// Sends for as long as there is room; how much.
+    fn fill(&self, end: usize) -> usize {
+        let chunk = [7; 1 << 16];
+        let mut sent = 0;
+        loop {
+            match self.send(end, &chunk) {
+                Ok(n) => sent += n,
+                Err(Errno::AGAIN) => return sent,
+                Err(errno) => panic!("{errno}"),
+            }
+        }
+    }
+
+    fn send(&self, end: usize, bytes: &[u8]) -> Result<usize, Errno> {
+        let native = |_| unreachable!("there are rings");
+        let fd = self.sockets[end].as_fd();
+        io::send(self.conns[end], fd, &[IoSlice::new(bytes)], true, native)
+    }
+
+    /// Receives what there is; how much.
+    fn drain(&self, end: usize) -> usize {
+        let mut room = vec![0; 1 << 16];
+        let how = Receive {
+            dont_wait: true,
+            ..Receive::default()
+        };
+        let mut got = 0;
+        loop {
+            let native = |_| unreachable!("there are rings");
+            let mut into = [IoSliceMut::new(&mut room)];
+            let fd = self.sockets[end].as_fd();
+            match io::receive(self.conns[end], fd, &mut into, how, native) {
+                Ok(n) => got += n,
+                Err(Errno::AGAIN) => return got,
+                Err(errno) => panic!("{errno}"),
+            }
+        }
+    }
+
+    fn rest(&self, end: usize) -> Rest {
+        ready::rest(self.conns[end], self.sockets[end].as_fd(), WRITE)
+    }
+
+    fn end_standstill(&self, end: usize) -> bool {
+        io::end_standstill(self.conns[end], self.sockets[end].as_fd())
+    }
+
+    /// As if what is noted now had been for so long.
+    fn has_been_for(&self, end: usize, time: Duration) {
+        let tcp = self.conns[end].tcp(self.sockets[end].as_fd());
+        let flow = self.conns[end].flow.take(SEND).expect("rings");
+        assert!(self.conns[end].note_standstill(&flow, &tcp));
+        self.conns[end].standstill.has_been_for(time);
+    }
+}
+
+#[test]
+pub(super) fn who_waits_for_one_that_waits_goes_to_tcp() {
+    let pair = Pair::on_rings();
+    let mut sent = pair.fill(0);
+    assert!(matches!(pair.rest(0), Rest::Asleep(bed) if !bed.nap));
+    assert!(!pair.conns[0].may_stand_still(), "the other has room");
+    let answered = pair.fill(1);
+    assert!(matches!(pair.rest(1), Rest::Asleep(bed) if bed.nap));
+    assert!(!pair.end_standstill(1), "it may read yet");
+
+    pair.has_been_for(1, PATIENCE);
+    assert!(pair.end_standstill(1));
+    assert_eq!(pair.conns[1].path(), Path::Tcp(Reason::Standstill));
+    assert_eq!(pair.conns[0].path(), Path::Mapped);
+    let more = pair.fill(1);
+    assert!(more > 0, "TCP has room");
+
+    // The other finds its ring as full as before, and all this unread.
+    pair.has_been_for(0, PATIENCE);
+    assert!(pair.end_standstill(0));
+    sent += pair.fill(0);
+    let mut got = [0; 2];
+    while got != [answered + more, sent] {
+        got[0] += pair.drain(0);
+        got[1] += pair.drain(1);
+    }
+    assert_eq!(pair.drain(0) + pair.drain(1), 0);
+    assert!(!pair.end_standstill(0), "it is over");
+    pair.conns[1].note_standstill_ended();
+    pair.close();
+}
+
+#[test]
+fn who_reads_at_times_stays() {
+    let pair = Pair::on_rings();
+    pair.fill(0);
+    pair.fill(1);
+    pair.rest(0);
+    pair.has_been_for(0, PATIENCE);
+    let taken = pair.conns[1].flow.take(RECEIVE).map(|flow| {
+        let rx = flow.stream().rx();
+        rx.take(rx.head(), rx.head() + 1)
+    });
+    assert!(taken.is_some_and(|(taken, _)| taken));
+    assert!(!pair.end_standstill(0));
+    assert!(pair.conns[0].may_stand_still(), "from now on");
+    pair.drain(0);
+    assert!(!pair.end_standstill(0));
+    assert!(!pair.conns[0].may_stand_still());
+    assert_eq!(pair.conns[0].path(), Path::Mapped);
+    pair.close();
+}
