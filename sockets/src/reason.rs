@@ -42,7 +42,7 @@ reasons! {
     5 NotConnected "not-connected" "The connection is being made or ended."
     6 NobodyCame "peer-without-sovia" "The other end is not under sovia, or did not look for this one."
     7 NotTcp "not-tcp" "It is no plain TCP connection, but UDP, a Unix socket, MPTCP, TLS in the kernel or the like."
-    8 Standstill "standstill" "Both ends waited for room to send, and neither read: TCP takes more of what is unread."
+    8 Standstill "standstill" "The program waited for room to send, and nobody read: TCP takes more of what is unread."
 
     20 GaveUp "gave-up" "This end stopped looking, because the program closes or changes the socket."
     21 SharedWithStranger "shared" "A process that does not take part may use the socket too."

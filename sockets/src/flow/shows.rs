@@ -12,6 +12,8 @@ use crate::kernel::Kernel;
 pub(crate) struct Crammed {
     pub(crate) peer_took: u64,
     pub(crate) took: u64,
+    /// So much is unread here that the other end may have no room either.
+    pub(crate) mutually: bool,
 }
 
 impl Flow {
@@ -72,7 +74,7 @@ impl Flow {
                 || self.has_ended())
     }
 
-    /// How far both ends have read, where there is no room on the ring to send and so much unread that the other end may have none either.
+    /// How far both ends have read, where there is no room on the ring to send.
     #[cold]
     pub(crate) fn crammed(&self, kernel: &impl Kernel) -> Option<Crammed> {
         let (tx, rx) = (self.stream.tx(), self.stream.rx());
@@ -80,14 +82,15 @@ impl Flow {
             return None;
         }
         let (unread, len) = rx.filled();
-        let is_much = if self.receives_on_ring() && back_at(rx).is_none() {
+        let mutually = if self.receives_on_ring() && back_at(rx).is_none() {
             unread >= len / 4 * 3
         } else {
             unread + kernel.queued().unwrap_or(0) >= MUCH_ON_TCP
         };
-        is_much.then(|| Crammed {
+        Some(Crammed {
             peer_took: tx.read(),
             took: rx.head(),
+            mutually,
         })
     }
 

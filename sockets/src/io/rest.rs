@@ -12,7 +12,7 @@ use super::errno_of;
 use crate::conn::{Conn, Counted, Sleepers, Way};
 use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
-use crate::ready::{LOOK, NAP, Naps, is_silent};
+use crate::ready::{LOOK, NAP, Naps, REST, is_silent};
 use crate::{epoll, table};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
@@ -29,7 +29,6 @@ pub(super) fn wait_for_room(
         doze(conn, &conn.room_sleepers, fd, own, sleep)
     };
     let tcp = conn.tcp(fd);
-    let timeout_ms = sys::socket::send_timeout_ms(fd);
     {
         let Some(turn) = conn.turn(fd, RECEIVE) else {
             return Ok(());
@@ -75,13 +74,12 @@ pub(super) fn wait_for_room(
     let Some(host) = host() else {
         return doze(&mut || nap(fd));
     };
-    if host.has_threads() || conn.may_stand_still() {
-        return doze(&mut || wait_and_look(host, fd, timeout_ms, begun));
-    }
-    if !begun && timeout_ms < 0 && sys::socket::receive_timeout_ms(fd) < 0 {
-        return heard(conn, fd, host.wait_to_receive(fd));
-    }
-    wait_with(fd, POLL_IN, timeout_ms, begun)
+    let look = if host.has_threads() || conn.waits_for_one_that_waits() {
+        LOOK
+    } else {
+        REST
+    };
+    doze(&mut || wait_and_look(host, fd, look, begun))
 }
 
 /// Sleeps on the program's number, or on one of the call's `own`. The program's may be another file's once all that sleep do so: who comes late does not.
@@ -111,18 +109,18 @@ fn wait_with(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32, begun: bool) -> R
     }
 }
 
-/// Sleeps for a while, or until the receiver rings: another thread may end the direction, which nothing on TCP tells, or nothing may ever ring.
+/// Sleeps for a while, or until the receiver rings: another thread may end the direction, which nothing on TCP tells, or nobody may ever ring.
 fn wait_and_look(
     host: &dyn Host,
     fd: BorrowedFd<'_>,
-    timeout_ms: i32,
+    look: Duration,
     begun: bool,
 ) -> Result<(), Errno> {
-    match host.poll(fd, POLL_IN, LOOK.as_millis() as i32) {
+    match host.poll(fd, POLL_IN, look.as_millis() as i32) {
         // Whether the program's time is over the sender knows.
         Ok(_) => Ok(()),
         Err(errno) if begun => Err(errno),
-        Err(errno) => goes_on(errno, timeout_ms),
+        Err(errno) => goes_on(errno, sys::socket::send_timeout_ms(fd)),
     }
 }
 

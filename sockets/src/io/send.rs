@@ -160,9 +160,11 @@ fn send_all(
         if on_ring && !turn.arm_send().map_err(errno_of)? {
             continue;
         }
-        let still = on_ring && conn.note_standstill(&turn, &tcp);
+        if on_ring {
+            conn.note_standstill(&turn, &tcp);
+        }
         drop(turn);
-        if still && end_standstill(conn, fd) {
+        if on_ring && conn.may_stand_still() && end_standstill(conn, fd) {
             epoll::moved(fd.as_raw_fd(), conn);
             continue;
         }

@@ -10,6 +10,8 @@ use crate::ready::{self, Bed, Rest};
 pub(super) enum Night {
     /// As long as the program would.
     Sleep,
+    /// For [`REST`](crate::ready::REST) at most.
+    Rest,
     /// For [`LOOK`](crate::ready::LOOK) at most.
     Look,
     /// For a nap.
@@ -41,6 +43,7 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
                 night = night.max(match how {
                     Bed { nap: true, .. } => Night::Nap,
                     Bed { full: true, .. } if has_threads() => Night::Look,
+                    Bed { full: true, .. } => Night::Rest,
                     _ => Night::Sleep,
                 });
             }

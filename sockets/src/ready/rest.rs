@@ -113,7 +113,10 @@ pub(crate) fn lie_down(
     let mut still = false;
     if full || (wants_room && edge) {
         let armed = conn.turn(fd, SEND).map(|send| {
-            still = full && conn.note_standstill(&send, &tcp);
+            if full {
+                conn.note_standstill(&send, &tcp);
+                still = conn.waits_for_one_that_waits();
+            }
             send.arm_send()
         });
         quiet &= !full || armed == Some(Ok(true));

@@ -41,7 +41,7 @@ words! {
         Stay "stay"
         /// this end goes back to TCP, because its program does what cannot be followed
         GoBack "go back"
-        /// both ends wait for room to send, and neither reads
+        /// the program waits for room to send, and nobody reads
         Standstill "standstill"
         /// the other end goes back to TCP, as a call finds that sends, or does what is due
         CalledBack "called back"

@@ -2,7 +2,7 @@
 
 use std::io::IoSliceMut;
 
-use super::super::standstill::PATIENCE;
+use super::super::standstill::{PATIENCE, PATIENCE_ALONE};
 use super::*;
 use crate::flow::{RECEIVE, SEND};
 use crate::io::Receive;
@@ -74,7 +74,8 @@ impl Pair {
     fn has_been_for(&self, end: usize, time: Duration) {
         let tcp = self.conns[end].tcp(self.sockets[end].as_fd());
         let flow = self.conns[end].flow.take(SEND).expect("rings");
-        assert!(self.conns[end].note_standstill(&flow, &tcp));
+        self.conns[end].note_standstill(&flow, &tcp);
+        assert!(self.conns[end].may_stand_still());
         self.conns[end].standstill.has_been_for(time);
     }
 }
@@ -84,7 +85,10 @@ pub(super) fn who_waits_for_one_that_waits_goes_to_tcp() {
     let pair = Pair::on_rings();
     let mut sent = pair.fill(0);
     assert!(matches!(pair.rest(0), Rest::Asleep(bed) if !bed.nap));
-    assert!(!pair.conns[0].may_stand_still(), "the other has room");
+    assert!(
+        !pair.conns[0].waits_for_one_that_waits(),
+        "the other has room"
+    );
     let answered = pair.fill(1);
     assert!(matches!(pair.rest(1), Rest::Asleep(bed) if bed.nap));
     assert!(!pair.end_standstill(1), "it may read yet");
@@ -127,7 +131,30 @@ fn who_reads_at_times_stays() {
     assert!(pair.conns[0].may_stand_still(), "from now on");
     pair.drain(0);
     assert!(!pair.end_standstill(0));
+    assert!(!pair.conns[0].waits_for_one_that_waits());
+    pair.drain(1);
+    assert!(!pair.end_standstill(0));
     assert!(!pair.conns[0].may_stand_still());
     assert_eq!(pair.conns[0].path(), Path::Mapped);
+    pair.close();
+}
+
+#[test]
+fn who_writes_to_one_that_does_nothing_goes_to_tcp_later() {
+    let pair = Pair::on_rings();
+    let sent = pair.fill(0);
+    pair.has_been_for(0, PATIENCE);
+    assert!(!pair.end_standstill(0));
+    pair.has_been_for(0, PATIENCE_ALONE);
+    assert!(pair.end_standstill(0));
+    let more = pair.fill(0);
+    assert!(more > 0, "TCP has room");
+    let mut got = 0;
+    while got < sent + more {
+        got += pair.drain(1);
+    }
+    assert_eq!(got, sent + more);
+    pair.send(1, b"x").expect("room");
+    assert_eq!(pair.drain(0), 1);
     pair.close();
 }

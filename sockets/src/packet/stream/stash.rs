@@ -34,13 +34,10 @@ impl Stream {
         self.settle(inner);
     }
 
-    /// As [`Stream::stash`] where a program polls and could send nothing, and so may be waiting for the peer, and he for it. Packets have been taken in.
+    /// As [`Stream::stash`] where a program polls and can send nothing, and so may be waiting for the peer, and he for it. Packets have been taken in.
     pub(super) fn stash_for_poller(&self, inner: &mut Inner) {
-        if inner.shown.is_some()
-            && inner.peer.is_some()
-            && inner.talk.window() == 0
-            && inner.is_full()
-        {
+        let waits = inner.talk.window() == 0 || inner.is_crowded;
+        if inner.shown.is_some() && inner.peer.is_some() && waits && inner.is_full() {
             self.stash(inner);
         }
     }

@@ -20,6 +20,7 @@ impl Stream {
         if inner.free.is_empty() {
             self.watch_room(&mut inner);
         }
+        self.stash_for_poller(&mut inner);
         self.show(&inner, true);
     }
 

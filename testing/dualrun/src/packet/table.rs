@@ -149,6 +149,13 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/itself"],
     },
     Group {
+        reason: "the peer makes no call on the connection, in which it would take in more than the window has",
+        programs: &[
+            "transfer/written_before_it_is_read",
+            "wait/written_before_it_is_read",
+        ],
+    },
+    Group {
         reason: "our copy meets SIGSEGV where the kernel says EFAULT, as over the ring: to ask beforehand would be a system call for each message",
         programs: &["transfer/from_read_only_memory"],
     },

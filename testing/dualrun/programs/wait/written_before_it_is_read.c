@@ -1,0 +1,22 @@
+// One end writes what a ring does not hold, and TCP does, and waits for room in poll; the other does nothing before that is done.
+#include "much.h"
+
+static void in_poll(int fd) {
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    OK(poll(&one, 1, -1));
+}
+
+static void subject(int fd) {
+    write_much(fd, in_poll);
+    tell();
+    hear(fd, 4);
+}
+
+static void partner(int fd) {
+    await();
+    recv_filled(fd, MUCH);
+    send_text(fd, "read");
+    TRY(recv(fd, buf, 1, 0));
+}
+
+SUBJECT_AND_PARTNER(subject, partner)
