@@ -271,6 +271,10 @@ pub fn leave_ring(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> Result<(),
         // The kernel does not know.
         return Err(Errno::PIPE);
     }
+    if turn.nested() {
+        // What a handler has come into publishes its bytes on the ring.
+        return Err(Errno::AGAIN);
+    }
     if reason == Reason::Urgent {
         // Before any urgent byte: from now on the receiver counts otherwise.
         turn.stream().tx().mark();

@@ -13,12 +13,14 @@ use sys::time;
 use super::Conn;
 use crate::flow::{Crammed, Flow};
 use crate::kernel::Kernel;
+use crate::ready::{LOOK, REST};
 
-/// Since when nothing has moved.
+/// For how long nothing has moved, as far as somebody looked.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
-    /// 0 if something does.
-    since_ms: AtomicU32,
+    /// The last look; 0 if something moves.
+    looked_ms: AtomicU32,
+    lasted_ms: AtomicU32,
     peer_took: AtomicU64,
     took: AtomicU64,
     /// As [`Crammed::mutually`].
@@ -28,20 +30,24 @@ pub(super) struct Standstill {
 impl Standstill {
     /// Something moves, as far as is known.
     pub(super) fn end(&self) {
-        self.since_ms.store(0, Ordering::Relaxed);
+        self.looked_ms.store(0, Ordering::Relaxed);
     }
 
+    /// Threads that write at once lose each other's time, which makes it last longer.
     fn note(&self, now: Crammed, now_ms: u32) {
-        let since = self.since_ms.load(Ordering::Relaxed);
-        let as_before = self.peer_took.load(Ordering::Relaxed) == now.peer_took
-            && self.took.load(Ordering::Relaxed) == now.took;
-        if since == 0 || !as_before {
-            // Threads that write at once make it begin later, or are of one mind.
-            self.end();
-            self.peer_took.store(now.peer_took, Ordering::Relaxed);
-            self.took.store(now.took, Ordering::Relaxed);
-            self.since_ms.store(now_ms, Ordering::Relaxed);
-        }
+        let looked = self.looked_ms.swap(now_ms, Ordering::Relaxed);
+        let lasted = self.lasted_ms.load(Ordering::Relaxed);
+        let peer_took = self.peer_took.swap(now.peer_took, Ordering::Relaxed);
+        let took = self.took.swap(now.took, Ordering::Relaxed);
+        let as_before = looked != 0 && (peer_took, took) == (now.peer_took, now.took);
+        // A program that was stopped meanwhile, with its peer perhaps, has not waited for so long.
+        let longer = now_ms.wrapping_sub(looked).min(self.between_looks());
+        let lasted = if as_before {
+            lasted.saturating_add(longer)
+        } else {
+            0
+        };
+        self.lasted_ms.store(lasted, Ordering::Relaxed);
         self.mutually
             .store(u32::from(now.mutually), Ordering::Relaxed);
     }
@@ -50,22 +56,26 @@ impl Standstill {
         self.mutually.load(Ordering::Relaxed) != 0
     }
 
-    /// As if it had begun so much sooner.
-    #[cfg(test)]
-    pub(super) fn has_been_for(&self, time: Duration) {
-        let since = self.since_ms.load(Ordering::Relaxed);
-        let sooner = since.wrapping_sub(time.as_millis() as u32);
-        self.since_ms.store(sooner | 1, Ordering::Relaxed);
+    fn between_looks(&self) -> u32 {
+        let longest = if self.is_mutual() { 5 * LOOK } else { 2 * REST };
+        longest.as_millis() as u32
     }
 
-    fn has_lasted(&self, now_ms: u32) -> bool {
-        let since = self.since_ms.load(Ordering::Relaxed);
+    fn has_lasted(&self) -> bool {
         let patience = if self.is_mutual() {
             PATIENCE
         } else {
             PATIENCE_ALONE
         };
-        since != 0 && now_ms.wrapping_sub(since) >= patience.as_millis() as u32
+        let lasted = self.lasted_ms.load(Ordering::Relaxed);
+        self.looked_ms.load(Ordering::Relaxed) != 0 && lasted >= patience.as_millis() as u32
+    }
+
+    /// As if it had lasted for so long.
+    #[cfg(test)]
+    pub(super) fn has_been_for(&self, time: Duration) {
+        self.lasted_ms
+            .store(time.as_millis() as u32, Ordering::Relaxed);
     }
 }
 
@@ -82,7 +92,7 @@ impl Conn {
     /// Whether there was no room when somebody last went to sleep for that.
     #[inline]
     pub(crate) fn may_stand_still(&self) -> bool {
-        self.standstill.since_ms.load(Ordering::Relaxed) != 0
+        self.standstill.looked_ms.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the other end seemed to wait for the same then: who sleeps is to look again soon.
@@ -94,7 +104,7 @@ impl Conn {
     #[cold]
     pub(crate) fn has_stood_still(&self, flow: &Flow, kernel: &impl Kernel) -> bool {
         self.note_standstill(flow, kernel);
-        self.standstill.has_lasted(time::coarse_ms())
+        self.standstill.has_lasted()
     }
 }
 
@@ -122,53 +132,74 @@ mod tests {
         }
     }
 
+    /// Looks at it each 20 ms, from one time to the other.
+    fn looks(still: &Standstill, crammed: Crammed, from_ms: u32, to_ms: u32) {
+        for now_ms in (from_ms..=to_ms).step_by(20) {
+            still.note(crammed, now_ms);
+        }
+    }
+
     #[test]
     fn lasts_once_nothing_has_moved_for_long() {
         let still = Standstill::default();
-        still.note(at(7, 8), 1000);
-        assert!(!still.has_lasted(1000));
-        still.note(at(7, 8), 1400);
-        assert!(!still.has_lasted(1499));
-        assert!(still.has_lasted(1500));
+        looks(&still, at(7, 8), 1000, 1480);
+        assert!(!still.has_lasted());
+        still.note(at(7, 8), 1500);
+        assert!(still.has_lasted());
     }
 
     #[test]
     fn begins_anew_where_either_end_has_read() {
         for moved in [at(7, 9), at(9, 8)] {
             let still = Standstill::default();
-            still.note(at(7, 8), 1000);
-            still.note(moved, 1400);
-            assert!(!still.has_lasted(1600));
-            assert!(still.has_lasted(1900));
+            looks(&still, at(7, 8), 1000, 1400);
+            looks(&still, moved, 1420, 1900);
+            assert!(!still.has_lasted());
+            looks(&still, moved, 1920, 1920);
+            assert!(still.has_lasted());
         }
     }
 
     #[test]
     fn who_waits_for_one_that_may_come_back_waits_longer() {
         let still = Standstill::default();
-        still.note(alone(), 1000);
-        assert!(!still.has_lasted(5999));
-        assert!(still.has_lasted(6000));
-        still.note(at(7, 8), 1600);
-        assert!(
-            still.has_lasted(1600),
-            "nothing has moved before that either"
-        );
+        looks(&still, alone(), 1000, 5980);
+        assert!(!still.has_lasted());
+        looks(&still, alone(), 6000, 6000);
+        assert!(still.has_lasted());
+    }
+
+    #[test]
+    fn one_that_comes_to_wait_as_well_has_not_moved_before() {
+        let still = Standstill::default();
+        looks(&still, alone(), 1000, 1600);
+        still.note(at(7, 8), 1620);
+        assert!(still.has_lasted());
+    }
+
+    #[test]
+    fn a_program_that_was_stopped_has_not_waited() {
+        let still = Standstill::default();
+        still.note(at(7, 8), 1000);
+        still.note(at(7, 8), 900_000);
+        assert!(!still.has_lasted());
     }
 
     #[test]
     fn the_clock_goes_round() {
         let still = Standstill::default();
-        still.note(at(0, 0), u32::MAX);
-        assert!(!still.has_lasted(301));
-        assert!(still.has_lasted(501));
+        still.note(at(7, 8), u32::MAX);
+        looks(&still, at(7, 8), 19, 479);
+        assert!(!still.has_lasted());
+        still.note(at(7, 8), 499);
+        assert!(still.has_lasted());
     }
 
     #[test]
     fn what_has_ended_does_not_last() {
         let still = Standstill::default();
-        still.note(at(7, 8), 1000);
+        looks(&still, at(7, 8), 1000, 2000);
         still.end();
-        assert!(!still.has_lasted(9000));
+        assert!(!still.has_lasted());
     }
 }

@@ -264,11 +264,6 @@ impl Member {
         news
     }
 
-    /// That there is room is news again.
-    pub(super) fn expect_room(&mut self) {
-        self.told.full_at = 0;
-    }
-
     /// Whether it waits to be modified.
     #[inline]
     pub(super) fn is_fired(&self) -> bool {

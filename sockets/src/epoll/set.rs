@@ -228,6 +228,7 @@ impl Set {
                     drained: false,
                     over: false,
                     noted: false,
+                    moved: false,
                 })
             }
         }
@@ -309,9 +310,13 @@ impl Set {
     pub(super) fn sends_elsewhere(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
         if let Some(mut members) = self.enter()
             && let Some(index) = members.find(fd, conn, everywhere)
-            && let Some(member) = members.get_mut(index)
         {
-            member.expect_room();
+            let instance = members.instance;
+            if let Some(member) = members.get_mut(index)
+                && member.expect_room(index, instance)
+            {
+                members.kernel_is_told = true;
+            }
         }
         self.rang(fd, conn, everywhere);
     }

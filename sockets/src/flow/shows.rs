@@ -83,7 +83,8 @@ impl Flow {
         }
         let (unread, len) = rx.filled();
         let mutually = if self.receives_on_ring() && back_at(rx).is_none() {
-            unread >= len / 4 * 3
+            // One that has said all that it has to say waits for nothing.
+            unread >= len / 4 * 3 && rx.finished() == 0
         } else {
             unread + kernel.queued().unwrap_or(0) >= MUCH_ON_TCP
         };
@@ -270,5 +271,5 @@ fn is_of_connection(errno: Errno) -> bool {
     )
 }
 
-/// So much is unread where the other end may have no room to send on TCP.
-const MUCH_ON_TCP: usize = 64 << 10;
+/// So much is unread where the other end may have no room to send on TCP: less than the least that its socket takes by itself, for the program may have set less.
+const MUCH_ON_TCP: usize = 8 << 10;

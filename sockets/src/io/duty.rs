@@ -49,12 +49,14 @@ pub(super) fn serve_back(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
     (conn.turn(fd, RECEIVE)).is_some_and(|turn| turn.kernel_end().is_some())
 }
 
-/// Goes to TCP with what this end sends, where the two ends have waited for each other for so long that they would for ever. True if it has.
+/// Goes to TCP with what this end sends, where it has waited for room for so long that it would for ever. True if it has.
 #[cold]
 pub(crate) fn end_standstill(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
     let tcp = conn.tcp(fd);
-    let leaves =
-        |turn: Turn<'_>| conn.has_stood_still(&turn, &tcp) && turn.leave_ring(&tcp).is_ok();
+    // What a handler has come into publishes its bytes on the ring.
+    let leaves = |turn: Turn<'_>| {
+        !turn.nested() && conn.has_stood_still(&turn, &tcp) && turn.leave_ring(&tcp).is_ok()
+    };
     let left = conn.turn(fd, SEND).is_some_and(leaves);
     if left {
         conn.note_standstill_ended();

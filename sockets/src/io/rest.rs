@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
 use sys::hidden::Hidden;
+use sys::time::now;
 
 use super::duty::look_at_peer;
 use super::errno_of;
@@ -22,6 +23,7 @@ pub(super) fn wait_for_room(
     conn: &Conn,
     fd: BorrowedFd<'_>,
     naps: &mut Naps,
+    until: Option<Instant>,
     begun: bool,
     own: bool,
 ) -> Result<(), Errno> {
@@ -70,6 +72,11 @@ pub(super) fn wait_for_room(
         if !turn.arm_send().map_err(errno_of)? {
             return Ok(());
         }
+        if !turn.can_be_rung() {
+            // The receiver has gone to TCP with what it sends, and did not see that somebody was armed.
+            drop(turn);
+            return doze(&mut || nap_for(fd, NAP, begun));
+        }
     }
     let Some(host) = host() else {
         return doze(&mut || nap(fd));
@@ -79,7 +86,10 @@ pub(super) fn wait_for_room(
     } else {
         REST
     };
-    doze(&mut || wait_and_look(host, fd, look, begun))
+    let left = until.map_or(look, |until| {
+        until.saturating_duration_since(now()).min(look)
+    });
+    doze(&mut || wait_and_look(host, fd, left, begun))
 }
 
 /// Sleeps on the program's number, or on one of the call's `own`. The program's may be another file's once all that sleep do so: who comes late does not.
@@ -116,7 +126,8 @@ fn wait_and_look(
     look: Duration,
     begun: bool,
 ) -> Result<(), Errno> {
-    match host.poll(fd, POLL_IN, look.as_millis() as i32) {
+    // Upwards, or the last of it would be spent awake.
+    match host.poll(fd, POLL_IN, look.as_micros().div_ceil(1000) as i32) {
         // Whether the program's time is over the sender knows.
         Ok(_) => Ok(()),
         Err(errno) if begun => Err(errno),
@@ -129,10 +140,7 @@ fn wait_and_look(
 pub(super) fn wait_for_more(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
     let timeout_ms = until.map_or(-1, |until| {
         // Upwards, or the last of it would be spent awake.
-        let left = until
-            .saturating_duration_since(sys::time::now())
-            .as_millis()
-            + 1;
+        let left = until.saturating_duration_since(now()).as_millis() + 1;
         i32::try_from(left).unwrap_or(i32::MAX)
     });
     wait_with(fd, POLL_IN, timeout_ms, true)

@@ -170,7 +170,8 @@ fn send_all(
         }
         // Of many naps none takes as long as the program would wait.
         let limit_ms = || u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
-        if time::expired(*patience.get_or_insert_with(|| time::deadline(limit_ms()))) {
+        let until = *patience.get_or_insert_with(|| time::deadline(limit_ms()));
+        if time::expired(until) {
             return if sent > 0 {
                 Ok(sent)
             } else {
@@ -183,7 +184,7 @@ fn send_all(
             asleep.get_or_insert_with(|| conn.room_sleepers.enter());
         }
         let slept = if on_ring {
-            wait_for_room(conn, fd, &mut naps, sent > 0, own)
+            wait_for_room(conn, fd, &mut naps, until, sent > 0, own)
         } else {
             wait_for_kernel(fd, sent > 0)
         };

@@ -49,6 +49,8 @@ pub(crate) struct Bed {
     pub(crate) over: bool,
     /// What comes is noted on a board.
     pub(crate) noted: bool,
+    /// What this end sends goes over TCP from now on.
+    pub(crate) moved: bool,
 }
 
 /// Gets ready to sleep until one of the events of `interest`, and looks once more.
@@ -56,6 +58,9 @@ pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
     let bed = lie_down(conn, fd, interest, false, Bells::Take, None);
     if bed.rang {
         epoll::rang(fd.as_raw_fd(), conn);
+    }
+    if bed.moved {
+        epoll::moved(fd.as_raw_fd(), conn);
     }
     match look(conn, fd, interest) {
         Some(look) if look.ready & (interest | ALWAYS) != 0 => Rest::Awake,
@@ -73,9 +78,7 @@ pub(crate) fn lie_down(
     bells: Bells,
     spot: Option<Spot>,
 ) -> Bed {
-    if interest & WRITE != 0 && conn.may_stand_still() {
-        io::end_standstill(conn, fd);
-    }
+    let moved = interest & WRITE != 0 && conn.may_stand_still() && io::end_standstill(conn, fd);
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return Bed {
             wake: interest,
@@ -86,6 +89,7 @@ pub(crate) fn lie_down(
             drained: false,
             over: false,
             noted: false,
+            moved: false,
         };
     };
     let tcp = conn.tcp(fd);
@@ -152,6 +156,7 @@ pub(crate) fn lie_down(
         drained,
         over: turn.kernel_end().is_some(),
         noted: place.is_some(),
+        moved,
     };
     drop(turn);
     if mourns {

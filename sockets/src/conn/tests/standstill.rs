@@ -158,3 +158,20 @@ fn who_writes_to_one_that_does_nothing_goes_to_tcp_later() {
     assert_eq!(pair.drain(0), 1);
     pair.close();
 }
+
+/// What a send that a handler has come into has copied is published on the ring when the handler has returned.
+#[test]
+fn who_comes_into_a_send_does_not_go() {
+    let pair = Pair::on_rings();
+    pair.fill(0);
+    pair.has_been_for(0, PATIENCE_ALONE);
+    {
+        let fd = pair.sockets[0].as_fd();
+        let _interrupted = pair.conns[0].turn(fd, SEND).expect("rings");
+        assert!(!pair.end_standstill(0));
+        let left = ends::leave_ring(pair.conns[0], fd, Reason::Option);
+        assert_eq!(left, Err(Errno::AGAIN));
+    }
+    assert!(pair.end_standstill(0));
+    pair.close();
+}

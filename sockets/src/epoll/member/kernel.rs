@@ -151,7 +151,7 @@ impl Member {
         self.rang |= bed.rang;
         let once = edge || ((bed.over || !bed.carried) && !shared);
         let wake = bed.wake | if once { EDGE } else { 0 };
-        if self.register(wake, index, instance, false).is_err() {
+        if self.register(wake, index, instance, bed.moved).is_err() {
             return Armed::Gone;
         }
         self.lay_noted = if bed.noted && !bed.nap && !bed.over {
@@ -238,6 +238,22 @@ impl Member {
             let _ = self.have_reported(index, instance, false);
         }
         self.captured != before
+    }
+
+    /// What it sends goes elsewhere from now on: if over TCP, has the kernel report room there, of which it may have told when there was none on the ring.
+    /// Whether it will.
+    pub(in crate::epoll) fn expect_room(&mut self, index: u32, instance: Instance) -> bool {
+        self.told.full_at = 0;
+        let What::Connection { conn, .. } = self.what else {
+            return false;
+        };
+        let asks = with(self.via, |fd| ready::asks(conn, fd, WRITE)).unwrap_or_default();
+        let goes_there = asks & self.interest() & WRITE != 0 && self.captured.is_some();
+        if goes_there && !self.fired {
+            // What cannot be registered was closed, and is nothing.
+            let _ = self.have_reported(index, instance, true);
+        }
+        goes_there
     }
 
     fn have_reported(&mut self, index: u32, instance: Instance, again: bool) -> Result<(), Errno> {

@@ -151,6 +151,7 @@ pub const GROUPS: &[Group] = &[
     Group {
         reason: "the peer makes no call on the connection, in which it would take in more than the window has",
         programs: &[
+            "epoll/edge_of_room_after_poll",
             "transfer/written_before_it_is_read",
             "wait/written_before_it_is_read",
         ],
