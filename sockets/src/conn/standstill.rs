@@ -72,7 +72,7 @@ impl Standstill {
     }
 
     /// As if it had lasted for so long.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn has_been_for(&self, time: Duration) {
         self.lasted_ms
             .store(time.as_millis() as u32, Ordering::Relaxed);
