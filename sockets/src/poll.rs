@@ -10,7 +10,7 @@ use sys::errno::Errno;
 use sys::wait::Spin;
 
 use crate::leftover;
-use crate::ready::{self, Deadline, IN, LOOK, Naps, REST};
+use crate::ready::{self, Deadline, IN, LOOK, LOOK_SELDOM, Naps};
 
 mod habit;
 mod night;
@@ -164,7 +164,7 @@ fn mixed(
         let limit = match rest {
             Night::Nap => Some(naps.next_within(left)),
             Night::Look => Some(left.map_or(LOOK, |left| left.min(LOOK))),
-            Night::Rest => Some(left.map_or(REST, |left| left.min(REST))),
+            Night::LookSeldom => Some(left.map_or(LOOK_SELDOM, |left| left.min(LOOK_SELDOM))),
             Night::Sleep => left,
         };
         let slept = kernel.poll(scratch, limit);

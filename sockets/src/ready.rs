@@ -21,7 +21,7 @@ pub(crate) use bits::{ALWAYS, READ, WRITE};
 pub use bits::{ERR, HUP, IN, NVAL, OUT, PRI, RDBAND, RDHUP, RDNORM, WRBAND, WRNORM};
 pub(crate) use look::{Marks, has_ended, is_silent};
 pub(crate) use rest::{Bed, Bells, Rest, lie_down, lie_down_again, rest};
-pub(crate) use time::{Deadline, LOOK, NAP, Naps, REST, nap_within, worth_polling};
+pub(crate) use time::{Deadline, LOOK, LOOK_SELDOM, NAP, Naps, nap_within, worth_polling};
 
 use look::{arrived, asked_of_kernel, look_at};
 

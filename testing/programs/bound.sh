@@ -14,6 +14,10 @@ for program in memcached memcaslap perf "$sovia"; do
     command -v "$program" >/dev/null || { echo "bound.sh: $program is not installed" >&2; exit 1; }
 done
 port=${PORT:-19112}
+if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]]; then
+    echo "bound.sh: PORT=$port is no port" >&2
+    exit 2
+fi
 folder=$(mktemp -d)
 server=
 stop() {
@@ -34,7 +38,9 @@ printf 'key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n' >"$folder/load"
 load() {
     "${way[@]}" taskset -c 0 memcached -U 0 -t 1 -l 127.0.0.1 -p "$port" "${root[@]}" 2>/dev/null &
     server=$!
-    until listens; do kill -0 "$server"; done
+    until listens; do
+        kill -0 "$server" 2>/dev/null || { echo "bound.sh: memcached does not start at port $port" >&2; exit 1; }
+    done
     "${way[@]}" taskset -c 1 memcaslap -s "127.0.0.1:$port" -T 1 -c 50 -t 4s -F "$folder/load" >"$folder/said" 2>/dev/null &
     local client=$!
     if [ -n "${1:-}" ]; then

@@ -13,7 +13,7 @@ use sys::time;
 use super::Conn;
 use crate::flow::{Crammed, Flow};
 use crate::kernel::Kernel;
-use crate::ready::{LOOK, REST};
+use crate::ready::{LOOK, LOOK_SELDOM};
 
 /// For how long nothing has moved, as far as somebody looked.
 #[derive(Debug, Default)]
@@ -57,7 +57,11 @@ impl Standstill {
     }
 
     fn between_looks(&self) -> u32 {
-        let longest = if self.is_mutual() { 5 * LOOK } else { 2 * REST };
+        let longest = if self.is_mutual() {
+            5 * LOOK
+        } else {
+            2 * LOOK_SELDOM
+        };
         longest.as_millis() as u32
     }
 

@@ -13,7 +13,7 @@ use super::errno_of;
 use crate::conn::{Conn, Counted, Sleepers, Way};
 use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
-use crate::ready::{LOOK, NAP, Naps, REST, is_silent};
+use crate::ready::{LOOK, LOOK_SELDOM, NAP, Naps, is_silent};
 use crate::{epoll, table};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
@@ -84,7 +84,7 @@ pub(super) fn wait_for_room(
     let look = if host.has_threads() || conn.waits_for_one_that_waits() {
         LOOK
     } else {
-        REST
+        LOOK_SELDOM
     };
     let left = until.map_or(look, |until| {
         until.saturating_duration_since(now()).min(look)

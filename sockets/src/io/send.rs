@@ -160,11 +160,9 @@ fn send_all(
         if on_ring && !turn.arm_send().map_err(errno_of)? {
             continue;
         }
-        if on_ring {
-            conn.note_standstill(&turn, &tcp);
-        }
+        let stands_still = on_ring && conn.has_stood_still(&turn, &tcp);
         drop(turn);
-        if on_ring && conn.may_stand_still() && end_standstill(conn, fd) {
+        if stands_still && end_standstill(conn, fd) {
             epoll::moved(fd.as_raw_fd(), conn);
             continue;
         }

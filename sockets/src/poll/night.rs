@@ -10,8 +10,8 @@ use crate::ready::{self, Bed, Rest};
 pub(super) enum Night {
     /// As long as the program would.
     Sleep,
-    /// For [`REST`](crate::ready::REST) at most.
-    Rest,
+    /// For [`LOOK_SELDOM`](crate::ready::LOOK_SELDOM) at most.
+    LookSeldom,
     /// For [`LOOK`](crate::ready::LOOK) at most.
     Look,
     /// For a nap.
@@ -43,7 +43,7 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
                 night = night.max(match how {
                     Bed { nap: true, .. } => Night::Nap,
                     Bed { full: true, .. } if has_threads() => Night::Look,
-                    Bed { full: true, .. } => Night::Rest,
+                    Bed { full: true, .. } => Night::LookSeldom,
                     _ => Night::Sleep,
                 });
             }

@@ -49,7 +49,7 @@ pub(crate) const NAP: Duration = Duration::from_millis(1);
 /// How long one sleeps without a look where another thread of the program may have done what nobody rings for.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// How long one sleeps without a look where nobody may ever ring.
-pub(crate) const REST: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_SELDOM: Duration = Duration::from_secs(1);
 /// A ring lasts for 100 µs at 5 GB/s.
 const NAP_FIRST: Duration = Duration::from_micros(60);
 /// After so many they are no longer.

@@ -28,4 +28,19 @@ SHARED void read_much(int fd) {
     TRY(recv(fd, buf, 1, 0));
 }
 
+// Writes it to one that does nothing before that is done, and hears that he has read it.
+SHARED void write_unread(int fd, void (*wait)(int)) {
+    write_much(fd, wait);
+    tell();
+    hear(fd, 4);
+    OK(shutdown(fd, SHUT_WR));
+}
+
+SHARED void read_once_written(int fd) {
+    await();
+    recv_filled(fd, MUCH);
+    send_text(fd, "read");
+    TRY(recv(fd, buf, 1, 0));
+}
+
 #endif

@@ -6,17 +6,6 @@ static void in_poll(int fd) {
     OK(poll(&one, 1, -1));
 }
 
-static void subject(int fd) {
-    write_much(fd, in_poll);
-    tell();
-    hear(fd, 4);
-}
+static void subject(int fd) { write_unread(fd, in_poll); }
 
-static void partner(int fd) {
-    await();
-    recv_filled(fd, MUCH);
-    send_text(fd, "read");
-    TRY(recv(fd, buf, 1, 0));
-}
-
-SUBJECT_AND_PARTNER(subject, partner)
+SUBJECT_AND_PARTNER(subject, read_once_written)
