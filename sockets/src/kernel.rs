@@ -1,6 +1,6 @@
 //! The TCP connection beneath a stream, as far as a stream needs it.
 
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -18,6 +18,12 @@ pub trait Kernel {
     /// # Errors
     /// `EAGAIN` if there is no room, else the connection's.
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno>;
+
+    /// Sends some of several `pieces`, one of them at least, as if they were one.
+    ///
+    /// # Errors
+    /// As [`Kernel::send`].
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno>;
 
     /// Receives into `into`; 0 bytes are the end.
     ///
@@ -100,6 +106,10 @@ pub struct Tcp<'a> {
 impl Kernel for Tcp<'_> {
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         tcp::send_dontwait(self.fd, bytes)
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        tcp::send_pieces_dontwait(self.fd, pieces)
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {

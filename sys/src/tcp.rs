@@ -3,13 +3,14 @@
 //! Nothing here waits, allocates or goes through the C library: this runs inside programs whose calls to the C library come to us,
 //! also in their signal handlers.
 
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 
 mod counts;
 mod demand;
@@ -117,6 +118,15 @@ pub fn with_borrowed<R>(fd: RawFd, f: impl FnOnce(BorrowedFd<'_>) -> R) -> Optio
 #[inline]
 pub fn send_dontwait(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     retry_on_intr(|| rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL))
+}
+
+/// Sends what there is room for of several pieces, as if they were one.
+///
+/// # Errors
+/// `EAGAIN` if there is no room, else the connection's.
+pub fn send_pieces_dontwait(fd: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    retry_on_intr(|| rustix::net::sendmsg(fd, pieces, &mut SendAncillaryBuffer::default(), flags))
 }
 
 /// Receives what is there; 0 bytes are the end.

@@ -1,6 +1,6 @@
 //! What is on TCP: before the ring, and after it.
 
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
 
 use sys::errno::Errno;
 use sys::stream::GONE;
@@ -196,26 +196,38 @@ impl Flow {
         Ok(n)
     }
 
-    /// Sends on TCP, before the ring or after it.
+    /// Sends on TCP, before the ring or after it: what the program sends in one call goes in one, for readers there are that count on it.
     pub(super) fn send_plain(
         &self,
         kernel: &impl Kernel,
         pieces: &Pieces<'_>,
     ) -> Result<usize, Stop> {
+        let mut rest = pieces.iter().filter(|piece| !piece.is_empty());
         let mut sent = 0;
-        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
-            match self.hear(kernel.send(piece)) {
+        loop {
+            let mut together = [IoSlice::new(&[]); TOGETHER];
+            let count = together
+                .iter_mut()
+                .zip(&mut rest)
+                .map(|(place, piece)| *place = IoSlice::new(piece))
+                .count();
+            let together = together.get(..count).unwrap_or_default();
+            let said = match together {
+                [] => return Ok(sent),
+                [piece] => kernel.send(piece),
+                pieces => kernel.send_pieces(pieces),
+            };
+            match self.hear(said) {
                 Ok(n) => {
                     sent += n;
-                    if n < piece.len() {
-                        break;
+                    if n < together.iter().map(|piece| piece.len()).sum() {
+                        return Ok(sent);
                     }
                 }
-                Err(_) if sent > 0 => break,
+                Err(_) if sent > 0 => return Ok(sent),
                 Err(errno) => return Err(self.told(errno.into())),
             }
         }
-        Ok(sent)
     }
 
     /// What to tell the program of an orderly end of TCP. An end that left with bytes unread and without a word in memory, for its process ended without
@@ -257,3 +269,6 @@ impl Flow {
             && tx.untaken_from_tcp() != Some(0)
     }
 }
+
+/// So many pieces go in one call of the kernel's. What has more is rare, and may be read in parts.
+const TOGETHER: usize = 64;

@@ -1,6 +1,7 @@
 //! A TCP connection in a model: two queues, and what a poll would say of each.
 
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::time::Duration;
 
 use loom::sync::{Arc, Mutex};
@@ -49,6 +50,11 @@ impl Kernel for Tcp {
             out.written += bytes.len() as u64;
         });
         Ok(bytes.len())
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+        self.send(&pieces.concat())
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io::IoSlice;
 use std::time::Duration;
 
 use super::super::*;
@@ -233,6 +234,11 @@ impl Kernel for End<'_> {
         let segment = Segment::Bytes(bytes.iter().take(n).copied().collect());
         self.network.fly(self.side, segment);
         Ok(n)
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+        self.send(&pieces.concat())
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {

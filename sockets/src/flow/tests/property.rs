@@ -1,6 +1,7 @@
 //! Two ends in every interleaving of what they can do: the bytes that arrive are the bytes that were sent.
 
 use std::cell::RefCell;
+use std::io::IoSlice;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -260,6 +261,10 @@ impl Loopback {
 impl Kernel for Loopback {
     fn send(&self, bytes: &[u8]) -> Result<usize, Errno> {
         self.with(Err(Errno::BADF), |tcp| tcp.send(bytes))
+    }
+
+    fn send_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        self.with(Err(Errno::BADF), |tcp| tcp.send_pieces(pieces))
     }
 
     fn recv(&self, into: &mut [u8]) -> Result<usize, Errno> {
