@@ -18,6 +18,15 @@ pub fn before_jump(target: usize) {
     if turn::is_in_turn() || turn::is_in_sole() {
         end_left(target);
     }
+    if table::is_changing() {
+        table::end_left(target);
+    }
+}
+
+/// Whether a jump of this thread's may leave something in its middle.
+#[inline]
+pub fn may_leave() -> bool {
+    turn::is_in_turn() || turn::is_in_sole() || table::is_changing()
 }
 
 /// A wait on a set begins, or a change of one: as [`find`].

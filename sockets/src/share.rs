@@ -13,8 +13,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use sys::fork::{self, Place};
 use sys::holders::{self, Fork, Others};
 use sys::lock::{Guard, Lock};
+use sys::quiet::Quiet;
 use sys::stream::Corrupt;
 use sys::sync::Ordering;
+use sys::turn::{Busy, thread_id};
 
 use crate::conn::{Conn, Path};
 use crate::flow::{Flow, SEND};
@@ -225,6 +227,8 @@ pub fn before_fork() {
     if table::is_retired() {
         return;
     }
+    // The C library's `fork` runs handlers of signals before it calls what comes after: they would wait for what their own thread holds.
+    let quiet = Quiet::begin();
     // While nothing is held that an upgrade needs.
     table::each(|conn| {
         if conn.is_meeting() {
@@ -235,8 +239,14 @@ pub fn before_fork() {
     let frozen = freeze();
     let fork = Fork::imminent();
     table::each(|conn| conn.before_fork(fork));
-    if let Some(mut held) = FROZEN.try_lock() {
-        *held = frozen;
+    if let Ok(table) = frozen
+        && let Some(mut held) = FROZEN.try_lock()
+    {
+        *held = Some(Frozen {
+            _table: table,
+            quiet,
+            thread: thread_id(),
+        });
     }
 }
 
@@ -246,7 +256,7 @@ pub fn after_fork() {
         return;
     }
     table::each(|conn| conn.after_fork(false));
-    thaw();
+    let _quiet = thaw();
     epoll::after_fork(false);
 }
 
@@ -274,7 +284,7 @@ pub fn in_child() {
         conn.after_fork(true);
         conn.at_fork.store(0, Ordering::Relaxed);
     });
-    thaw();
+    let _quiet = thaw();
     epoll::after_fork(true);
 }
 
@@ -327,25 +337,40 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     }
 }
 
-/// Bounded: `fork` may be called in a signal handler, in the middle of a change of its own thread.
-fn freeze() -> Option<Guard<'static, ()>> {
-    (0..TRIES).find_map(|_| {
-        let frozen = table::try_freeze();
-        if frozen.is_none() {
-            std::thread::yield_now();
-        }
-        frozen
-    })
+/// Bounded: another thread may be stopped in the middle of a change.
+fn freeze() -> Result<Option<Guard<'static, ()>>, Busy> {
+    (1..TRIES)
+        .find_map(|_| {
+            let frozen = table::try_freeze();
+            if frozen.is_err() {
+                std::thread::yield_now();
+            }
+            frozen.ok()
+        })
+        .ok_or(Busy)
 }
 
-fn thaw() {
-    if let Some(mut held) = FROZEN.try_lock() {
-        drop(held.take());
+/// The table may be changed again; what this thread's handlers are still kept out by.
+#[must_use = "handlers come once this is dropped"]
+fn thaw() -> Option<Quiet> {
+    let frozen = FROZEN.try_lock().and_then(|mut held| held.take());
+    let Frozen { quiet, thread, .. } = frozen?;
+    if thread != thread_id() {
+        // A child that was made past us, while another thread of its parent forked: what that one takes is not this one's.
+        std::mem::forget(quiet);
+        return None;
     }
+    Some(quiet)
 }
 
-/// The table does not change between [`before_fork`] and what comes after it.
-static FROZEN: Lock<Option<Guard<'static, ()>>> = Lock::new(None);
+/// Between [`before_fork`] and what comes after it the table does not change, and this thread takes no signals.
+struct Frozen {
+    _table: Option<Guard<'static, ()>>,
+    quiet: Quiet,
+    thread: usize,
+}
+
+static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
 
 /// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
 const HELD: u32 = 2;

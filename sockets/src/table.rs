@@ -4,13 +4,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
 use sys::alone::Exchange;
-use sys::lock::{Guard, Lock};
+use sys::lock::{Guard, OwnLock};
 use sys::quiet::once;
 use sys::section::{self, Section};
 use sys::socket;
 use sys::stream::cookie;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
+use sys::turn::Busy;
 
 use crate::conn::{Conn, Origin};
 use crate::share;
@@ -214,16 +215,33 @@ fn each_entry(mut visit: impl FnMut(RawFd, u32, &'static Conn)) {
     }
 }
 
-/// Keeps others from changing the table. In a program that has sockets of type `SOCK_VIA` no signal handler comes in between, who would leave the lock by a jump.
-fn change() -> (Guard<'static, ()>, Section) {
+/// Keeps other threads from changing the table. In a program that has sockets of type `SOCK_VIA` no signal handler comes in between, who would leave the lock by
+/// a jump. In others a handler may find its own thread in the middle of a change, and makes its own: each entry is one at any instant.
+fn change() -> (Option<Guard<'static, ()>>, Section) {
     let section = Section::begin(section::cancellations());
     // Given back in this order.
-    (CHANGES.lock(), section)
+    (CHANGES.enter(), section)
 }
 
-/// Holds the table still, as around `fork`, if nobody is changing it.
-pub(crate) fn try_freeze() -> Option<Guard<'static, ()>> {
-    CHANGES.try_lock()
+/// Whether this thread is in the middle of a change.
+#[inline]
+pub fn is_changing() -> bool {
+    CHANGES.is_mine()
+}
+
+/// A jump to a frame at `target` leaves it in its middle, perhaps: others may make theirs.
+#[cold]
+pub(crate) fn end_left(target: usize) {
+    CHANGES.end_left(target);
+}
+
+/// Holds the table still, as around `fork`; nothing is to be given back if this thread is in the middle of a change, and forks in a handler.
+///
+/// # Errors
+/// Another thread is changing it.
+#[inline]
+pub(crate) fn try_freeze() -> Result<Option<Guard<'static, ()>>, Busy> {
+    CHANGES.try_enter()
 }
 
 /// Calls `visit` with each connection of this process.
@@ -376,7 +394,7 @@ const CHUNK: usize = 64;
 const PLACES_MIN: usize = 1024;
 
 /// Whoever changes what descriptors are has this.
-static CHANGES: Lock<()> = Lock::new(());
+static CHANGES: OwnLock = OwnLock::new();
 /// As many as the kernel allows by default (`fs.nr_open`); what lies above is not ours. Untouched pages cost nothing.
 static ENTRIES: [AtomicU32; 1 << 20] = [const { AtomicU32::new(UNKNOWN) }; 1 << 20];
 /// Above the highest that was ever something.

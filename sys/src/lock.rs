@@ -10,6 +10,10 @@ use std::time::Duration;
 use crate::alone::Exchange;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
+pub use own::OwnLock;
+
+mod own;
+
 /// Mutual exclusion that costs one locked instruction when nobody else wants it (none where there is [one thread](crate::alone)), half of what a
 /// mutex costs: releasing is a plain store, because nobody can be asleep in the kernel for it.
 ///
@@ -47,18 +51,27 @@ impl<T> Lock<T> {
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.try_lock_as(SOMEBODY)
+    }
+
+    #[inline]
+    fn try_lock_as(&self, who: u32) -> Option<Guard<'_, T>> {
         // Acquire pairs with the release in `drop`.
-        let free = self.taken.exchange(0, 1);
+        let free = self.taken.exchange(0, who);
         free.is_ok().then(|| Guard { lock: self })
     }
 
     #[cold]
     fn lock_contended(&self) -> Guard<'_, T> {
+        self.wait_as(SOMEBODY)
+    }
+
+    fn wait_as(&self, who: u32) -> Guard<'_, T> {
         let mut tries = 0u32;
         loop {
             // Looking does not take the line away from the holder.
             if self.taken.load(Ordering::Relaxed) == 0
-                && let Some(guard) = self.try_lock()
+                && let Some(guard) = self.try_lock_as(who)
             {
                 return guard;
             }
@@ -127,6 +140,8 @@ impl<T> Drop for Guard<'_, T> {
 // SAFETY: a guard gives out references to the value and nothing else.
 unsafe impl<T: Sync> Sync for Guard<'_, T> {}
 
+/// In the lock, taken by a thread that does not say which one it is.
+const SOMEBODY: u32 = 1;
 const PAUSES: u32 = 64;
 const YIELDS: u32 = 1024;
 const NAP: Duration = Duration::from_micros(50);

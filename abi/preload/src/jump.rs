@@ -7,7 +7,6 @@ use std::ffi::{c_int, c_void};
 
 use sockets::left;
 use sys::section;
-use sys::turn::{is_in_sole, is_in_turn};
 
 use crate::outcome::keeping_errno;
 use crate::real;
@@ -18,7 +17,7 @@ use crate::real;
 /// `env` was filled by `setjmp`.
 #[inline]
 unsafe fn before(env: *const c_void) {
-    if is_in_turn() || is_in_sole() || section::is_in() {
+    if left::may_leave() || section::is_in() {
         // SAFETY: by the contract.
         keeping_errno(|| unsafe { leave(env) });
     }

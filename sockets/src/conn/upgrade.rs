@@ -135,7 +135,7 @@ impl Conn {
             None => return self.refuse(Reason::SharedWithStranger),
         }
         // Not in the middle of a fork.
-        let Some(_still) = table::try_freeze() else {
+        let Ok(Some(_still)) = table::try_freeze() else {
             return;
         };
         let Some(mut meeting) = self.meeting.try_lock() else {

@@ -181,3 +181,21 @@ fn a_connection_with_two_descriptors_is_known_by_its_socket() {
     close(other);
     close(near);
 }
+
+#[test]
+fn a_handler_that_comes_into_a_change_makes_its_own() {
+    settled();
+    let (near, far) = pair();
+    let (unix, _other) = UnixStream::pair().expect("two");
+    let interrupted = change();
+    assert!(connection(unix.as_fd()).is_none());
+    let conn = connection(near.as_fd()).expect("a connection");
+    duplicate(near.as_raw_fd(), 800_100);
+    assert!(known(800_100).is_some_and(|same| std::ptr::eq(same, conn)));
+    assert!(remove(800_100).is_none());
+    close(near);
+    assert!(matches!(try_freeze(), Ok(None)));
+    drop(interrupted);
+    assert!(matches!(try_freeze(), Ok(Some(_))));
+    close(far);
+}

@@ -1,0 +1,138 @@
+//! A lock that knows which thread has it.
+
+use super::{Guard, Lock};
+use crate::stack;
+use crate::sync::{Ordering, mapped::AtomicU64};
+use crate::turn::{Busy, thread_id};
+
+/// Mutual exclusion among threads, into which signal handlers may come: one that finds its own thread in it would wait for itself.
+#[derive(Debug)]
+pub struct OwnLock {
+    lock: Lock<()>,
+    /// Where who has it took it.
+    frame: AtomicU64,
+}
+
+impl OwnLock {
+    /// A free one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            lock: Lock::new(()),
+            frame: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes it, waiting for it, unless the calling thread has it already: then this is a signal handler that came into what that does, and is alone with it
+    /// as long as it runs.
+    // In the frame of who calls, which lives as long as the guard.
+    #[inline(always)]
+    pub fn enter(&self) -> Option<Guard<'_, ()>> {
+        let me = mark();
+        let guard = match self.lock.try_lock_as(me) {
+            Some(guard) => guard,
+            None if self.is_left_at(stack::frame()) || !self.is_mine() => self.lock.wait_as(me),
+            None => return None,
+        };
+        self.frame.store(stack::frame() as u64, Ordering::Relaxed);
+        Some(guard)
+    }
+
+    /// As [`OwnLock::enter`] if no other thread has it.
+    ///
+    /// # Errors
+    /// One has.
+    #[inline(always)]
+    pub fn try_enter(&self) -> Result<Option<Guard<'_, ()>>, Busy> {
+        let Some(guard) = self.lock.try_lock_as(mark()) else {
+            return if self.is_mine() { Ok(None) } else { Err(Busy) };
+        };
+        self.frame.store(stack::frame() as u64, Ordering::Relaxed);
+        Ok(Some(guard))
+    }
+
+    /// Whether the calling thread has it.
+    // Nobody else writes its mark there, or takes it away.
+    #[inline]
+    pub fn is_mine(&self) -> bool {
+        self.lock.taken.load(Ordering::Relaxed) == mark()
+    }
+
+    /// The calling thread jumps to a frame at `target`: what it leaves for good has the lock no more.
+    #[cold]
+    pub fn end_left(&self, target: usize) {
+        self.is_left_at(target);
+    }
+
+    /// Whether the calling thread had it in a frame that one at `target` has left for good. It is free then.
+    #[cold]
+    fn is_left_at(&self, target: usize) -> bool {
+        let left =
+            self.is_mine() && stack::is_left(self.frame.load(Ordering::Relaxed) as usize, target);
+        if left {
+            self.lock.taken.store(0, Ordering::Release);
+        }
+        left
+    }
+}
+
+impl Default for OwnLock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What is in the lock of this thread: a thread's control block is a multiple of 64. Two that lie 128 GiB apart would look alike.
+#[inline]
+fn mark() -> u32 {
+    (thread_id() >> 6) as u32 | MARK
+}
+
+/// No other value of the lock has this bit.
+const MARK: u32 = 1 << 31;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn who_has_entered_does_not_wait_for_himself() {
+        let lock = OwnLock::new();
+        let guard = lock.enter();
+        assert!(guard.is_some() && lock.is_mine());
+        in_handler(&lock);
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(matches!(lock.try_enter(), Err(Busy)) && !lock.is_mine()));
+        });
+        drop(guard);
+        assert!(matches!(lock.try_enter(), Ok(Some(_))));
+    }
+
+    /// Below who has it, as handlers are.
+    #[inline(never)]
+    fn in_handler(lock: &OwnLock) {
+        assert!(lock.enter().is_none());
+        assert!(matches!(lock.try_enter(), Ok(None)));
+        lock.end_left(stack::frame());
+        assert!(lock.is_mine());
+    }
+
+    #[test]
+    fn who_left_it_has_it_no_more() {
+        let lock = OwnLock::new();
+        leave(&lock);
+        assert!(lock.is_mine());
+        lock.end_left(stack::frame());
+        assert!(!lock.is_mine());
+        leave(&lock);
+        assert!(lock.enter().is_some(), "told of by nobody");
+    }
+
+    /// As a jump does.
+    #[inline(never)]
+    fn leave(lock: &OwnLock) {
+        std::mem::forget(std::hint::black_box(lock.enter()));
+    }
+}
