@@ -103,10 +103,12 @@ fn mixed(
     let mut looks = 0u32;
     loop {
         let (mut found, mut due) = (0, !patient);
+        let mut is_late = looks >= IDLE;
         {
             // In a signal handler that came while its thread was here there is no truth to be had.
             let mut members = set.enter().ok_or(Errno::INTR)?;
             due |= (looks + 1).is_multiple_of(members.looks_for_kernel());
+            is_late |= looks > 0 && members.kernel_is_busy();
             if looks == 0 {
                 members.note_wait();
             }
@@ -124,6 +126,9 @@ fn mixed(
                 }
             }
         }
+        if found > 0 && is_late {
+            found = precede(set, events, found, kernel);
+        }
         if found == 0 && due {
             let said = kernel.wait(events, Some(Duration::ZERO))?;
             let glance = if patient {
@@ -131,7 +136,7 @@ fn mixed(
             } else {
                 Glance::Close
             };
-            found = sort(set, events, said, glance)?;
+            found = sort(set, events, said, glance, false)?;
         }
         if found > 0 {
             spin.hit();
@@ -177,18 +182,10 @@ fn mixed(
         {
             members.count_sleep(events, said);
         }
-        if !set.has_waiters()
-            && slept != Ok(0)
-            && let Some(mut members) = set.enter()
-            // Another may have lain down while this one waited for the members.
-            && !set.has_waiters()
-        {
-            members.rouse();
-        }
         found = match slept {
-            Ok(said) => sort(set, events, said, Glance::Eager)?,
+            Ok(said) => sort(set, events, said, Glance::Eager, said > 0)?,
             // What came at the same time is told first.
-            Err(errno) => match sort(set, events, 0, Glance::Eager)? {
+            Err(errno) => match sort(set, events, 0, Glance::Eager, true)? {
                 0 if set.is_cold(usize::MAX) => return Err(errno),
                 0 => continue,
                 found => found,
@@ -204,10 +201,20 @@ fn mixed(
     }
 }
 
-/// Sorts what the kernel said and adds what memory shows.
-fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<usize, Errno> {
+/// Sorts what the kernel said and adds what memory shows. Who was `woken` looks at others, too, behind those for whose doorbells he was: what rang first is told first.
+fn sort(
+    set: &Set,
+    events: &mut [Event],
+    said: usize,
+    glance: Glance,
+    woken: bool,
+) -> Result<usize, Errno> {
     let mut members = set.enter().ok_or(Errno::INTR)?;
-    let kept = members.hear(events, said);
+    let kept = members.hear_first(events, said);
+    // Another may have lain down while this one waited for the members.
+    if woken && !set.has_waiters() {
+        members.rouse();
+    }
     members.kernel_had(kept > 0, said > kept, kept == events.len());
     let found = members.tell(events, kept, glance);
     if found > 0 && set.has_waiters() {
@@ -215,3 +222,28 @@ fn sort(set: &Set, events: &mut [Event], said: usize, glance: Glance) -> Result<
     }
     Ok(found)
 }
+
+/// Memory has shown what is `found` to one who had waited for a while. What only the kernel knows of may have come before, from who now uses memory: it is told
+/// first.
+#[cold]
+fn precede(set: &Set, events: &mut [Event], found: usize, kernel: &impl Waiter) -> usize {
+    let (Some(rest), Some(mut members)) = (events.get_mut(found..), set.enter()) else {
+        return found;
+    };
+    if rest.is_empty() || members.has_only_tokens() {
+        return found;
+    }
+    // What was told stays told, whatever this says.
+    let Ok(said) = kernel.wait(rest, Some(Duration::ZERO)) else {
+        return found;
+    };
+    let kept = members.hear(rest, said);
+    members.kernel_had(kept > 0, said > kept, kept == rest.len());
+    if let Some(told) = events.get_mut(..found + kept) {
+        told.rotate_left(found);
+    }
+    found + kept
+}
+
+/// After so many looks, a microsecond or two, a call of the kernel's more delays nobody much.
+const IDLE: u32 = 64;

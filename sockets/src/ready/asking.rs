@@ -42,6 +42,12 @@ impl Asking {
         self.looks
     }
 
+    /// Whether it had something not long ago.
+    #[inline]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.vain <= VAIN
+    }
+
     /// It has been asked, at `now_ms`, and had something: for the program, if that is `news`, or but the doorbell of a connection.
     #[inline]
     pub(crate) fn had(&mut self, news: bool, bell: bool, now_ms: u32) {
@@ -97,7 +103,9 @@ mod tests {
     fn who_hears_nothing_asks_less_and_less() {
         let mut asking = Asking::NEW;
         assert_eq!(asks(&mut asking, VAIN, None), VAIN);
+        assert!(asking.is_busy());
         assert!(asks(&mut asking, 200, None) < 30);
+        assert!(!asking.is_busy());
         assert_eq!(asks(&mut asking, 10 * WAITS_EACH, None), 10);
         asking.had(true, false, 0);
         assert_eq!(asks(&mut asking, 4, None), 4);

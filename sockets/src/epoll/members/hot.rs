@@ -328,6 +328,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::super::member::{Member, What};
+    use super::super::super::token;
     use super::*;
 
     fn members(count: i32) -> Members {
@@ -339,6 +340,25 @@ mod tests {
             members.insert(index, member);
         }
         members
+    }
+
+    #[test]
+    fn who_rings_first_is_looked_at_first() {
+        let mut members = members(4);
+        members.heat(0);
+        // What is no news to them by itself.
+        let mut events = [3, 1].map(|index| Event {
+            events: 4,
+            data: token::of(index),
+        });
+        assert_eq!(members.hear_first(&mut events, 2), 0);
+        let hot: Vec<_> = members.hot.iter().map(|hot| hot.index).collect();
+        assert_eq!((hot.as_slice(), members.next), ([0, 3, 1].as_slice(), 1));
+        // Nothing new leaves the turn to who has it.
+        members.next = 2;
+        assert_eq!(members.hear_first(&mut events, 2), 0);
+        assert_eq!(members.next, 2);
+        members.clear();
     }
 
     proptest! {

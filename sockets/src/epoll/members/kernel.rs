@@ -35,6 +35,12 @@ impl Members {
         self.kernel.looks()
     }
 
+    /// As [`Asking::is_busy`].
+    #[inline]
+    pub(in crate::epoll) fn kernel_is_busy(&self) -> bool {
+        self.kernel.is_busy()
+    }
+
     /// The kernel has been looked at, and had `news` for the program, or the doorbell of a member.
     ///
     /// One that filled the program's buffer has had its turn: the next is the rings'.
@@ -86,6 +92,16 @@ impl Members {
             } else if member.hear(event.events, index, instance) {
                 self.heat(index);
             }
+        }
+        kept
+    }
+
+    /// As [`Members::hear`], and what becomes hot by that is the first that is looked at, in the order in which the kernel says it.
+    pub(in crate::epoll) fn hear_first(&mut self, events: &mut [Event], count: usize) -> usize {
+        let before = self.hot.len();
+        let kept = self.hear(events, count);
+        if self.hot.len() > before {
+            self.next = before;
         }
         kept
     }
