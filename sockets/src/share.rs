@@ -12,8 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::fork::{self, Place};
 use sys::holders::{self, Fork, Others};
-use sys::lock::{Guard, Lock};
-use sys::quiet::Quiet;
+use sys::lock::{Lock, OwnGuard};
 use sys::stream::Corrupt;
 use sys::sync::Ordering;
 use sys::turn::{Busy, thread_id};
@@ -227,8 +226,6 @@ pub fn before_fork() {
     if table::is_retired() {
         return;
     }
-    // The C library's `fork` runs handlers of signals before it calls what comes after: they would wait for what their own thread holds.
-    let quiet = Quiet::begin();
     // While nothing is held that an upgrade needs.
     table::each(|conn| {
         if conn.is_meeting() {
@@ -244,7 +241,6 @@ pub fn before_fork() {
     {
         *held = Some(Frozen {
             _table: table,
-            quiet,
             thread: thread_id(),
         });
     }
@@ -256,7 +252,7 @@ pub fn after_fork() {
         return;
     }
     table::each(|conn| conn.after_fork(false));
-    let _quiet = thaw();
+    thaw(false);
     epoll::after_fork(false);
 }
 
@@ -284,7 +280,7 @@ pub fn in_child() {
         conn.after_fork(true);
         conn.at_fork.store(0, Ordering::Relaxed);
     });
-    let _quiet = thaw();
+    thaw(true);
     epoll::after_fork(true);
 }
 
@@ -338,7 +334,7 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
 }
 
 /// Bounded: another thread may be stopped in the middle of a change.
-fn freeze() -> Result<Option<Guard<'static, ()>>, Busy> {
+fn freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
     (1..TRIES)
         .find_map(|_| {
             let frozen = table::try_freeze();
@@ -350,23 +346,20 @@ fn freeze() -> Result<Option<Guard<'static, ()>>, Busy> {
         .ok_or(Busy)
 }
 
-/// The table may be changed again; what this thread's handlers are still kept out by.
-#[must_use = "handlers come once this is dropped"]
-fn thaw() -> Option<Quiet> {
-    let frozen = FROZEN.try_lock().and_then(|mut held| held.take());
-    let Frozen { quiet, thread, .. } = frozen?;
-    if thread != thread_id() {
-        // A child that was made past us, while another thread of its parent forked: what that one takes is not this one's.
-        std::mem::forget(quiet);
-        return None;
+/// The table may be changed again, if it was this thread that kept it still. A child has no other.
+fn thaw(in_child: bool) {
+    if let Some(mut held) = FROZEN.try_lock()
+        && held
+            .as_ref()
+            .is_some_and(|frozen| in_child || frozen.thread == thread_id())
+    {
+        drop(held.take());
     }
-    Some(quiet)
 }
 
-/// Between [`before_fork`] and what comes after it the table does not change, and this thread takes no signals.
+/// The table does not change between [`before_fork`] and what comes after it, but by handlers of the thread that forks.
 struct Frozen {
-    _table: Option<Guard<'static, ()>>,
-    quiet: Quiet,
+    _table: Option<OwnGuard<'static>>,
     thread: usize,
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
 use sys::alone::Exchange;
-use sys::lock::{Guard, OwnLock};
+use sys::lock::{OwnGuard, OwnLock};
 use sys::quiet::once;
 use sys::section::{self, Section};
 use sys::socket;
@@ -59,8 +59,9 @@ pub fn is_listener(fd: RawFd) -> bool {
 /// Notes a connected TCP socket.
 pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
     let nonblocking = socket::is_nonblocking(fd);
-    let _guard = change();
-    insert_locked(fd, origin, nonblocking)
+    let (own, _section) = change();
+    // A handler that came into a change may not know what that is about to note; what it does with its socket is the kernel's.
+    own.and_then(|_guard| insert_locked(fd, origin, nonblocking))
 }
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.
@@ -216,8 +217,8 @@ fn each_entry(mut visit: impl FnMut(RawFd, u32, &'static Conn)) {
 }
 
 /// Keeps other threads from changing the table. In a program that has sockets of type `SOCK_VIA` no signal handler comes in between, who would leave the lock by
-/// a jump. In others a handler may find its own thread in the middle of a change, and makes its own: each entry is one at any instant.
-fn change() -> (Option<Guard<'static, ()>>, Section) {
+/// a jump. In others a handler may find its own thread in the middle of a change, or of a fork, and makes its own: each entry is one at any instant.
+fn change() -> (Option<OwnGuard<'static>>, Section) {
     let section = Section::begin(section::cancellations());
     // Given back in this order.
     (CHANGES.enter(), section)
@@ -240,7 +241,7 @@ pub(crate) fn end_left(target: usize) {
 /// # Errors
 /// Another thread is changing it.
 #[inline]
-pub(crate) fn try_freeze() -> Result<Option<Guard<'static, ()>>, Busy> {
+pub(crate) fn try_freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
     CHANGES.try_enter()
 }
 
@@ -264,7 +265,7 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
         // The number means something else to the process whose table this is.
         return None;
     }
-    let _guard = change();
+    let (own, _section) = change();
     let entry = entry(fd.as_raw_fd())?;
     let value = entry.load(Ordering::Acquire);
     match value {
@@ -281,7 +282,8 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     if !socket::is_connected(fd) {
         return None;
     }
-    insert_locked(fd, Origin::Inherited, socket::is_nonblocking(fd))
+    // As in `insert`.
+    own.and_then(|_guard| insert_locked(fd, Origin::Inherited, socket::is_nonblocking(fd)))
 }
 
 fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Option<&'static Conn> {

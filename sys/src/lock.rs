@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::alone::Exchange;
 use crate::sync::{Ordering, mapped::AtomicU32};
 
-pub use own::OwnLock;
+pub use own::{OwnGuard, OwnLock};
 
 mod own;
 

@@ -227,18 +227,25 @@ fn sort(
 /// first.
 #[cold]
 fn precede(set: &Set, events: &mut [Event], found: usize, kernel: &impl Waiter) -> usize {
-    let (Some(rest), Some(mut members)) = (events.get_mut(found..), set.enter()) else {
+    let rest = events.get_mut(found..).filter(|rest| !rest.is_empty());
+    let (Some(rest), Some(members)) = (rest, set.enter()) else {
         return found;
     };
-    if rest.is_empty() || members.has_only_tokens() {
+    if members.has_only_tokens() {
         return found;
     }
+    drop(members);
     // What was told stays told, whatever this says.
-    let Ok(said) = kernel.wait(rest, Some(Duration::ZERO)) else {
+    let (Ok(said), Some(mut members)) = (kernel.wait(rest, Some(Duration::ZERO)), set.enter())
+    else {
         return found;
     };
-    let kept = members.hear(rest, said);
+    let kept = members.hear_first(rest, said);
     members.kernel_had(kept > 0, said > kept, kept == rest.len());
+    if said > kept && set.has_waiters() {
+        // Whose doorbells these were, others wait for, too.
+        members.keep_watch();
+    }
     if let Some(told) = events.get_mut(..found + kept) {
         told.rotate_left(found);
     }

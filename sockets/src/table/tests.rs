@@ -187,9 +187,10 @@ fn a_handler_that_comes_into_a_change_makes_its_own() {
     settled();
     let (near, far) = pair();
     let (unix, _other) = UnixStream::pair().expect("two");
+    let conn = connection(near.as_fd()).expect("a connection");
     let interrupted = change();
     assert!(connection(unix.as_fd()).is_none());
-    let conn = connection(near.as_fd()).expect("a connection");
+    assert!(connection(far.as_fd()).is_none(), "as yet");
     duplicate(near.as_raw_fd(), 800_100);
     assert!(known(800_100).is_some_and(|same| std::ptr::eq(same, conn)));
     assert!(remove(800_100).is_none());
@@ -197,5 +198,6 @@ fn a_handler_that_comes_into_a_change_makes_its_own() {
     assert!(matches!(try_freeze(), Ok(None)));
     drop(interrupted);
     assert!(matches!(try_freeze(), Ok(Some(_))));
+    assert!(connection(far.as_fd()).is_some());
     close(far);
 }

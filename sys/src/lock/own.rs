@@ -2,15 +2,30 @@
 
 use super::{Guard, Lock};
 use crate::stack;
-use crate::sync::{Ordering, mapped::AtomicU64};
+use crate::sync::{Ordering, compiler_fence, mapped::AtomicU64};
 use crate::turn::{Busy, thread_id};
 
 /// Mutual exclusion among threads, into which signal handlers may come: one that finds its own thread in it would wait for itself.
 #[derive(Debug)]
 pub struct OwnLock {
     lock: Lock<()>,
-    /// Where who has it took it.
+    /// Where who has it took it; [`NOWHERE`] until he says so.
     frame: AtomicU64,
+}
+
+/// The lock is taken as long as this lives.
+pub struct OwnGuard<'a> {
+    frame: &'a AtomicU64,
+    /// Freed after that.
+    _guard: Guard<'a, ()>,
+}
+
+impl Drop for OwnGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.frame.store(NOWHERE, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
 }
 
 impl OwnLock {
@@ -19,7 +34,7 @@ impl OwnLock {
     pub const fn new() -> Self {
         Self {
             lock: Lock::new(()),
-            frame: AtomicU64::new(0),
+            frame: AtomicU64::new(NOWHERE),
         }
     }
 
@@ -27,15 +42,14 @@ impl OwnLock {
     /// as long as it runs.
     // In the frame of who calls, which lives as long as the guard.
     #[inline(always)]
-    pub fn enter(&self) -> Option<Guard<'_, ()>> {
+    pub fn enter(&self) -> Option<OwnGuard<'_>> {
         let me = mark();
         let guard = match self.lock.try_lock_as(me) {
             Some(guard) => guard,
             None if self.is_left_at(stack::frame()) || !self.is_mine() => self.lock.wait_as(me),
             None => return None,
         };
-        self.frame.store(stack::frame() as u64, Ordering::Relaxed);
-        Some(guard)
+        Some(self.entered(guard, stack::frame()))
     }
 
     /// As [`OwnLock::enter`] if no other thread has it.
@@ -43,12 +57,20 @@ impl OwnLock {
     /// # Errors
     /// One has.
     #[inline(always)]
-    pub fn try_enter(&self) -> Result<Option<Guard<'_, ()>>, Busy> {
+    pub fn try_enter(&self) -> Result<Option<OwnGuard<'_>>, Busy> {
         let Some(guard) = self.lock.try_lock_as(mark()) else {
             return if self.is_mine() { Ok(None) } else { Err(Busy) };
         };
-        self.frame.store(stack::frame() as u64, Ordering::Relaxed);
-        Ok(Some(guard))
+        Ok(Some(self.entered(guard, stack::frame())))
+    }
+
+    #[inline]
+    fn entered<'a>(&'a self, guard: Guard<'a, ()>, frame: usize) -> OwnGuard<'a> {
+        self.frame.store(frame as u64, Ordering::Relaxed);
+        OwnGuard {
+            frame: &self.frame,
+            _guard: guard,
+        }
     }
 
     /// Whether the calling thread has it.
@@ -67,10 +89,17 @@ impl OwnLock {
     /// Whether the calling thread had it in a frame that one at `target` has left for good. It is free then.
     #[cold]
     fn is_left_at(&self, target: usize) -> bool {
-        let left =
-            self.is_mine() && stack::is_left(self.frame.load(Ordering::Relaxed) as usize, target);
+        let frame = self.frame.load(Ordering::Relaxed) as usize;
+        // A handler that came in between may have freed it, and another thread have it.
+        let left = self.is_mine()
+            && stack::is_left(frame, target)
+            && self
+                .lock
+                .taken
+                .compare_exchange(mark(), 0, Ordering::Release, Ordering::Relaxed)
+                .is_ok();
         if left {
-            self.lock.taken.store(0, Ordering::Release);
+            self.frame.store(NOWHERE, Ordering::Relaxed);
         }
         left
     }
@@ -88,6 +117,8 @@ fn mark() -> u32 {
     (thread_id() >> 6) as u32 | MARK
 }
 
+/// No frame is above it.
+const NOWHERE: u64 = u64::MAX;
 /// No other value of the lock has this bit.
 const MARK: u32 = 1 << 31;
 
