@@ -335,7 +335,7 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
 
 /// Bounded: another thread may be stopped in the middle of a change.
 fn freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
-    (1..TRIES)
+    (0..TRIES)
         .find_map(|_| {
             let frozen = table::try_freeze();
             if frozen.is_err() {

@@ -218,6 +218,8 @@ fn each_entry(mut visit: impl FnMut(RawFd, u32, &'static Conn)) {
 
 /// Keeps other threads from changing the table. In a program that has sockets of type `SOCK_VIA` no signal handler comes in between, who would leave the lock by
 /// a jump. In others a handler may find its own thread in the middle of a change, or of a fork, and makes its own: each entry is one at any instant.
+// In the frame of who changes: that of a call of this one would look left as soon as it returned.
+#[inline(always)]
 fn change() -> (Option<OwnGuard<'static>>, Section) {
     let section = Section::begin(section::cancellations());
     // Given back in this order.
@@ -226,7 +228,7 @@ fn change() -> (Option<OwnGuard<'static>>, Section) {
 
 /// Whether this thread is in the middle of a change.
 #[inline]
-pub fn is_changing() -> bool {
+pub(crate) fn is_changing() -> bool {
     CHANGES.is_mine()
 }
 
@@ -240,7 +242,6 @@ pub(crate) fn end_left(target: usize) {
 ///
 /// # Errors
 /// Another thread is changing it.
-#[inline]
 pub(crate) fn try_freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
     CHANGES.try_enter()
 }

@@ -9,7 +9,7 @@ use crate::turn::{Busy, thread_id};
 #[derive(Debug)]
 pub struct OwnLock {
     lock: Lock<()>,
-    /// Where who has it took it; [`NOWHERE`] until he says so.
+    /// Where who has it took it; [`NOWHERE`] until he says so, and where it outlives his frame.
     frame: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl OwnLock {
 
     /// Takes it, waiting for it, unless the calling thread has it already: then this is a signal handler that came into what that does, and is alone with it
     /// as long as it runs.
-    // In the frame of who calls, which lives as long as the guard.
+    // The frame is that of who calls, and is to live as long as the guard.
     #[inline(always)]
     pub fn enter(&self) -> Option<OwnGuard<'_>> {
         let me = mark();
@@ -49,24 +49,23 @@ impl OwnLock {
             None if self.is_left_at(stack::frame()) || !self.is_mine() => self.lock.wait_as(me),
             None => return None,
         };
-        Some(self.entered(guard, stack::frame()))
+        self.frame.store(stack::frame() as u64, Ordering::Relaxed);
+        Some(self.guarded(guard))
     }
 
-    /// As [`OwnLock::enter`] if no other thread has it.
+    /// As [`OwnLock::enter`] if no other thread has it, and for longer than any frame: no jump frees it.
     ///
     /// # Errors
     /// One has.
-    #[inline(always)]
     pub fn try_enter(&self) -> Result<Option<OwnGuard<'_>>, Busy> {
         let Some(guard) = self.lock.try_lock_as(mark()) else {
             return if self.is_mine() { Ok(None) } else { Err(Busy) };
         };
-        Ok(Some(self.entered(guard, stack::frame())))
+        Ok(Some(self.guarded(guard)))
     }
 
     #[inline]
-    fn entered<'a>(&'a self, guard: Guard<'a, ()>, frame: usize) -> OwnGuard<'a> {
-        self.frame.store(frame as u64, Ordering::Relaxed);
+    fn guarded<'a>(&'a self, guard: Guard<'a, ()>) -> OwnGuard<'a> {
         OwnGuard {
             frame: &self.frame,
             _guard: guard,
@@ -148,6 +147,22 @@ mod tests {
         assert!(matches!(lock.try_enter(), Ok(None)));
         lock.end_left(stack::frame());
         assert!(lock.is_mine());
+    }
+
+    #[test]
+    fn what_outlives_its_frame_is_not_left() {
+        let lock = OwnLock::new();
+        let kept = keep(&lock);
+        lock.end_left(stack::frame());
+        assert!(lock.enter().is_none() && lock.is_mine());
+        drop(kept);
+        assert!(!lock.is_mine());
+    }
+
+    /// As before a fork.
+    #[inline(never)]
+    fn keep(lock: &OwnLock) -> Option<OwnGuard<'_>> {
+        std::hint::black_box(lock.try_enter()).ok().flatten()
     }
 
     #[test]
