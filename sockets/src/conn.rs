@@ -45,17 +45,12 @@ pub struct Conn {
     waits: AtomicU32,
     /// Which of several connections, one after the other, this is.
     generation: AtomicU32,
-    /// How many descriptors there are.
-    refs: AtomicU32,
-    /// Calls under way that give the program's buffers to the kernel.
-    native_in: AtomicU32,
-    native_out: AtomicU32,
     /// What may be waited for less than a byte of: `SO_RCVLOWAT`.
     pub(crate) low_water: AtomicU32,
-    /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
-    left: AtomicU32,
     /// See [`Conn::keeps_up`].
     streak: AtomicU32,
+    /// See [`Conn::awaits_emptying`].
+    emptied: AtomicU32,
     /// What `sovia stat` shows, counts among it.
     record: &'static Record,
     /// What the next look at the rings reads, for [`Conn::foresee_elsewhere`].
@@ -67,10 +62,15 @@ pub struct Conn {
     signals: AtomicBool,
     /// Whether the program sent on TCP since it last received.
     answered: AtomicBool,
-    /// See [`Conn::awaits_emptying`].
-    emptied: AtomicU32,
+    /// Whether each message says how much is left, `TCP_INQ`: 0 if nobody has asked the kernel, else [`SAYS_NOT`] or [`SAYS`].
+    left: AtomicU32,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
+    /// How many descriptors there are.
+    refs: AtomicU32,
+    /// Calls under way that give the program's buffers to the kernel.
+    native_in: AtomicU32,
+    native_out: AtomicU32,
     /// How to wait for memory, and for the kernel.
     pub(crate) memory: Spinner,
     pub(crate) socket: Spinner,
@@ -407,6 +407,10 @@ const MEETING: u32 = 1;
 const MAPPED: u32 = 2;
 const TCP: u32 = 3;
 const CLOSED: u32 = 4;
+
+// Who sends or receives finds its words, the turns and what is there in three lines, one after the other.
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Conn, flow) == 48);
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -61,10 +61,9 @@ pub struct Flow {
     took_bell: AtomicU32,
     /// Bytes of the program went to TCP because the peer had closed.
     spoke: AtomicU32,
-    /// Sends since the peer was last looked at, and how far it had read then.
-    unlooked: AtomicU32,
-    read_then: AtomicU64,
     stream: Stream,
+    /// How far the peer had read when it was last looked at.
+    read_then: AtomicU64,
     bells: &'static AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
@@ -179,7 +178,6 @@ impl Flow {
             bells,
             took_bell: AtomicU32::new(0),
             spoke: AtomicU32::new(0),
-            unlooked: AtomicU32::new(0),
             read_then: AtomicU64::new(0),
             rang_ms: AtomicU32::new(0),
             guard: AtomicU64::new(0),

@@ -82,11 +82,14 @@ pub struct Stream {
     side: Side,
     /// Whether `fd` says what the stream is.
     tagged: bool,
-    /// The peer's board, on which to note what it asks to be told so.
-    post: Option<Post>,
-    unfinished: Unfinished,
     /// How often in a row a receiver was overtaken by a signal handler.
     overtaken: AtomicU32,
+    /// The peer's board, on which to note what it asks to be told so.
+    post: Option<Post>,
+    // From here on what each send writes: who receives meanwhile reads none of it.
+    unfinished: Unfinished,
+    /// See [`Stream::sends`].
+    sends: AtomicU32,
     fd: Hidden,
     /// The board of this process's that the peer was lent.
     lent: Option<board::Id>,
@@ -100,7 +103,13 @@ pub struct Stream {
 
 impl Stream {
     /// So long is what comes first, which each call touches.
-    pub const TOUCHED: usize = offset_of!(Self, overtaken) + size_of::<AtomicU32>();
+    pub const TOUCHED: usize = offset_of!(Self, sends) + size_of::<AtomicU32>();
+
+    /// For who owns the stream to count sends in, as it likes: it lies with what each send writes.
+    #[inline]
+    pub fn sends(&self) -> &AtomicU32 {
+        &self.sends
+    }
 
     /// The memory of a new stream: a sealed memfd.
     ///
@@ -137,6 +146,7 @@ impl Stream {
             unfinished: Unfinished::default(),
             choice: Lock::new(StoreChoice::default()),
             overtaken: AtomicU32::new(0),
+            sends: AtomicU32::new(0),
         })
     }
 

@@ -14,7 +14,6 @@ impl Conn {
     #[inline]
     pub(crate) fn foresee(&self) {
         self.flow.foresee(Flow::TOUCHED);
-        mem::fetch(&self.path);
     }
 
     /// Asks for what they will touch elsewhere. Reads what [`Conn::foresee`] asks for.

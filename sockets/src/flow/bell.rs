@@ -3,7 +3,7 @@
 use sys::board::Place;
 use sys::errno::Errno;
 use sys::stream::{BACK, BOARD, SLEEPER, STANDS};
-use sys::sync::Ordering;
+use sys::sync::{AtomicU32, Ordering};
 use sys::time;
 
 use super::back::back_at;
@@ -175,32 +175,38 @@ impl Flow {
         if asked & SLEEPER != 0 || unseen {
             self.read_then
                 .store(self.stream.tx().read(), Ordering::Relaxed);
-            self.unlooked.store(LOOK_EACH, Ordering::Relaxed);
+            self.unlooked().store(LOOK_EACH, Ordering::Relaxed);
             self.rang_ms.store(time::coarse_ms(), Ordering::Relaxed);
             self.ring_bell_now(kernel)?;
         }
         Ok(())
     }
 
+    /// Sends since the peer was last looked at.
+    #[inline]
+    fn unlooked(&self) -> &AtomicU32 {
+        self.stream.sends()
+    }
+
     /// Before a send: whether the peer has taken nothing of what is there for it, during some sends, or for some milliseconds since its doorbell was rung.
     /// It may have been killed, and then says nothing in memory. In a turn of side [`SEND`](super::SEND).
     #[inline]
     pub(crate) fn is_time_to_look(&self) -> bool {
-        let sends = self.unlooked.load(Ordering::Relaxed).wrapping_add(1);
-        self.unlooked.store(sends, Ordering::Relaxed);
+        let sends = self.unlooked().load(Ordering::Relaxed).wrapping_add(1);
+        self.unlooked().store(sends, Ordering::Relaxed);
         sends > LOOK_EACH && self.takes_nothing()
     }
 
     /// After [`Flow::is_time_to_look`]: it was no send, which counts.
     #[inline]
     pub(crate) fn was_not_sent(&self) {
-        let sends = self.unlooked.load(Ordering::Relaxed).saturating_sub(1);
-        self.unlooked.store(sends, Ordering::Relaxed);
+        let sends = self.unlooked().load(Ordering::Relaxed).saturating_sub(1);
+        self.unlooked().store(sends, Ordering::Relaxed);
     }
 
     #[cold]
     fn takes_nothing(&self) -> bool {
-        self.unlooked.store(0, Ordering::Relaxed);
+        self.unlooked().store(0, Ordering::Relaxed);
         let tx = self.stream.tx();
         let read = tx.read();
         let nothing = self.read_then.swap(read, Ordering::Relaxed) == read && read != tx.tail();
@@ -212,7 +218,7 @@ impl Flow {
             return true;
         }
         // It may only not have woken yet: the next send asks again.
-        self.unlooked.store(LOOK_EACH, Ordering::Relaxed);
+        self.unlooked().store(LOOK_EACH, Ordering::Relaxed);
         let now_ms = time::coarse_ms();
         self.rang_ms.swap(now_ms, Ordering::Relaxed) != now_ms
     }
