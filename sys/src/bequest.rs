@@ -1,13 +1,11 @@
 //! What a program leaves to the one that it becomes, or starts: a memory file among the descriptors that are inherited.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
 
-use rustix::fs::{CWD, MemfdFlags, memfd_create, readlinkat_raw};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_setfd};
 
-use crate::fds;
 use crate::hidden::{self, Hidden, Raw};
 
 /// A memory file that is being written. The next program has it; what this one has of it goes when it is dropped.
@@ -89,22 +87,14 @@ impl Bequest {
     }
 }
 
-/// Takes what was left to this program, each file of it, out of its descriptors.
-pub fn claim() -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    let _ = fds::each(|fd| {
-        if is_bequest(fd) && !hidden::is_hidden(fd) {
-            found.push(fd);
-        }
-    });
-    found.into_iter().filter_map(read).collect()
+/// Takes what was left to this program, each of these files, out of its descriptors.
+pub fn claim(files: &[RawFd]) -> Vec<Vec<u8>> {
+    files.iter().copied().filter_map(read).collect()
 }
 
-fn is_bequest(fd: RawFd) -> bool {
-    let mut target = [MaybeUninit::uninit(); 64];
-    let name = format!("/proc/self/fd/{fd}");
-    readlinkat_raw(CWD, name, &mut target)
-        .is_ok_and(|(target, _)| target.starts_with(b"/memfd:sovia-sets"))
+/// Whether a descriptor is such a file, by [what the kernel calls it](crate::fds::each_file).
+pub fn is_bequest(target: &[u8]) -> bool {
+    target.starts_with(b"/memfd:sovia-sets")
 }
 
 fn read(fd: RawFd) -> Option<Vec<u8>> {
@@ -141,7 +131,17 @@ mod tests {
         bequest.finish().expect("written");
         // As the next program would have it, which has no value of ours for the number.
         std::mem::forget(bequest);
-        assert_eq!(claim(), [all]);
-        assert_eq!(claim(), Vec::<Vec<u8>>::new());
+        let there = || {
+            let mut files = Vec::new();
+            crate::fds::each_file(|fd, target| {
+                if is_bequest(target) {
+                    files.push(fd);
+                }
+            })
+            .expect("/proc");
+            files
+        };
+        assert_eq!(claim(&there()), [all]);
+        assert_eq!(there(), [] as [RawFd; 0]);
     }
 }

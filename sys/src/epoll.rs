@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::tcp::with_borrowed;
 
-pub use info::{Entry, are_same, entries, is_set};
+pub use info::{Entry, are_same, entries, is_set, names_set};
 
 mod info;
 

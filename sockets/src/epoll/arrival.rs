@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::os::fd::RawFd;
 
 use sys::epoll::Entry;
-use sys::{bequest, epoll, fds, hidden};
+use sys::{bequest, epoll};
 
 use super::member::{Member, What};
 use super::record::{LEN, MemberRecord, Record, SetRecord};
@@ -25,11 +25,11 @@ struct Found {
     entries: Vec<Entry>,
 }
 
-/// Mirrors the sets that are among the descriptors. To be called once, before the program begins, when connections have been taken over.
-pub fn take_over() {
+/// Mirrors these sets, of which these files tell. To be called once, before the program begins, when connections have been taken over.
+pub fn take_over(sets: &[RawFd], bequests: &[RawFd]) {
     let mut found: Vec<Found> = Vec::new();
     let mut twins = Vec::new();
-    for fd in numbers() {
+    for fd in sets.iter().copied() {
         let entries = epoll::entries(fd);
         let twin = found.iter().find(|other| {
             epoll::are_same(other.fd, fd)
@@ -40,7 +40,7 @@ pub fn take_over() {
             None => found.push(Found { fd, entries }),
         }
     }
-    let left: Vec<_> = bequest::claim()
+    let left: Vec<_> = bequest::claim(bequests)
         .iter()
         .flat_map(|file| read(file))
         .collect();
@@ -65,17 +65,6 @@ pub fn take_over() {
                 .for_each(|entry| places::keep_to_kernel(entry.fd)),
         }
     }
-}
-
-fn numbers() -> Vec<RawFd> {
-    let mut numbers = Vec::new();
-    // Without /proc there is none that we know of.
-    let _ = fds::each(|fd| {
-        if epoll::is_set(fd) && !hidden::is_hidden(fd) {
-            numbers.push(fd);
-        }
-    });
-    numbers
 }
 
 /// Of a file that was left. None if this process has tokens of its own.

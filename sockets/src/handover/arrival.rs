@@ -2,9 +2,9 @@
 
 use std::os::fd::{BorrowedFd, RawFd};
 
-use sys::fds;
 use sys::hidden::Hidden;
 use sys::stream::{self, Stream, Tag};
+use sys::{bequest, fds};
 
 use crate::{epoll, table};
 
@@ -13,25 +13,20 @@ use crate::{epoll, table};
 /// A stream whose socket is not here has been left behind, and is closed. A socket whose stream cannot be taken over is reset: what goes over TCP on
 /// it is not what the program would mean.
 pub fn take_over() {
-    let mut found: [Option<RawFd>; MOST] = [None; MOST];
-    let mut more = true;
-    while more {
-        more = false;
-        let mut count = 0;
-        let _ = fds::each(|fd| {
-            if stream::is_stream(fd) && !sys::hidden::is_hidden(fd) {
-                match found.get_mut(count) {
-                    Some(place) => *place = Some(fd),
-                    None => more = true,
-                }
-                count += usize::from(!more);
-            }
-        });
-        for fd in found.iter_mut().take(count).filter_map(Option::take) {
-            adopt(fd);
-        }
-    }
-    epoll::arrival::take_over();
+    let (mut streams, mut sets, mut bequests) = (Vec::new(), Vec::new(), Vec::new());
+    // Once for all: each program begins with this. Without /proc there is nothing that we know of.
+    let _ = fds::each_file(|fd, target| {
+        let kind = match target {
+            _ if sys::hidden::is_hidden(fd) => return,
+            _ if stream::is_stream(target) => &mut streams,
+            _ if sys::epoll::names_set(target) => &mut sets,
+            _ if bequest::is_bequest(target) => &mut bequests,
+            _ => return,
+        };
+        kind.push(fd);
+    });
+    streams.into_iter().for_each(adopt);
+    epoll::arrival::take_over(&sets, &bequests);
 }
 
 fn adopt(fd: RawFd) {
@@ -87,7 +82,5 @@ fn reset(sockets: &[Option<RawFd>]) {
     }
 }
 
-/// Taken over at a time.
-const MOST: usize = 64;
 /// As many descriptors of one connection are found.
 const DUPLICATES: usize = 16;

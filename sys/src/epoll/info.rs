@@ -28,7 +28,12 @@ pub fn is_set(fd: RawFd) -> bool {
     let len = write_number(&mut name, b"/proc/self/fd/", number);
     fd >= 0
         && readlinkat_raw(CWD, name.get(..len).unwrap_or_default(), &mut target)
-            .is_ok_and(|(target, _)| target == b"anon_inode:[eventpoll]")
+            .is_ok_and(|(target, _)| names_set(target))
+}
+
+/// Whether a descriptor is a set, by [what the kernel calls it](crate::fds::each_file).
+pub fn names_set(target: &[u8]) -> bool {
+    target == b"anon_inode:[eventpoll]"
 }
 
 /// The members of a set; none if `fd` is not one, or there is no `/proc`.

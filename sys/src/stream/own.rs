@@ -96,26 +96,25 @@ impl Tag {
     }
 }
 
-/// Whether descriptor `fd` is the memory of a stream, of whatever version.
-pub fn is_stream(fd: RawFd) -> bool {
-    with_name(fd, |_| ()).is_some()
+/// Whether a descriptor is the memory of a stream, of whatever version, by [what the kernel calls it](crate::fds::each_file).
+pub fn is_stream(target: &[u8]) -> bool {
+    after_name(target).is_some()
 }
 
 /// The [`VERSION`] of the stream whose memory `fd` is, if its name says one.
 fn version_of(fd: RawFd) -> Option<u32> {
-    with_name(fd, |rest| {
-        let rest = std::str::from_utf8(rest).ok()?.strip_prefix('-')?;
-        rest.split(' ').next()?.parse().ok()
-    })?
-}
-
-/// What `read` makes of what follows [`ANY`] in the name of a stream's memory.
-fn with_name<R>(fd: RawFd, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
     let mut target = [MaybeUninit::uninit(); 64];
     let link = format_args!("/proc/self/fd/{fd}").to_string();
     let (target, _) = rustix::fs::readlinkat_raw(rustix::fs::CWD, link, &mut target).ok()?;
-    let name = target.strip_prefix(b"/memfd:")?;
-    name.strip_prefix(ANY.as_bytes()).map(read)
+    let rest = std::str::from_utf8(after_name(target)?).ok()?;
+    rest.strip_prefix('-')?.split(' ').next()?.parse().ok()
+}
+
+/// What follows [`ANY`] in the name of a stream's memory.
+fn after_name(target: &[u8]) -> Option<&[u8]> {
+    target
+        .strip_prefix(b"/memfd:")?
+        .strip_prefix(ANY.as_bytes())
 }
 
 /// The cookie of a socket.
@@ -144,6 +143,13 @@ mod tests {
     use super::*;
     use crate::stream::{LEN, Size};
 
+    fn is_found(memory: RawFd) -> bool {
+        let mut found = false;
+        crate::fds::each_file(|fd, target| found |= fd == memory && is_stream(target))
+            .expect("/proc");
+        found
+    }
+
     #[test]
     fn a_stream_of_another_version_is_not_taken_over() {
         let own = Stream::memory(Size::DEFAULT).expect("memfd");
@@ -151,12 +157,12 @@ mod tests {
             .map(|suffix| crate::mem::memfd::create_as(&format!("{ANY}{suffix}"), LEN));
         for memory in older {
             let memory = memory.expect("memfd");
-            assert!(is_stream(memory.as_raw_fd()));
+            assert!(is_found(memory.as_raw_fd()));
             let resumed = Stream::resume(Hidden::new(memory).expect("a number"), Side::A);
             let refused = resumed.expect_err("it lies otherwise");
             assert_eq!(refused.kind(), ErrorKind::InvalidData);
         }
-        assert!(is_stream(own.as_raw_fd()));
+        assert!(is_found(own.as_raw_fd()));
         Stream::resume(Hidden::new(own).expect("a number"), Side::A).expect("of this version");
     }
 
