@@ -379,6 +379,9 @@ impl Flow {
 
 #[cfg(not(loom))]
 const _: () = assert!(Flow::TOUCHED <= 128);
+// A line of the processor's: who receives while another sends reads nothing beyond.
+#[cfg(not(loom))]
+const _: () = assert!(offset_of!(Flow, stream) + Stream::WRITTEN == 64);
 
 const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;

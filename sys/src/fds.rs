@@ -5,7 +5,10 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, open, readlinkat_raw, stat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, open, readlinkat_raw, stat, statx,
+};
+use rustix::io::Errno;
 
 use crate::holders::write_number;
 
@@ -42,21 +45,21 @@ pub fn each(mut visit: impl FnMut(RawFd)) -> io::Result<()> {
 }
 
 /// As [`each`], of those that are files, on a disk or only in memory, and of what is only the kernel's, as sets are: with what it calls them
-/// (`/tmp/file`, `/memfd:NAME (deleted)`, `anon_inode:[eventpoll]`), or the beginning of that.
+/// (`/tmp/file`, `/memfd:NAME (deleted)`, `anon_inode:[eventpoll]`), or the beginning of that. No file system is waited for.
 ///
 /// # Errors
 /// As [`each`].
 pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
-    // The kernel takes 5 us for each descriptor that it lists, and as much for a name. Linux 6.2 and later say how many there are.
-    let count = stat("/proc/self/fd")?.st_size;
+    // The kernel takes 5 us for each descriptor that it lists, and as much for a name.
+    let count = known_count()?;
     let mut left = count;
     for fd in 0..FEW {
-        if left <= 0 {
+        if left == 0 {
             break;
         }
-        left -= i64::from(look_at_file(fd, &mut visit));
+        left -= u64::from(look_at_file(fd, &mut visit));
     }
-    if count > 0 && left <= 0 {
+    if count > 0 && left == 0 {
         return Ok(());
     }
     let first = if count > 0 { FEW } else { 0 };
@@ -67,34 +70,47 @@ pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
     })
 }
 
+/// How many descriptors there are; 0 if that is not known: the kernel says it since Linux 6.2, and another thread may change it meanwhile.
+fn known_count() -> io::Result<u64> {
+    let count = stat("/proc/self/fd")?.st_size;
+    // A directory has two links more than there are directories in it, one for each thread.
+    let alone = stat("/proc/self/task")?.st_nlink == 3;
+    Ok(if alone { count.cast_unsigned() } else { 0 })
+}
+
 /// Of [`each_file`]; whether there is such a descriptor.
 fn look_at_file(fd: RawFd, visit: &mut impl FnMut(RawFd, &[u8])) -> bool {
     // SAFETY: it is only asked what it is; who closes it meanwhile is told nothing wrong.
-    let Ok(found) = fstat(unsafe { BorrowedFd::borrow_raw(fd) }) else {
-        return false;
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let is_other = match statx(file, "", flags, StatxFlags::TYPE) {
+        Err(Errno::BADF) => return false,
+        // Whoever forbids the question has not said that nothing is there.
+        Err(_) => false,
+        Ok(found) => matches!(
+            FileType::from_raw_mode(found.stx_mode.into()),
+            FileType::Socket
+                | FileType::Fifo
+                | FileType::CharacterDevice
+                | FileType::BlockDevice
+                | FileType::Directory
+        ),
     };
-    let is_other = matches!(
-        FileType::from_raw_mode(found.st_mode),
-        FileType::Socket
-            | FileType::Fifo
-            | FileType::CharacterDevice
-            | FileType::BlockDevice
-            | FileType::Directory
-    );
-    if !is_other {
-        let mut path = [0; NAME_LEN];
-        let len = write_number(&mut path, b"/proc/self/fd/", fd.cast_unsigned().into());
-        let mut target = [MaybeUninit::uninit(); NAME_LEN];
-        let path = path.get(..len).unwrap_or_default();
-        if let Ok((target, _)) = readlinkat_raw(CWD, path, &mut target) {
-            visit(fd, target);
-        }
+    if is_other {
+        return true;
+    }
+    let mut path = [0; NAME_LEN];
+    let len = write_number(&mut path, b"/proc/self/fd/", fd.cast_unsigned().into());
+    let mut target = [MaybeUninit::uninit(); NAME_LEN];
+    match readlinkat_raw(CWD, path.get(..len).unwrap_or_default(), &mut target) {
+        Ok((target, _)) => visit(fd, target),
+        Err(_) => return false,
     }
     true
 }
 
 /// Numbers from here on are listed, if there are any.
-const FEW: RawFd = 1024;
+const FEW: RawFd = 256;
 /// So long are names, at most. What is looked for by name is shorter.
 const NAME_LEN: usize = 64;
 

@@ -105,6 +105,9 @@ impl Stream {
     /// So long is what comes first, which each call touches.
     pub const TOUCHED: usize = offset_of!(Self, sends) + size_of::<AtomicU32>();
 
+    /// From here on it is what each send writes.
+    pub const WRITTEN: usize = offset_of!(Self, unfinished);
+
     /// For who owns the stream to count sends in, as it likes: it lies with what each send writes.
     #[inline]
     pub fn sends(&self) -> &AtomicU32 {
