@@ -7,12 +7,14 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use sys::ledger::{Reader, Spare};
 use sys::mem::Memory;
 use sys::net::{Conn, Listener, Received};
 use sys::sync::Ordering;
-use sys::{fork, poll, process_vm, time};
+use sys::{fds, fork, poll, process_vm, time};
 
 #[test]
 fn a_forked_child_is_another_generation() {
@@ -131,6 +133,30 @@ fn a_killed_peer_is_noticed() {
         conn.recv(&mut [0; 64]).expect("recv"),
         Received::Closed
     ));
+}
+
+// Of a process with one thread numbers are tried until all descriptors were met; this program has others, which would have them listed.
+#[test]
+fn who_is_alone_meets_each_file_once() {
+    const HIGH: i32 = 300;
+    let low = memfd_create("sovia-test-of-a-child", MemfdFlags::CLOEXEC).expect("memory");
+    let mut child = Child::fork(|| {
+        let count = || {
+            let mut found = [0u8; 2];
+            let seen = fds::each_file(|fd, name| {
+                if name.starts_with(b"/memfd:sovia-test-of-a-child") {
+                    found[usize::from(fd >= HIGH)] += 1;
+                }
+            });
+            seen.map(|()| found).unwrap_or_default()
+        };
+        let alone = count();
+        let Ok(_high) = fcntl_dupfd_cloexec(&low, HIGH) else {
+            return 3;
+        };
+        u8::from(alone != [1, 0]) + 2 * u8::from(count() != [1, 1])
+    });
+    assert_eq!(child.wait(), Some(0));
 }
 
 #[test]
