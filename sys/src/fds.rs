@@ -51,7 +51,7 @@ pub fn each(mut visit: impl FnMut(RawFd)) -> io::Result<()> {
 /// As [`each`].
 pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
     // The kernel takes 5 us for each descriptor that it lists, and as much for a name.
-    let count = known_count()?;
+    let count = known_count();
     let mut left = count;
     for fd in 0..FEW {
         if left == 0 {
@@ -71,11 +71,11 @@ pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
 }
 
 /// How many descriptors there are; 0 if that is not known: the kernel says it since Linux 6.2, and another thread may change it meanwhile.
-fn known_count() -> io::Result<u64> {
-    let count = stat("/proc/self/fd")?.st_size;
+fn known_count() -> u64 {
     // A directory has two links more than there are directories in it, one for each thread.
-    let alone = stat("/proc/self/task")?.st_nlink == 3;
-    Ok(if alone { count.cast_unsigned() } else { 0 })
+    let is_alone = stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink == 3);
+    let count = stat("/proc/self/fd").map_or(0, |all| all.st_size.cast_unsigned());
+    if is_alone { count } else { 0 }
 }
 
 /// Of [`each_file`]; whether there is such a descriptor.
