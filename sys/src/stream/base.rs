@@ -25,7 +25,7 @@ impl Tx<'_> {
 
     /// Whether the peer has said something since this end last sent, or nothing was sent yet.
     #[inline]
-    pub(super) fn answers(&self) -> bool {
+    pub fn answers(&self) -> bool {
         let own = self.words().sender;
         own.answered.load(Ordering::Relaxed) != self.taken()
             || own.tail.load(Ordering::Relaxed) == 0
