@@ -75,6 +75,13 @@ pub(super) fn measure(
                 near: AS_FAST,
                 far: AS_FAST,
             },
+            parts.clone(),
+        ),
+        Measured::new(
+            line,
+            "the same, over TCP's: the gain with so many, of that with few",
+            Unit::Share,
+            Aim::Gain(AS_FAST),
             parts,
         ),
         Measured::new(

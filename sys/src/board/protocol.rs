@@ -43,7 +43,10 @@ impl<W: Word, G: Deref<Target = Group<W>>> Words<'_, W, G> {
             return true;
         };
         word.fetch_or(bit, Ordering::SeqCst);
-        group.summary.fetch_or(1 << within, Ordering::SeqCst);
+        // Who looks takes the summary before the bits: if it still tells of the word, the look that takes it finds this one, too.
+        if group.summary.load(Ordering::SeqCst) & 1 << within == 0 {
+            group.summary.fetch_or(1 << within, Ordering::SeqCst);
+        }
         self.asleep.load(Ordering::SeqCst) != 0
     }
 

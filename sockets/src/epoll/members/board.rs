@@ -5,6 +5,8 @@
 //!
 //! Only for a set that one thread waits for, by `epoll_wait`: who else may have to be woken, that thread being busy, is rung for as ever.
 
+use std::ops::Range;
+
 use sys::board::{self, Leaf};
 
 use super::super::places;
@@ -82,19 +84,29 @@ impl Members {
         };
         let groups = Leaf::groups(self.list.len());
         let before = self.hot.len();
+        let first = self.board.next;
+        // In two parts: a remainder for each group takes longer than the look at it.
+        if !self.look_at_groups(leaf, first..groups) {
+            self.look_at_groups(leaf, 0..first.min(groups));
+        }
+        self.foresee_from(before);
+    }
+
+    /// Whether there were so many that the next look is to go on behind them.
+    #[inline]
+    fn look_at_groups(&mut self, leaf: Leaf, groups: Range<u32>) -> bool {
         let mut taken = 0;
-        for nth in 0..groups {
-            let group = (self.board.next + nth) % groups;
+        for group in groups {
             leaf.take(group, |index| {
                 taken += 1;
                 self.heat_noted(index);
             });
             if taken > NOTES_MAX {
                 self.board.next = group + 1;
-                break;
+                return true;
             }
         }
-        self.foresee_from(before);
+        false
     }
 
     /// Says on the board that the set's thread sleeps, if there is one; false if something was noted before that.
