@@ -45,6 +45,30 @@ fn a_bell_that_cannot_go_now_is_owed() {
 }
 
 #[test]
+fn who_takes_nothing_is_looked_at_unless_it_answers() {
+    let network = Network::new(1000, Vec::new());
+    let [mut asker, mut answerer] = Actor::both([network.end(0), network.end(1)]);
+    asker.flow.consent(&asker.kernel);
+    answerer.flow.consent(&answerer.kernel);
+    // It never takes what it is sent, so that only its answers tell that it lives.
+    let mut looks = |answers: bool| {
+        let mut looks = 0;
+        for _ in 0..100 {
+            if answers {
+                answerer.send(1);
+                asker.receive(&[1], Take::Read);
+            }
+            looks += u32::from(asker.flow.is_time_to_look());
+            asker.send(1);
+        }
+        looks
+    };
+    assert!(looks(false) > 1);
+    assert_eq!(looks(true), 0);
+    assert!(looks(false) > 1);
+}
+
+#[test]
 fn a_doorbell_goes_only_where_no_data_goes() {
     for &state in State::ALL {
         let network = Network::new(1000, Vec::new());
