@@ -84,6 +84,8 @@ pub struct Stream {
     tagged: bool,
     /// How often in a row a receiver was overtaken by a signal handler.
     overtaken: AtomicU32,
+    /// See [`Stream::heard`].
+    heard: AtomicU32,
     /// The peer's board, on which to note what it asks to be told so.
     post: Option<Post>,
     // From here on what each send writes: who receives meanwhile reads none of it.
@@ -112,6 +114,12 @@ impl Stream {
     #[inline]
     pub fn sends(&self) -> &AtomicU32 {
         &self.sends
+    }
+
+    /// For who owns it to note in what its peer last said, when it sends, at times.
+    #[inline]
+    pub fn heard(&self) -> &AtomicU32 {
+        &self.heard
     }
 
     /// The memory of a new stream: a sealed memfd.
@@ -150,6 +158,7 @@ impl Stream {
             choice: Lock::new(StoreChoice::default()),
             overtaken: AtomicU32::new(0),
             sends: AtomicU32::new(0),
+            heard: AtomicU32::new(0),
         })
     }
 

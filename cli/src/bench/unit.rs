@@ -53,9 +53,9 @@ impl Unit {
             return None;
         }
         let gain = match self {
-            Self::GigabytesPerSecond | Self::PerSecond | Self::Share => figure / base,
+            Self::GigabytesPerSecond | Self::PerSecond => figure / base,
             Self::Microseconds => base / figure,
-            Self::Kilobytes | Self::Percent => return None,
+            Self::Kilobytes | Self::Percent | Self::Share => return None,
         };
         gain.is_finite().then_some(gain)
     }

@@ -175,7 +175,7 @@ impl Flow {
         if asked & SLEEPER != 0 || unseen {
             self.read_then
                 .store(self.stream.tx().read(), Ordering::Relaxed);
-            self.unlooked().store(LOOK_EACH, Ordering::Relaxed);
+            self.unlooked().store(RANG, Ordering::Relaxed);
             self.rang_ms.store(time::coarse_ms(), Ordering::Relaxed);
             self.ring_bell_now(kernel)?;
         }
@@ -194,7 +194,7 @@ impl Flow {
     pub(crate) fn is_time_to_look(&self) -> bool {
         let sends = self.unlooked().load(Ordering::Relaxed).wrapping_add(1);
         self.unlooked().store(sends, Ordering::Relaxed);
-        sends > LOOK_EACH && self.takes_nothing()
+        sends > LOOK_EACH && self.takes_nothing(sends)
     }
 
     /// After [`Flow::is_time_to_look`]: it was no send, which counts.
@@ -205,15 +205,20 @@ impl Flow {
     }
 
     #[cold]
-    fn takes_nothing(&self) -> bool {
+    fn takes_nothing(&self, sends: u32) -> bool {
         self.unlooked().store(0, Ordering::Relaxed);
         let tx = self.stream.tx();
-        if tx.answers() {
-            // Who has said something since lives, and its count of what it has taken lies in a line that nothing else here needs.
+        let heard = tx.acknowledged();
+        let is_silent = self.stream.heard().load(Ordering::Relaxed) == heard as u32;
+        self.stream.heard().store(heard as u32, Ordering::Relaxed);
+        if !is_silent && sends <= RANG {
+            // What it has taken by its own count lies in a line that nothing else here needs, and what that was in another.
             return false;
         }
         let read = tx.read();
-        let nothing = self.read_then.swap(read, Ordering::Relaxed) == read && read != tx.tail();
+        let before = self.read_then.swap(read, Ordering::Relaxed);
+        let is_same = before == read || (is_silent && heard == read);
+        let nothing = is_same && read != tx.tail();
         if !nothing || !self.sends_on_ring() {
             self.rang_ms.store(0, Ordering::Relaxed);
             return false;
@@ -222,7 +227,7 @@ impl Flow {
             return true;
         }
         // It may only not have woken yet: the next send asks again.
-        self.unlooked().store(LOOK_EACH, Ordering::Relaxed);
+        self.unlooked().store(RANG, Ordering::Relaxed);
         let now_ms = time::coarse_ms();
         self.rang_ms.swap(now_ms, Ordering::Relaxed) != now_ms
     }
@@ -332,6 +337,8 @@ impl Flow {
 pub(super) const READS: u32 = 64;
 /// So many sends go without a look at the peer.
 const LOOK_EACH: u32 = 16;
+/// As many as if its doorbell had been rung: each send looks then.
+const RANG: u32 = 1 << 16;
 /// In `owes_bell`: whether the sender asked for it or not.
 const UNASKED: u32 = 2;
 /// Its value means nothing; who sees it in a trace may know it.

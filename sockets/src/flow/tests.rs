@@ -45,27 +45,31 @@ fn a_bell_that_cannot_go_now_is_owed() {
 }
 
 #[test]
-fn who_takes_nothing_is_looked_at_unless_it_answers() {
+fn who_takes_nothing_is_looked_at() {
     let network = Network::new(1000, Vec::new());
     let [mut asker, mut answerer] = Actor::both([network.end(0), network.end(1)]);
     asker.flow.consent(&asker.kernel);
     answerer.flow.consent(&answerer.kernel);
-    // It never takes what it is sent, so that only its answers tell that it lives.
-    let mut looks = |answers: bool| {
+    // How often it is time to look at who takes what he is asked, or answers, or says nothing.
+    let mut looks = |takes: bool, says: usize, heard: usize| {
         let mut looks = 0;
         for _ in 0..100 {
-            if answers {
-                answerer.send(1);
-                asker.receive(&[1], Take::Read);
-            }
             looks += u32::from(asker.flow.is_time_to_look());
             asker.send(1);
+            if takes {
+                answerer.receive(&[1000], Take::Read);
+            }
+            (0..says).for_each(|_| answerer.send(1));
+            (0..heard).for_each(|_| asker.receive(&[1], Take::Read));
         }
         looks
     };
-    assert!(looks(false) > 1);
-    assert_eq!(looks(true), 0);
-    assert!(looks(false) > 1);
+    assert_eq!(looks(true, 1, 1), 0);
+    assert_eq!(looks(true, 0, 0), 0);
+    // He says more than is taken, and then no more: he may be dead while there is still something to hear of him.
+    assert_eq!(looks(true, 3, 1), 0);
+    assert!((4..=6).contains(&looks(false, 0, 1)));
+    assert!((4..=6).contains(&looks(false, 0, 0)));
 }
 
 #[test]

@@ -25,10 +25,18 @@ impl Tx<'_> {
 
     /// Whether the peer has said something since this end last sent, or nothing was sent yet.
     #[inline]
-    pub fn answers(&self) -> bool {
+    pub(super) fn answers(&self) -> bool {
         let own = self.words().sender;
         own.answered.load(Ordering::Relaxed) != self.taken()
             || own.tail.load(Ordering::Relaxed) == 0
+    }
+
+    /// Bytes that the receiver had taken when it last sent something, by what it says: it may have taken more since.
+    #[inline]
+    pub fn acknowledged(&self) -> u64 {
+        let shown = self.stream.direction(self.index ^ 1).published;
+        // Acquire pairs with the release in `publish`.
+        shown.ack.load(Ordering::Acquire)
     }
 
     /// The count that lies at the start of the ring. When the ring is empty it begins anew at `begin`, so that a stream that carries
@@ -48,13 +56,7 @@ impl Tx<'_> {
         }
         let words = self.words();
         let seen = words.sender.head_seen.load(Ordering::Relaxed);
-        // Acquire pairs with the release in `publish`.
-        let acked = self
-            .stream
-            .direction(self.index ^ 1)
-            .published
-            .ack
-            .load(Ordering::Acquire);
+        let acked = self.acknowledged();
         let new_page = tail.wrapping_sub(base) & (PAGE - 1) < NEAR;
         if seen != tail
             && acked != tail
