@@ -116,7 +116,7 @@ impl Stream {
         &self.sends
     }
 
-    /// For who owns it to note in what its peer last said, when it sends, at times.
+    /// For who owns the stream to note how much its peer said last that it [had taken](Tx::acknowledged): the lower half of that count.
     #[inline]
     pub fn heard(&self) -> &AtomicU32 {
         &self.heard

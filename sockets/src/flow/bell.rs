@@ -211,7 +211,7 @@ impl Flow {
         let heard = tx.acknowledged();
         let is_silent = self.stream.heard().load(Ordering::Relaxed) == heard as u32;
         self.stream.heard().store(heard as u32, Ordering::Relaxed);
-        if !is_silent && sends <= RANG {
+        if !is_silent && sends < RANG {
             // What it has taken by its own count lies in a line that nothing else here needs, and what that was in another.
             return false;
         }
@@ -337,7 +337,7 @@ impl Flow {
 pub(super) const READS: u32 = 64;
 /// So many sends go without a look at the peer.
 const LOOK_EACH: u32 = 16;
-/// As many as if its doorbell had been rung: each send looks then.
+/// What stands for the sends since then once its doorbell was rung: each send looks, at its own count. One that [was not sent](Flow::was_not_sent) takes one away.
 const RANG: u32 = 1 << 16;
 /// In `owes_bell`: whether the sender asked for it or not.
 const UNASKED: u32 = 2;

@@ -92,7 +92,7 @@ impl Members {
         self.foresee_from(before);
     }
 
-    /// Whether there were so many that the next look is to go on behind them.
+    /// Whether these had so many that the next look is to go on behind them.
     #[inline]
     fn look_at_groups(&mut self, leaf: Leaf, groups: Range<u32>) -> bool {
         let mut taken = 0;
@@ -148,5 +148,5 @@ impl Members {
 
 /// With fewer connections a look at each costs less.
 const MANY: u32 = 64;
-/// Notes that a look takes, and as many more as a group may have.
+/// Notes that each of a look's two parts takes, and as many more as a group may have.
 const NOTES_MAX: u32 = 256;
