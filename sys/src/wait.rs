@@ -17,6 +17,7 @@ mod limits;
 mod pause;
 mod process;
 mod spin;
+mod usual;
 
 pub use answer::Answer;
 pub use bar::{
@@ -34,6 +35,7 @@ use crowd::Crowd;
 use handing::Handing;
 use limits::Shared;
 use pause::calibrate;
+use usual::Usual;
 
 /// The waiting policy of one object (a connection, a completion queue), shared by all its waits.
 ///
@@ -51,11 +53,11 @@ use pause::calibrate;
 /// }
 /// ```
 ///
-/// *Adaptive*: a fruitless spin halves the limit of the next, down to 0; a hit restores it. A sleep that ends within [`NEAR_MISS_NS`] counts
-/// as a hit: two sides that each sleep through the other's wake-up would else never find out that spinning pays.
+/// *Adaptive*: a fruitless spin halves the limit of the next, down to 0; a hit restores it. Sleeps that end within [`NEAR_MISS_NS`] count
+/// as hits where they are usual: two sides that each sleep through the other's wake-up would else never find out that spinning pays.
 ///
 /// *Far-sighted*: two sides that both sleep in each wait find each other so much later that polling as long as usual never meets it, though it would if
-/// neither slept: 256 kB there and back took 105 us so, and take 41. So after sleeps that end soon the limit doubles, up to [`Limits::far_ns`]. Where that
+/// neither slept: 256 kB there and back took 105 us so, and take 41. So where sleeps mostly end soon the limit doubles, up to [`Limits::far_ns`]. Where that
 /// is not enough either the limit is as usual for the next 64 such waits, and then for twice as many; where it has been enough 16 times since, for none.
 ///
 /// *Wary of hogs*: beside a runnable CPU hog a yield forfeits a time slice. Every yield is timed; one that took [`LOST_NS`] or more ends the
@@ -66,7 +68,7 @@ use pause::calibrate;
 /// slice ends; and the first of a thread in each 131 ms yields all the same, for whoever had the slice may have been a crowd.
 ///
 /// *In a crowd*: where a yield let somebody else run, there are more threads than CPUs, and they may be what this wait is for. The next waits
-/// yield from the start, and for [`CROWD_FACTOR`] times as long. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
+/// yield from the start, and for [`CROWD_FACTOR`] times as long while somebody uses the yields. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
 /// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock. A thread that is always answered in time yields once in each
 /// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries now and then, all at the same time, to stay awake.
 ///
@@ -89,6 +91,9 @@ pub struct Spinner<C = Monotonic> {
     hold: AtomicU32,
     /// Answers that the longer limit has met since.
     proofs: AtomicU32,
+    /// Sleeps that polling for as long as usual might have met, and that polling for longer might.
+    near: Usual,
+    soon: Usual,
     clock: C,
 }
 
@@ -116,6 +121,8 @@ impl<C: Clock> Spinner<C> {
             held: AtomicU32::new(0),
             hold: AtomicU32::new(HOLD_MIN / 2),
             proofs: AtomicU32::new(0),
+            near: Usual::often(),
+            soon: Usual::mostly(),
             clock,
         }
     }
@@ -198,13 +205,14 @@ impl<C: Clock> Spinner<C> {
         let far_ns = limits.far_ns;
         let crowded = self.crowd.is_here();
         self.crowd.note_sleep(waited_ns);
-        let soon = waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS;
+        let near = self.near.note(waited_ns <= NEAR_MISS_NS);
+        let soon = (self.soon).note(waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS);
         if soon && !crowded && far_ns > limits.longest_ns() && self.may_grow(limit_ns) {
             let grown_ns = limit_ns.saturating_mul(2).min(far_ns);
             let least_ns = limits.longest_ns();
             self.limit_ns
                 .store(grown_ns.max(least_ns), Ordering::Relaxed);
-        } else if waited_ns <= NEAR_MISS_NS {
+        } else if near {
             self.restore();
         }
     }

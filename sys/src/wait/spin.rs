@@ -9,6 +9,10 @@ pub struct Spin<'a, C = Monotonic> {
     polls: u32,
     started_ns: u64,
     limit_ns: u32,
+    /// For how long it goes on while nobody uses its yields.
+    idle_ns: u64,
+    /// When somebody last did.
+    used_ns: u64,
     /// A slice, which barred nothing.
     has_lost: bool,
     phase: Phase,
@@ -22,6 +26,8 @@ impl<'a, C: Clock> Spin<'a, C> {
             polls: 0,
             started_ns: 0,
             limit_ns: 0,
+            idle_ns: u64::MAX,
+            used_ns: 0,
             has_lost: false,
             phase: Phase::Fresh,
         }
@@ -108,6 +114,7 @@ impl<'a, C: Clock> Spin<'a, C> {
         }
         if spinner.crowd.is_here() {
             let usual_ns = self.limit_ns.min(spinner.limits.longest_ns());
+            (self.idle_ns, self.used_ns) = (self.limit_ns.into(), self.started_ns);
             self.limit_ns = self.limit_ns.max(usual_ns.saturating_mul(CROWD_FACTOR));
             if !spinner.crowd.pauses(self.started_ns) {
                 return self.yield_now(self.started_ns);
@@ -179,13 +186,18 @@ impl<'a, C: Clock> Spin<'a, C> {
 
     /// The time since `before_ns` includes the caller's last poll; a slice lost there counts as well.
     fn yield_now(&mut self, before_ns: u64) -> bool {
-        if before_ns.saturating_sub(self.started_ns) >= u64::from(self.limit_ns) {
+        if before_ns.saturating_sub(self.started_ns) >= u64::from(self.limit_ns)
+            || before_ns.saturating_sub(self.used_ns) >= self.idle_ns
+        {
             return self.miss();
         }
         let clock = &self.spinner.clock;
         clock.yield_now();
         let now_ns = clock.now_ns();
         let away_ns = now_ns.saturating_sub(before_ns);
+        if away_ns >= USED_NS {
+            self.used_ns = now_ns;
+        }
         if away_ns >= LOST_NS {
             if self.spinner.bar(now_ns, away_ns) {
                 // The caller polls once more before it sleeps: arming includes a check.

@@ -150,17 +150,25 @@ fn a_wait_that_is_dropped_counts_as_fruitless() {
 }
 
 #[test]
-fn a_short_sleep_restores_spinning() {
+fn short_sleeps_restore_spinning_where_they_are_usual() {
     let script = script();
     let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
     while spinner.limit_ns() > 0 {
         long_wait(&spinner, &script);
     }
-    let mut spin = spinner.begin();
-    assert!(!spin.again());
-    script.pass(NEAR_MISS_NS);
-    spin.hit();
-    assert_eq!(spinner.limit_ns(), 20_000);
+    let sleep = |ns| {
+        let mut spin = spinner.begin();
+        assert!(!spin.again());
+        script.pass(ns);
+        spin.hit();
+        spinner.limit_ns()
+    };
+    for n in 0..100 {
+        let ns = if n % 8 == 0 { NEAR_MISS_NS } else { 2_000_000 };
+        assert_eq!(sleep(ns), 0);
+    }
+    assert_eq!(sleep(NEAR_MISS_NS), 0, "may be chance");
+    assert_eq!(sleep(NEAR_MISS_NS), 20_000);
 }
 
 #[test]
@@ -559,6 +567,29 @@ fn where_nobody_else_wants_the_cpu_there_is_no_crowd() {
     script.yield_ns.set(YIELD_NS);
     assert_eq!(answered_after(&spinner, &script, 1), 1);
     assert_eq!(answered_after(&spinner, &script, 2), 0);
+}
+
+#[test]
+fn a_wait_in_a_crowd_goes_on_while_others_use_its_yields() {
+    let waits = |each| {
+        let script = script();
+        let spinner = in_a_crowd(&script);
+        let start_ns = script.now_ns.get();
+        let mut spin = spinner.begin();
+        let mut polls = 0;
+        while spin.again() {
+            polls += 1;
+            let used = polls % each == 0;
+            script
+                .yield_ns
+                .set(if used { 2 * USED_NS } else { YIELD_NS });
+        }
+        script.now_ns.get() - start_ns
+    };
+    let usual_ns = u64::from(Limits::MEMORY.yield_ns);
+    let longest_ns = usual_ns * u64::from(CROWD_FACTOR);
+    assert!((longest_ns..longest_ns + usual_ns).contains(&waits(4)));
+    assert!((usual_ns..2 * usual_ns).contains(&waits(u32::MAX)));
 }
 
 #[test]
