@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sys::hidden::Hidden;
 use sys::holders::Fork;
+use sys::kin::Kin;
 use sys::ledger::Record;
 use sys::lock::Lock;
 use sys::stream::{Stream, Watch};
@@ -84,6 +85,8 @@ pub struct Conn {
     /// The first fork of the process that had it alone, if that was seen: ticks are 0 otherwise.
     fork_pid: AtomicU32,
     fork_ticks: AtomicU64,
+    /// The processes that have it since, while all of them are known.
+    pub(crate) kin: Kin,
     /// Where [`share`](crate::share) is with it, in the middle of a fork.
     pub(crate) at_fork: AtomicU32,
     /// The process that counts a program which it is starting, or will be, as a holder; 0 if none does.
@@ -273,18 +276,28 @@ impl Conn {
         self.left.store(0, Ordering::Relaxed);
     }
 
-    /// Notes that another process has the connection too, from a fork before it was upgraded.
+    /// Notes that another process has the connection too, or may, since it was young.
     pub fn set_forked(&self) {
+        self.kin.forget();
         self.forked.store(true, Ordering::Relaxed);
     }
 
-    /// Notes the fork by which another process will have it, unless one may have it already.
-    pub(crate) fn note_fork(&self, fork: Fork) {
+    /// Notes the fork by which another process will have it. True if that process was counted.
+    pub(crate) fn note_fork(&self, fork: Fork) -> bool {
+        let is_young = self.is_plain() || self.is_meeting();
         if !self.may_be_shared() {
             self.fork_pid
                 .store(fork.pid.cast_unsigned(), Ordering::Relaxed);
             self.fork_ticks.store(fork.ticks, Ordering::Relaxed);
+            if is_young {
+                self.kin.begin();
+            }
         }
+        self.forked.store(true, Ordering::Relaxed);
+        if is_young {
+            self.kin.add();
+        }
+        is_young
     }
 
     /// The fork before which one process had it alone, if that was seen.
@@ -302,6 +315,7 @@ impl Conn {
     /// It has not.
     pub(crate) fn set_alone(&self) {
         self.fork_ticks.store(0, Ordering::Relaxed);
+        self.kin.forget();
         self.forked.store(false, Ordering::Relaxed);
         self.origin
             .compare_exchange(

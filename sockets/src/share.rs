@@ -100,8 +100,9 @@ impl Conn {
     /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
     fn before_fork(&self, fork: Fork) {
         self.at_fork.store(0, Ordering::Relaxed);
-        self.note_fork(fork);
-        self.set_forked();
+        if self.note_fork(fork) {
+            self.at_fork.store(KIN, Ordering::Relaxed);
+        }
         if self.path() == Path::Meeting && !self.meets_later() {
             // The child would have the meeting too, and only one of the two may have what comes of it.
             self.stay_on_tcp(Reason::GaveUp);
@@ -141,6 +142,7 @@ impl Conn {
 
     /// A process that nobody counted has this end: this one.
     fn join_late(&self) {
+        self.kin.add();
         self.set_forked();
         if let Some(_both) = self.flow.both() {
             self.add_holder();
@@ -261,10 +263,10 @@ pub fn take_back_fork() {
     if table::is_retired() {
         return;
     }
-    table::each(|conn| {
-        if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
-            conn.take_back_holder();
-        }
+    table::each(|conn| match conn.at_fork.swap(0, Ordering::Relaxed) {
+        COUNTED => conn.take_back_holder(),
+        KIN => conn.kin.take_back(),
+        _ => {}
     });
 }
 
@@ -316,12 +318,17 @@ pub(crate) fn is_sharer() -> bool {
 /// Whether no other process has the socket of a connection, so that it may be upgraded. Asks the kernel where there may be one.
 ///
 /// It is asked a few times at most, after ever more has been exchanged: a server that forks for each connection closes its own
-/// descriptor soon, and one that does not will never.
+/// descriptor soon, and one that does not will never. Where all have counted themselves the kernel need not be asked; but one of them may have been killed.
 pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     if !conn.may_be_shared() {
         return Some(true);
     }
-    match holders::others(fd, conn.fork()) {
+    let others = match conn.kin.is_alone() {
+        Some(true) => Others::None,
+        Some(false) if conn.looks.load(Ordering::Relaxed) < LOOKS => Others::Some,
+        Some(false) | None => holders::others(fd, conn.fork()),
+    };
+    match others {
         Others::None => {
             conn.set_alone();
             Some(true)
@@ -368,6 +375,8 @@ static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
 /// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
 const HELD: u32 = 2;
 const COUNTED: u32 = 1;
+/// There is one more among those that count themselves.
+const KIN: u32 = 3;
 
 pub(crate) const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;

@@ -4,7 +4,7 @@
 //! through the C library, for it is asked in the middle of a program's call, perhaps in its signal handler.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, openat, readlinkat_raw};
@@ -98,16 +98,16 @@ fn look(socket: &Socket, since: Option<Fork>) -> Result<Others, Errno> {
         if pid == me || !matches!(entry.file_type(), FileType::Directory | FileType::Unknown) {
             continue;
         }
-        let Ok(process) = directory(proc.as_fd(), entry.file_name()) else {
-            continue;
-        };
-        match directory(process.as_fd(), c"fd").and_then(|fds| has(fds.as_fd(), socket)) {
+        match open_files(proc.as_fd(), pid).and_then(|fds| has(fds.as_fd(), socket)) {
             Ok(true) => return Ok(Others::Some),
             Ok(false) => {}
             // It has ended.
             Err(Errno::SRCH | Errno::NOENT) => {}
             Err(Errno::MFILE | Errno::NFILE) => return Err(Errno::MFILE),
             Err(_) => {
+                let Ok(process) = directory(proc.as_fd(), entry.file_name()) else {
+                    continue;
+                };
                 unseen |= family.may_include(pid, process.as_fd())
                     && since.is_none_or(|fork| fork.may_have_reached(pid, process.as_fd()));
             }
@@ -118,6 +118,16 @@ fn look(socket: &Socket, since: Option<Fork>) -> Result<Others, Errno> {
     } else {
         Others::None
     })
+}
+
+/// In one step: there may be thousands of processes.
+fn open_files(proc: BorrowedFd<'_>, pid: i32) -> Result<OwnedFd, Errno> {
+    let mut path = [0; 24];
+    let pid = u64::try_from(pid).map_err(|_| Errno::NOENT)?;
+    let len = write_number(&mut path, b"", pid);
+    let name = path.get_mut(len..).and_then(|rest| rest.get_mut(..3));
+    name.ok_or(Errno::NOENT)?.copy_from_slice(b"/fd");
+    directory(proc, path.get(..len + 3).unwrap_or_default())
 }
 
 fn has(fds: BorrowedFd<'_>, socket: &Socket) -> Result<bool, Errno> {
@@ -271,10 +281,7 @@ fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-fn directory(
-    at: BorrowedFd<'_>,
-    name: impl rustix::path::Arg,
-) -> Result<std::os::fd::OwnedFd, Errno> {
+fn directory(at: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(at, name, flags, Mode::empty())
 }
@@ -299,7 +306,7 @@ mod tests {
         let as_input = socket.try_clone().expect("dup");
         let mut child = Command::new("sleep")
             .arg("1000")
-            .stdin(Stdio::from(std::os::fd::OwnedFd::from(as_input)))
+            .stdin(Stdio::from(OwnedFd::from(as_input)))
             .spawn()
             .expect("sleep(1)");
         assert_eq!(others(socket.as_fd(), None), Others::Some);

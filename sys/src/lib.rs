@@ -21,6 +21,7 @@ pub mod futex;
 pub mod hidden;
 pub mod holders;
 pub mod host;
+pub mod kin;
 pub mod ledger;
 mod limits;
 pub mod lock;

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use sys::hidden::Hidden;
+use sys::kin::Kin;
 use sys::ledger;
 use sys::lock::Lock;
 use sys::sync::mapped::AtomicU64;
@@ -37,6 +38,7 @@ impl Conn {
             forked: AtomicBool::new(false),
             fork_pid: AtomicU32::new(0),
             fork_ticks: AtomicU64::new(0),
+            kin: Kin::default(),
             at_fork: AtomicU32::new(0),
             lent: AtomicU32::new(0),
             cookie: AtomicU64::new(0),
@@ -96,6 +98,7 @@ impl Conn {
         self.origin.store(origin as u32, Ordering::Relaxed);
         self.forked.store(false, Ordering::Relaxed);
         self.fork_ticks.store(0, Ordering::Relaxed);
+        self.kin.forget();
         self.lent.store(0, Ordering::Relaxed);
         self.connecting.store(false, Ordering::Relaxed);
         self.cookie.store(0, Ordering::Relaxed);
@@ -210,6 +213,7 @@ impl Conn {
             self.closing.store(false, Ordering::Relaxed);
             drop(self.kept.lock().take());
         }
+        self.kin.leave();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -224,6 +228,7 @@ impl Conn {
         if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
             flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }
+        self.kin.leave();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);

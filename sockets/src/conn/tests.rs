@@ -2,8 +2,8 @@
 
 use std::io::IoSlice;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sys::errno::Errno;
@@ -14,6 +14,7 @@ use via::window::Windows;
 use super::*;
 use crate::host::{self, Host};
 use crate::rules::Kept;
+use crate::share::LOOKS;
 use crate::states::connection::{self, Event, State};
 use crate::states::visits;
 use crate::{ends, handover, io, share, table};
@@ -177,7 +178,7 @@ fn every_step_is_taken() {
 fn who_has_missed_the_other_often_enough_stays_on_tcp() {
     let pair = Pair::meeting();
     let conn = pair.conns[0];
-    conn.looks.store(share::LOOKS, Ordering::Relaxed);
+    conn.looks.store(LOOKS, Ordering::Relaxed);
     conn.forget_meeting();
     assert_eq!(conn.path(), Path::Tcp(Reason::GaveUp));
     pair.close();
@@ -188,20 +189,70 @@ fn who_has_missed_the_other_often_enough_stays_on_tcp() {
 fn who_waits_for_others_to_leave_says_so() {
     let pair = Pair::young();
     let (conn, socket) = (pair.conns[0], &pair.sockets[0]);
-    let copy = socket.try_clone().expect("dup");
-    let mut other = Command::new("sleep")
-        .arg("1000")
-        .stdin(Stdio::from(OwnedFd::from(copy)))
-        .spawn()
-        .expect("sleep(1)");
+    let other = Stranger::with(socket.as_fd());
     conn.set_forked();
     pair.exchange(0, ENOUGH);
-    other.kill().expect("it runs");
-    other.wait().expect("it is ours");
+    drop(other);
     let shown = conn.record.reason.load(Ordering::Relaxed);
     assert_eq!(shown, u32::from(Reason::SharedWithStranger.number()));
     assert_eq!(conn.path(), Path::Young, "it asks again");
     pair.close();
+}
+
+/// A server that forks for each connection, on a host of thousands of processes: none of them is looked at.
+#[test]
+fn who_is_left_alone_by_its_kin_needs_no_kernel() {
+    let pair = Pair::young();
+    let (conn, fd) = (pair.conns[0], pair.sockets[0].as_fd());
+    // It is not one of those that count themselves.
+    let _stranger = Stranger::with(fd);
+    assert!(conn.note_fork(Fork::imminent()));
+    assert_eq!(share::is_alone(conn, fd), Some(false));
+    conn.kin.take_back();
+    assert_eq!(share::is_alone(conn, fd), Some(true));
+    assert!(!conn.may_be_shared());
+    pair.close();
+}
+
+/// One that was killed has not said that it leaves, and one that another started has never counted itself.
+#[test]
+fn what_kin_do_not_say_the_kernel_does() {
+    let pair = Pair::young();
+    let (conn, fd) = (pair.conns[0], pair.sockets[0].as_fd());
+    assert!(conn.note_fork(Fork::imminent()));
+    let asked: Vec<_> = (0..=LOOKS).map(|_| share::is_alone(conn, fd)).collect();
+    let last = asked.len() - 1;
+    assert!(asked[..last].iter().all(|alone| *alone == Some(false)));
+    assert_eq!(asked[last], Some(true), "the kernel was asked");
+
+    let stranger = Stranger::with(fd);
+    assert!(conn.note_fork(Fork::imminent()));
+    conn.kin.take_back();
+    conn.set_forked();
+    assert_eq!(share::is_alone(conn, fd), None, "the kernel was asked");
+    drop(stranger);
+    pair.close();
+}
+
+/// A process that has a socket and knows nothing of it.
+struct Stranger(Child);
+
+impl Stranger {
+    fn with(socket: BorrowedFd<'_>) -> Self {
+        let copy = socket.try_clone_to_owned().expect("dup");
+        let child = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::from(copy))
+            .spawn();
+        Self(child.expect("sleep(1)"))
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it is ours");
+    }
 }
 
 /// The other end said for ever that its bytes go through shared memory.
