@@ -318,14 +318,14 @@ pub(crate) fn is_sharer() -> bool {
 /// Whether no other process has the socket of a connection, so that it may be upgraded. Asks the kernel where there may be one.
 ///
 /// It is asked a few times at most, after ever more has been exchanged: a server that forks for each connection closes its own
-/// descriptor soon, and one that does not will never. Where all have counted themselves the kernel need not be asked; but one of them may have been killed.
+/// descriptor soon, and one that does not will never. Where all but this one have said that they have it no more, the
+/// kernel need not be asked; who was killed has said nothing.
 pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     if !conn.may_be_shared() {
         return Some(true);
     }
     let others = match conn.kin.is_alone() {
         Some(true) => Others::None,
-        Some(false) if conn.looks.load(Ordering::Relaxed) < LOOKS => Others::Some,
         Some(false) | None => holders::others(fd, conn.fork()),
     };
     match others {
