@@ -43,6 +43,25 @@ pub(crate) fn run(root: &Path, library: Option<&Path>, write: bool) -> Result<bo
     }
     if let Some(library) = library {
         good &= compare(&calls, library)?;
+        good &= needs_little(library)?;
+    }
+    Ok(good)
+}
+
+/// Whether each program that is started has no other library loaded for this one than those that it has anyway.
+fn needs_little(library: &Path) -> Result<bool, String> {
+    let output = Command::new("readelf")
+        .args(["-dW"])
+        .arg(library)
+        .output()
+        .map_err(|e| format!("readelf (Debian package binutils): {e}"))?;
+    let listing = String::from_utf8_lossy(&output.stdout);
+    let mut good = output.status.success();
+    for line in listing.lines().filter(|line| line.contains("(NEEDED)")) {
+        if !line.contains("[libc.so.") && !line.contains("[ld-linux") {
+            println!("{}: needs more than libc: {line}", library.display());
+            good = false;
+        }
     }
     Ok(good)
 }

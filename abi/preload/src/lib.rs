@@ -49,5 +49,7 @@ mod rules;
 mod send;
 mod signal;
 mod stdio;
+#[cfg(all(target_arch = "x86_64", not(test)))]
+mod unwind;
 mod uring;
 mod via_socket;
