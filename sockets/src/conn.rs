@@ -23,6 +23,7 @@ use crate::kernel::Tcp;
 use crate::meet::Meeting;
 use crate::reason::Reason;
 use crate::states::connection::Event;
+use crate::table;
 
 mod ahead;
 mod asleep;
@@ -282,14 +283,14 @@ impl Conn {
         self.forked.store(true, Ordering::Relaxed);
     }
 
-    /// Notes the fork by which another process will have it. True if that process was counted.
-    pub(crate) fn note_fork(&self, fork: Fork) -> bool {
+    /// Notes the fork by which another process will have it, and counts that process if it counts those before.
+    pub(crate) fn note_fork(&self, fork: Fork) {
         let is_young = self.is_plain() || self.is_meeting();
         if !self.may_be_shared() {
             self.fork_pid
                 .store(fork.pid.cast_unsigned(), Ordering::Relaxed);
             self.fork_ticks.store(fork.ticks, Ordering::Relaxed);
-            if is_young {
+            if is_young && !self.may_have_unseen_duplicates() {
                 self.kin.begin();
             }
         }
@@ -297,7 +298,11 @@ impl Conn {
         if is_young {
             self.kin.add();
         }
-        is_young
+    }
+
+    /// Whether this process may have it by numbers that it does not know of: duplicates from before it was connected.
+    fn may_have_unseen_duplicates(&self) -> bool {
+        self.origin.load(Ordering::Relaxed) == Origin::Connected as u32 && table::has_duplicates()
     }
 
     /// The fork before which one process had it alone, if that was seen.

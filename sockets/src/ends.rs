@@ -108,8 +108,10 @@ pub fn close_range(
     let home = share::is_home();
     if closes && home && first <= last {
         epoll::before_close_range(first, last);
-        table::for_each(|fd, _| {
+        table::for_each(|fd, conn| {
             if (first..=last).contains(&fd.cast_unsigned()) {
+                // The kernel may refuse, and where only this thread has these descriptors from now on the others keep theirs.
+                conn.kin.forget();
                 before_close(fd);
             }
         });

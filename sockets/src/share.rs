@@ -100,9 +100,7 @@ impl Conn {
     /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
     fn before_fork(&self, fork: Fork) {
         self.at_fork.store(0, Ordering::Relaxed);
-        if self.note_fork(fork) {
-            self.at_fork.store(KIN, Ordering::Relaxed);
-        }
+        self.note_fork(fork);
         if self.path() == Path::Meeting && !self.meets_later() {
             // The child would have the meeting too, and only one of the two may have what comes of it.
             self.stay_on_tcp(Reason::GaveUp);
@@ -248,6 +246,17 @@ pub fn before_fork() {
     }
 }
 
+/// Before there is a child with descriptors of its own, or with this process's, that is not counted.
+pub fn before_uncounted() {
+    if !table::is_retired() {
+        table::each(|conn| {
+            if !conn.is_mapped() {
+                conn.set_forked();
+            }
+        });
+    }
+}
+
 /// After it, in the process that forked.
 pub fn after_fork() {
     if table::is_retired() {
@@ -263,10 +272,11 @@ pub fn take_back_fork() {
     if table::is_retired() {
         return;
     }
-    table::each(|conn| match conn.at_fork.swap(0, Ordering::Relaxed) {
-        COUNTED => conn.take_back_holder(),
-        KIN => conn.kin.take_back(),
-        _ => {}
+    table::each(|conn| {
+        // That one more was counted of those that are young stays: then the kernel is asked.
+        if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
+            conn.take_back_holder();
+        }
     });
 }
 
@@ -319,14 +329,17 @@ pub(crate) fn is_sharer() -> bool {
 ///
 /// It is asked a few times at most, after ever more has been exchanged: a server that forks for each connection closes its own
 /// descriptor soon, and one that does not will never. Where all but this one have said that they have it no more, the
-/// kernel need not be asked; who was killed has said nothing.
+/// kernel is asked about the one that forked, and not about all; who was killed has said nothing.
 pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     if !conn.may_be_shared() {
         return Some(true);
     }
-    let others = match conn.kin.is_alone() {
-        Some(true) => Others::None,
-        Some(false) | None => holders::others(fd, conn.fork()),
+    let has_been_left = conn.kin.is_alone() == Some(true)
+        && (conn.fork()).is_some_and(|fork| !holders::may_have(fd, fork.pid));
+    let others = if has_been_left {
+        Others::None
+    } else {
+        holders::others(fd, conn.fork())
     };
     match others {
         Others::None => {
@@ -375,8 +388,6 @@ static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
 /// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
 const HELD: u32 = 2;
 const COUNTED: u32 = 1;
-/// There is one more among those that count themselves.
-const KIN: u32 = 3;
 
 pub(crate) const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;

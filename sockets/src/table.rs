@@ -110,6 +110,11 @@ pub fn duplicate(old: RawFd, new: RawFd) {
     to.store(value, Ordering::Release);
 }
 
+/// Whether sockets have been duplicated that were not connected yet.
+pub(crate) fn has_duplicates() -> bool {
+    DUPLICATED.load(Ordering::Relaxed) != 0
+}
+
 /// Forgets a descriptor that is about to be closed, or that is no longer what it was. Returns the connection if this was its last
 /// descriptor in this process: it is to be [closed](Conn::close) before the descriptor is.
 #[must_use = "the last descriptor of a connection takes the connection with it"]
@@ -298,8 +303,7 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Optio
     }
     // A socket that the program has just accepted, or connected, has no other descriptor, unless it was given one before; one that turns up
     // otherwise may be a duplicate of what is known.
-    let is_new = origin == Origin::Accepted
-        || (origin == Origin::Connected && DUPLICATED.load(Ordering::Relaxed) == 0);
+    let is_new = origin == Origin::Accepted || (origin == Origin::Connected && !has_duplicates());
     let cookie = if is_new { 0 } else { cookie(fd).unwrap_or(0) };
     if !is_new && let Some((index, conn)) = with_cookie(cookie) {
         conn.refer();

@@ -67,6 +67,19 @@ pub fn others(fd: BorrowedFd<'_>, since: Option<Fork>) -> Others {
     }
 }
 
+/// Whether the process `pid` has the socket `fd`, or may have it.
+pub fn may_have(fd: BorrowedFd<'_>, pid: i32) -> bool {
+    let Ok(found) = fstat(fd) else {
+        return true;
+    };
+    let socket = Socket::of(found.st_ino);
+    let fds = directory(CWD, c"/proc").and_then(|proc| open_files(proc.as_fd(), pid));
+    match fds.and_then(|fds| has(fds.as_fd(), &socket)) {
+        Ok(has) => has,
+        Err(errno) => !matches!(errno, Errno::SRCH | Errno::NOENT),
+    }
+}
+
 /// Whether the thread with that number belongs to another process that has the socket `fd`; `None` if we may not know.
 pub fn is_other(fd: BorrowedFd<'_>, thread: u32) -> Option<bool> {
     let socket = Socket::of(fstat(fd).ok()?.st_ino);

@@ -31,15 +31,15 @@ impl Kin {
         self.change(|count| count.saturating_add(1));
     }
 
-    /// There is one less: not this one.
-    pub fn take_back(&self) {
-        self.change(|count| count.saturating_sub(1));
-    }
-
     /// This process has the socket no more.
     pub fn leave(&self) {
-        self.take_back();
+        self.change(|count| count.saturating_sub(1));
         self.forget();
+    }
+
+    /// Whether anything was counted, and this process did not forget it.
+    pub fn is_counted(&self) -> bool {
+        self.number.load(Ordering::Relaxed) != 0
     }
 
     /// There are others than those that count themselves. This process, which has the socket all the same, counts for ever.
@@ -169,14 +169,6 @@ mod tests {
         assert_eq!(sessions[1].is_alone(), Some(false));
         sessions[2].leave();
         assert_eq!(sessions[1].is_alone(), Some(true));
-    }
-
-    #[test]
-    fn a_fork_that_made_no_child_is_taken_back() {
-        let server = begun();
-        server.add();
-        server.take_back();
-        assert_eq!(server.is_alone(), Some(true));
     }
 
     #[test]

@@ -134,6 +134,8 @@ impl<C: Clock> Spinner<C> {
             self.limits.set(limits);
             self.handing.end();
             self.crowd.forget();
+            self.near.forget();
+            self.soon.forget();
             self.limit_ns.store(limits.longest_ns(), Ordering::Relaxed);
         }
     }

@@ -89,12 +89,20 @@ pub unsafe extern "C" fn clone(
         // SAFETY: the program's own call. Those of the last three that it did not pass it does not ask for by the flags.
         return unsafe { real::clone(start, stack, flags, argument, parent_tid, tls, child_tid) };
     }
+    before_clone(flags);
     let inner = Start { start, argument };
     let inner = (&raw const inner).cast_mut().cast();
     forking(|| {
         // SAFETY: as above. The child has a copy of this stack, though it runs on another.
         unsafe { real::clone(begin, stack, flags, inner, parent_tid, tls, child_tid) }
     })
+}
+
+/// Before there is a child with memory of its own.
+pub(crate) fn before_clone(flags: c_int) {
+    if flags & libc::CLONE_FILES != 0 {
+        share::before_uncounted();
+    }
 }
 
 /// Before there is a thread that the C library does not make, or a child with this process's memory.
@@ -104,6 +112,10 @@ pub(crate) fn before_sharer(flags: c_int) {
     }
     if flags & libc::CLONE_THREAD == 0 {
         keeping_errno(before_guest);
+        if flags & libc::CLONE_VFORK == 0 {
+            // It may go on when this process has closed what both have.
+            share::before_uncounted();
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use libc::sigset_t;
 use sockets::table;
 
 use crate::outcome::{connection, keeping_errno};
-use crate::process::{before_sharer, exec, exit, forking};
+use crate::process::{before_clone, before_sharer, exec, exit, forking};
 use crate::{
     aio, connect, descriptor, directory, epoll, extended, file, filter, messages, option, poll,
     real, receive, send, uring, via_socket,
@@ -147,6 +147,7 @@ unsafe fn by_name(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
 fn forks(flags: u64, clone: impl FnOnce() -> c_long) -> Option<c_long> {
     let has = |flag: c_int| flags & u64::from(flag.cast_unsigned()) != 0;
     if !has(libc::CLONE_VM) {
+        before_clone(flags as c_int);
         return Some(forking(clone));
     }
     // None of those that are asked for here is above the 31st.

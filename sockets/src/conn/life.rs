@@ -19,7 +19,7 @@ use super::standstill::Standstill;
 use super::{CLOSED, Conn, Origin, Way};
 use crate::reason::Reason;
 use crate::states::connection::Event;
-use crate::{epoll, handover, rules, stat};
+use crate::{epoll, handover, rules, share, stat};
 
 impl Conn {
     /// For the place `index`, which is also that of its record in the ledger.
@@ -213,7 +213,7 @@ impl Conn {
             self.closing.store(false, Ordering::Relaxed);
             drop(self.kept.lock().take());
         }
-        self.kin.leave();
+        self.leave_kin();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -228,7 +228,7 @@ impl Conn {
         if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
             flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }
-        self.kin.leave();
+        self.leave_kin();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -243,6 +243,17 @@ impl Conn {
     /// Whether another thread has taken its last descriptor away, and not yet decided what becomes of it.
     pub(crate) fn is_about_to_close(&self) -> bool {
         self.descriptors() == CLOSING && !self.is_closing()
+    }
+
+    /// This process has it no more. The child of a `vfork` that nobody saw would say that of its parent.
+    fn leave_kin(&self) {
+        if self.kin.is_counted() {
+            if share::is_home() {
+                self.kin.leave();
+            } else {
+                self.kin.forget();
+            }
+        }
     }
 
     fn others_sleep(&self) -> bool {

@@ -78,6 +78,8 @@ impl Conn {
 
     /// Stays on TCP for good, because of what the program does, unless it is upgraded already.
     pub fn stay_on_tcp(&self, reason: Reason) {
+        // Others may get it that nobody counts: it may be on its way to them.
+        self.kin.forget();
         self.stay(Event::Stay, reason);
     }
 

@@ -199,18 +199,33 @@ fn who_waits_for_others_to_leave_says_so() {
     pair.close();
 }
 
-/// A server that forks for each connection, on a host of thousands of processes: none of them is looked at.
+/// A server that forks for each connection, on a host of thousands of processes: of them only the server is looked at.
 #[test]
-fn who_is_left_alone_by_its_kin_needs_no_kernel() {
+fn who_is_left_by_its_kin_asks_only_about_the_one_that_forked() {
     let pair = Pair::young();
     let (conn, fd) = (pair.conns[0], pair.sockets[0].as_fd());
-    // It is not one of those that count themselves.
-    let _stranger = Stranger::with(fd);
-    assert!(conn.note_fork(Fork::imminent()));
+    // Nobody counted it.
+    let stranger = Stranger::with(fd);
+    conn.note_fork(Fork {
+        pid: i32::MAX,
+        ..Fork::imminent()
+    });
+    assert_eq!(conn.kin.is_alone(), Some(false));
     assert_eq!(share::is_alone(conn, fd), Some(false));
-    conn.kin.take_back();
+    // As where the other has left.
+    conn.kin.begin();
     assert_eq!(share::is_alone(conn, fd), Some(true));
     assert!(!conn.may_be_shared());
+
+    // The one that forked has it all the same.
+    conn.note_fork(Fork {
+        pid: stranger.0.id().cast_signed(),
+        ..Fork::imminent()
+    });
+    conn.kin.begin();
+    assert_eq!(share::is_alone(conn, fd), Some(false));
+    drop(stranger);
+    assert_eq!(share::is_alone(conn, fd), Some(true));
     pair.close();
 }
 
@@ -219,23 +234,15 @@ fn who_is_left_alone_by_its_kin_needs_no_kernel() {
 fn what_kin_do_not_say_the_kernel_does() {
     let pair = Pair::young();
     let (conn, fd) = (pair.conns[0], pair.sockets[0].as_fd());
-    assert!(conn.note_fork(Fork::imminent()));
+    conn.note_fork(Fork::imminent());
     assert_eq!(conn.kin.is_alone(), Some(false));
-    assert_eq!(
-        share::is_alone(conn, fd),
-        Some(true),
-        "the kernel was asked"
-    );
+    assert_eq!(share::is_alone(conn, fd), Some(true));
 
     let stranger = Stranger::with(fd);
-    assert!(conn.note_fork(Fork::imminent()));
-    conn.kin.take_back();
-    conn.set_forked();
-    assert_eq!(
-        share::is_alone(conn, fd),
-        Some(false),
-        "the kernel was asked"
-    );
+    conn.note_fork(Fork::imminent());
+    conn.stay_on_tcp(Reason::HandedOver);
+    assert_eq!(conn.kin.is_alone(), None);
+    assert_eq!(share::is_alone(conn, fd), Some(false));
     drop(stranger);
     pair.close();
 }

@@ -186,9 +186,12 @@ impl<'a, C: Clock> Spin<'a, C> {
 
     /// The time since `before_ns` includes the caller's last poll; a slice lost there counts as well.
     fn yield_now(&mut self, before_ns: u64) -> bool {
-        if before_ns.saturating_sub(self.started_ns) >= u64::from(self.limit_ns)
-            || before_ns.saturating_sub(self.used_ns) >= self.idle_ns
-        {
+        if before_ns.saturating_sub(self.started_ns) >= u64::from(self.limit_ns) {
+            return self.miss();
+        }
+        if before_ns.saturating_sub(self.used_ns) >= self.idle_ns {
+            // It says nothing about polling for longer than that.
+            self.limit_ns = u32::try_from(self.idle_ns).unwrap_or(self.limit_ns);
             return self.miss();
         }
         let clock = &self.spinner.clock;

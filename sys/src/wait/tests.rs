@@ -592,6 +592,20 @@ fn a_wait_in_a_crowd_goes_on_while_others_use_its_yields() {
     assert!((usual_ns..2 * usual_ns).contains(&waits(u32::MAX)));
 }
 
+/// It has not polled for longer in vain: that may still be worth trying.
+#[test]
+fn a_wait_that_nobody_let_go_on_is_no_trial_of_longer_ones() {
+    let script = script();
+    let spinner = in_a_crowd(&script);
+    script.yield_ns.set(YIELD_NS);
+    let mut spin = spinner.begin();
+    while spin.again() {}
+    script.pass(NEAR_MISS_NS);
+    spin.hit();
+    assert_eq!(spinner.held.load(Ordering::Relaxed), 0);
+    assert!(spinner.may_grow(spinner.limit_ns()));
+}
+
 #[test]
 fn who_pauses_in_vain_does_so_seldom() {
     let script = script();

@@ -16,7 +16,7 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// Where a third of them do, or two in a row: what polls for it in vain is short.
+    /// Where more than a third of them do, or two in a row: what polls for it in vain is short.
     pub(super) fn often() -> Self {
         Self::with(2, 1, 4)
     }
@@ -33,6 +33,11 @@ impl Usual {
             down,
             enough,
         }
+    }
+
+    /// It is about something else from now on.
+    pub(super) fn forget(&self) {
+        self.count.store(0, Ordering::Relaxed);
     }
 
     /// One did or did not; whether it is usual, and it did.
