@@ -200,12 +200,11 @@ impl<C: Clock> Spinner<C> {
         self.restore();
     }
 
-    /// A wait that polled for up to `limit_ns` and slept was over after `waited_ns`.
+    /// A wait that polled for up to `limit_ns` and slept was over after `waited_ns`. In a crowd, where it began in one or is in one, the limit does not grow.
     #[cold]
-    fn missed(&self, limit_ns: u32, waited_ns: u64) {
+    fn missed(&self, limit_ns: u32, waited_ns: u64, crowded: bool) {
         let limits = self.limits.get();
         let far_ns = limits.far_ns;
-        let crowded = self.crowd.is_here();
         self.crowd.note_sleep(waited_ns);
         let near = self.near.note(waited_ns <= NEAR_MISS_NS);
         let soon = (self.soon).note(waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS);

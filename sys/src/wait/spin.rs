@@ -236,7 +236,8 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[cold]
     fn woken(&self) {
         let waited_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
-        self.spinner.missed(self.limit_ns, waited_ns);
+        let crowded = self.idle_ns != u64::MAX || self.spinner.crowd.is_here();
+        self.spinner.missed(self.limit_ns, waited_ns, crowded);
     }
 }
 
