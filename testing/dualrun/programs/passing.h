@@ -2,7 +2,7 @@
 #ifndef DUAL_PASSING_H
 #define DUAL_PASSING_H
 
-#include "talk.h"
+#include "dual.h"
 
 SHARED void pass(int over, int fd) {
     union {

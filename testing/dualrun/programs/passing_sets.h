@@ -3,6 +3,7 @@
 #define DUAL_PASSING_SETS_H
 
 #include "passing.h"
+#include "talk.h"
 #include "inherited.h"
 
 // In step with `pass_set`: each waits for the other.

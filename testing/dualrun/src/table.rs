@@ -67,6 +67,10 @@ pub const PARTICULARS: &[Particular] = &[
     twin("exec/static_end"),
     twin("exec/static_program"),
     stays_on_tcp(
+        "fork/passed_on",
+        "two processes have it, one of which got it in a message",
+    ),
+    stays_on_tcp(
         "limits/low_from_the_start",
         "there is no room for another file",
     ),

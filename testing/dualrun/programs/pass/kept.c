@@ -1,5 +1,6 @@
 // The connection goes to another process, preloaded or not, and this one keeps it: they take turns.
 #include "passing.h"
+#include "talk.h"
 
 static void again(const char *what, int over) {
     int fd = take(over);

@@ -1,5 +1,6 @@
 // The connection goes to another process that runs as this one does, with data unread; this one closes it.
 #include "passing.h"
+#include "talk.h"
 
 static void again(const char *what, int over) {
     int fd = take(over);

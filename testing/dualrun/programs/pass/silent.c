@@ -1,6 +1,7 @@
 // The connection goes to a process that is not preloaded, with bytes unread, while the other end makes no call.
 #include "silent.h"
 #include "passing.h"
+#include "talk.h"
 
 static void again(const char *what, int over) {
     int fd = take(over);

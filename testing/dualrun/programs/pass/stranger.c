@@ -1,5 +1,6 @@
 // The connection goes to a process that is not preloaded, with data unread on both sides.
 #include "passing.h"
+#include "talk.h"
 
 static void again(const char *what, int over) {
     int fd = take(over);

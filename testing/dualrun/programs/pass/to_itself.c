@@ -1,5 +1,6 @@
 // A process passes a connection to itself, and leaves one in a queue that is closed.
 #include "passing.h"
+#include "talk.h"
 
 static void again(const char *what, int fd) { say("%s %d", what, fd); }
 
