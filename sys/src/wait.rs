@@ -35,7 +35,7 @@ use crowd::Crowd;
 use handing::Handing;
 use limits::Shared;
 use pause::calibrate;
-use usual::Usual;
+use usual::{Mostly, Often};
 
 /// The waiting policy of one object (a connection, a completion queue), shared by all its waits.
 ///
@@ -92,8 +92,8 @@ pub struct Spinner<C = Monotonic> {
     /// Answers that the longer limit has met since.
     proofs: AtomicU32,
     /// Sleeps that polling for as long as usual might have met, and that polling for longer might.
-    near: Usual,
-    soon: Usual,
+    near: Often,
+    soon: Mostly,
     clock: C,
 }
 
@@ -121,8 +121,8 @@ impl<C: Clock> Spinner<C> {
             held: AtomicU32::new(0),
             hold: AtomicU32::new(HOLD_MIN / 2),
             proofs: AtomicU32::new(0),
-            near: Usual::often(),
-            soon: Usual::mostly(),
+            near: Often::default(),
+            soon: Mostly::default(),
             clock,
         }
     }
@@ -207,7 +207,9 @@ impl<C: Clock> Spinner<C> {
         let far_ns = limits.far_ns;
         self.crowd.note_sleep(waited_ns);
         let near = self.near.note(waited_ns <= NEAR_MISS_NS);
-        let soon = (self.soon).note(waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS);
+        let soon = self
+            .soon
+            .note(waited_ns <= u64::from(far_ns) + SLOW_WAKES_NS);
         if soon && !crowded && far_ns > limits.longest_ns() && self.may_grow(limit_ns) {
             let grown_ns = limit_ns.saturating_mul(2).min(far_ns);
             let least_ns = limits.longest_ns();

@@ -6,35 +6,19 @@
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// Goes up for each that does and down for each that does not.
-#[derive(Debug)]
-pub(super) struct Usual {
+/// Goes up by `UP` for each that does and down by `DOWN` for each that does not; it is usual from `ENOUGH` on.
+#[derive(Debug, Default)]
+pub(super) struct Usual<const UP: u32, const DOWN: u32, const ENOUGH: u32> {
     count: AtomicU32,
-    up: u32,
-    down: u32,
-    enough: u32,
 }
 
-impl Usual {
-    /// Where more than a third of them do, or two in a row: what polls for it in vain is short.
-    pub(super) fn often() -> Self {
-        Self::with(2, 1, 4)
-    }
+/// More than a third of them do, or two in a row: what polls for it in vain is short.
+pub(super) type Often = Usual<2, 1, 4>;
 
-    /// Where two thirds of them do, for a while.
-    pub(super) fn mostly() -> Self {
-        Self::with(1, 2, 8)
-    }
+/// More than two thirds of them do, for a while.
+pub(super) type Mostly = Usual<1, 2, 8>;
 
-    fn with(up: u32, down: u32, enough: u32) -> Self {
-        Self {
-            count: AtomicU32::new(0),
-            up,
-            down,
-            enough,
-        }
-    }
-
+impl<const UP: u32, const DOWN: u32, const ENOUGH: u32> Usual<UP, DOWN, ENOUGH> {
     /// It is about something else from now on.
     pub(super) fn forget(&self) {
         self.count.store(0, Ordering::Relaxed);
@@ -44,12 +28,12 @@ impl Usual {
     pub(super) fn note(&self, does: bool) -> bool {
         let before = self.count.load(Ordering::Relaxed);
         let now = if does {
-            (before + self.up).min(self.enough + self.up)
+            (before + UP).min(ENOUGH + UP)
         } else {
-            before.saturating_sub(self.down)
+            before.saturating_sub(DOWN)
         };
         self.count.store(now, Ordering::Relaxed);
-        does && now >= self.enough
+        does && now >= ENOUGH
     }
 }
 
@@ -57,26 +41,29 @@ impl Usual {
 mod tests {
     use super::*;
 
-    /// How many of a hundred, each `every`th of which does, are taken for usual.
-    fn found(usual: &Usual, does: impl Fn(u32) -> bool) -> usize {
+    /// How many of a hundred are taken for usual.
+    fn found<const UP: u32, const DOWN: u32, const ENOUGH: u32>(
+        usual: &Usual<UP, DOWN, ENOUGH>,
+        does: impl Fn(u32) -> bool,
+    ) -> usize {
         (0..100).filter(|n| usual.note(does(*n))).count()
     }
 
     #[test]
     fn what_always_is_so_is_usual_soon() {
-        assert_eq!(found(&Usual::often(), |_| true), 99);
-        assert_eq!(found(&Usual::mostly(), |_| true), 93);
+        assert_eq!(found(&Often::default(), |_| true), 99);
+        assert_eq!(found(&Mostly::default(), |_| true), 93);
     }
 
     #[test]
     fn what_is_so_in_turn_is_often_and_not_mostly() {
-        assert!(found(&Usual::often(), |n| n % 2 == 0) > 45);
-        assert_eq!(found(&Usual::mostly(), |n| n % 2 == 0), 0);
+        assert!(found(&Often::default(), |n| n % 2 == 0) > 45);
+        assert_eq!(found(&Mostly::default(), |n| n % 2 == 0), 0);
     }
 
     #[test]
     fn what_seldom_is_so_is_not_usual() {
-        assert_eq!(found(&Usual::often(), |n| n % 8 == 0), 0);
-        assert_eq!(found(&Usual::mostly(), |n| n % 8 < 5), 0);
+        assert_eq!(found(&Often::default(), |n| n % 8 == 0), 0);
+        assert_eq!(found(&Mostly::default(), |n| n % 8 < 5), 0);
     }
 }
