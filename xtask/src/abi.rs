@@ -34,16 +34,8 @@ pub(crate) fn default_map(root: &Path) -> PathBuf {
 pub(crate) fn run(library: &Path, map: &Path) -> Result<bool, String> {
     let text = std::fs::read_to_string(map).map_err(|e| format!("{}: {e}", map.display()))?;
     let wanted = parse_map(&text).map_err(|e| format!("{}: {e}", map.display()))?;
-    let output = Command::new("nm")
-        .args(["-D", "--defined-only"])
-        .arg(library)
-        .output()
-        .map_err(|e| format!("nm (Debian package binutils): {e}"))?;
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("nm {}: {}", library.display(), reason.trim()));
-    }
-    let found = parse_nm(&String::from_utf8_lossy(&output.stdout));
+    let listing = ask("nm", &["-D", "--defined-only"], library)?;
+    let found = parse_nm(&listing);
 
     for missing in wanted.difference(&found) {
         println!(
@@ -63,6 +55,20 @@ pub(crate) fn run(library: &Path, map: &Path) -> Result<bool, String> {
         wanted.len()
     );
     Ok(found == wanted)
+}
+
+/// What one of binutils says of a library.
+pub(crate) fn ask(tool: &str, arguments: &[&str], library: &Path) -> Result<String, String> {
+    let output = Command::new(tool)
+        .args(arguments)
+        .arg(library)
+        .output()
+        .map_err(|e| format!("{tool} (Debian package binutils): {e}"))?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{tool} {}: {}", library.display(), reason.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn parse_nm(output: &str) -> BTreeSet<Export> {

@@ -12,7 +12,7 @@ use sys::sync::mapped::AtomicU64;
 
 use crate::outcome::keeping_errno;
 
-/// As in the library's version map. Each leaves the caller's frame as it is: the unwinder begins there.
+/// Defines functions of these names, and numbers in [`FOUND`]. Each leaves its caller's frame as it is: the unwinder begins there.
 macro_rules! unwinder {
     ($($number:literal $name:literal)*) => {
         const NAMES: [&CStr; LEN] = [$(match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
