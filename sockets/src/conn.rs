@@ -285,7 +285,7 @@ impl Conn {
 
     /// Notes the fork by which another process will have it, and counts that process if it counts those before.
     pub(crate) fn note_fork(&self, fork: Fork) {
-        let is_young = self.is_plain() || self.is_meeting();
+        let is_young = matches!(self.path(), Path::Young | Path::Meeting);
         if !self.may_be_shared() {
             self.fork_pid
                 .store(fork.pid.cast_unsigned(), Ordering::Relaxed);

@@ -335,7 +335,7 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
         return Some(true);
     }
     let has_been_left = conn.kin.is_alone() == Some(true)
-        && (conn.fork()).is_some_and(|fork| !holders::may_have(fd, fork.pid));
+        && (conn.fork()).is_some_and(|fork| holders::is_held_by(fd, fork.pid) == Some(false));
     let others = if has_been_left {
         Others::None
     } else {

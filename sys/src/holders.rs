@@ -67,33 +67,23 @@ pub fn others(fd: BorrowedFd<'_>, since: Option<Fork>) -> Others {
     }
 }
 
-/// Whether the process `pid` has the socket `fd`, or may have it.
-pub fn may_have(fd: BorrowedFd<'_>, pid: i32) -> bool {
-    let Ok(found) = fstat(fd) else {
-        return true;
-    };
-    let socket = Socket::of(found.st_ino);
-    let fds = directory(CWD, c"/proc").and_then(|proc| open_files(proc.as_fd(), pid));
-    match fds.and_then(|fds| has(fds.as_fd(), &socket)) {
-        Ok(has) => has,
-        Err(errno) => !matches!(errno, Errno::SRCH | Errno::NOENT),
-    }
+/// Whether the process, or that of the thread, with that number has the socket `fd`; `None` if we may not know. One that is not there, or not to be
+/// seen, is not known not to have it.
+pub fn is_held_by(fd: BorrowedFd<'_>, number: i32) -> Option<bool> {
+    let socket = Socket::of(fstat(fd).ok()?.st_ino);
+    let proc = directory(CWD, c"/proc").ok()?;
+    let fds = open_files(proc.as_fd(), number).ok()?;
+    has(fds.as_fd(), &socket).ok()
 }
 
 /// Whether the thread with that number belongs to another process that has the socket `fd`; `None` if we may not know.
 pub fn is_other(fd: BorrowedFd<'_>, thread: u32) -> Option<bool> {
-    let socket = Socket::of(fstat(fd).ok()?.st_ino);
-    let named = |before: &[u8]| {
-        let mut name = [0; 40];
-        let len = write_number(&mut name, before, u64::from(thread));
-        directory(CWD, name.get(..len).unwrap_or_default())
-    };
-    if named(b"/proc/self/task/").is_ok() {
+    let mut own = [0; 40];
+    let len = write_number(&mut own, b"/proc/self/task/", u64::from(thread));
+    if directory(CWD, own.get(..len).unwrap_or_default()).is_ok() {
         return Some(false);
     }
-    let process = named(b"/proc/").ok()?;
-    let fds = directory(process.as_fd(), c"fd").ok()?;
-    has(fds.as_fd(), &socket).ok()
+    is_held_by(fd, thread.cast_signed())
 }
 
 fn look(socket: &Socket, since: Option<Fork>) -> Result<Others, Errno> {

@@ -204,10 +204,10 @@ fn who_waits_for_others_to_leave_says_so() {
 fn who_is_left_by_its_kin_asks_only_about_the_one_that_forked() {
     let pair = Pair::young();
     let (conn, fd) = (pair.conns[0], pair.sockets[0].as_fd());
-    // Nobody counted it.
-    let stranger = Stranger::with(fd);
+    // Nobody counted the one, and the other has nothing.
+    let (stranger, server) = (Stranger::with(fd), Stranger::with(pair.sockets[1].as_fd()));
     conn.note_fork(Fork {
-        pid: i32::MAX,
+        pid: server.pid(),
         ..Fork::imminent()
     });
     assert_eq!(conn.kin.is_alone(), Some(false));
@@ -219,7 +219,7 @@ fn who_is_left_by_its_kin_asks_only_about_the_one_that_forked() {
 
     // The one that forked has it all the same.
     conn.note_fork(Fork {
-        pid: stranger.0.id().cast_signed(),
+        pid: stranger.pid(),
         ..Fork::imminent()
     });
     conn.kin.begin();
@@ -258,6 +258,10 @@ impl Stranger {
             .stdin(Stdio::from(copy))
             .spawn();
         Self(child.expect("sleep(1)"))
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
     }
 }
 
