@@ -31,7 +31,7 @@ mod wait;
 pub use control::control;
 pub use places::{
     after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
-    duplicated, end_left, known, moved, rang, upgraded,
+    duplicated, end_left, has_any, known, moved, rang, upgraded,
 };
 pub use set::Set;
 pub use wait::wait;

@@ -52,6 +52,7 @@ pub fn host() -> Option<&'static dyn Host> {
 }
 
 /// Says what the surroundings are; the first call counts.
+#[inline]
 pub fn install(host: &'static dyn Host) {
     let _ = HOST.set(host);
 }

@@ -251,6 +251,12 @@ pub(crate) fn try_freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
     CHANGES.try_enter()
 }
 
+/// Whether there has been a connection.
+#[inline]
+pub(crate) fn has_any() -> bool {
+    NEXT.load(Ordering::Relaxed) != 0
+}
+
 /// Calls `visit` with each connection of this process.
 pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
     for chunk in CONNS.iter().map_while(OnceLock::get) {

@@ -8,28 +8,24 @@
 //! See [decision 45](../../docs/decisions/0045-one-thread.md).
 
 use std::ffi::c_char;
-use std::sync::OnceLock;
 
-use crate::quiet::once;
 use crate::sync::mapped::AtomicU32 as MappedU32;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, fence};
 
-/// Looks whether the C library says that there is one thread. Until then, and with one that does not say, each exchange is a locked one.
+/// Has the C library say whether there is one thread. Until then each exchange is a locked one.
 ///
 /// To be called before there are others: by the time the program begins.
+#[inline]
 pub fn find() {
-    static FOUND: OnceLock<usize> = OnceLock::new();
-    let word = *once(&FOUND, || {
-        // The C library's own. A program may have a copy of it, and then this one is the word that is cleared by all that may begin a thread (since
-        // glibc 2.36), or one that is never set.
-        // SAFETY: looks a name up.
-        unsafe { libc::dlsym(libc::RTLD_NEXT, c"__libc_single_threaded".as_ptr()) }.addr()
-    });
-    if word != 0 {
-        let word = std::ptr::with_exposed_provenance_mut(word);
-        // Not if others are expected already: a constructor of the program's may have come first.
-        let _ = WORD.compare_exchange(UNKNOWN, word, Ordering::Relaxed, Ordering::Relaxed);
-    }
+    // A program may have a copy of it: then this is that one, which all that may begin a thread clear.
+    let word = (&raw const __libc_single_threaded).cast_mut();
+    // Not if others are expected already: a constructor of the program's may have come first.
+    let _ = WORD.compare_exchange(UNKNOWN, word, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+unsafe extern "C" {
+    /// glibc, since 2.32.
+    static __libc_single_threaded: c_char;
 }
 
 /// From now on there may be threads that the C library does not know of.

@@ -92,7 +92,7 @@ pub fn claim(files: &[RawFd]) -> Vec<Vec<u8>> {
     files.iter().copied().filter_map(read).collect()
 }
 
-/// Whether a descriptor is such a file, by [what the kernel calls it](crate::fds::each_file).
+/// Whether a descriptor is such a file, by [what the kernel calls it](crate::fds::each_unlinked).
 pub fn is_bequest(target: &[u8]) -> bool {
     target.starts_with(b"/memfd:sovia-sets")
 }
@@ -133,7 +133,7 @@ mod tests {
         std::mem::forget(bequest);
         let there = || {
             let mut files = Vec::new();
-            crate::fds::each_file(|fd, target| {
+            crate::fds::each_unlinked(|fd, target| {
                 if is_bequest(target) {
                     files.push(fd);
                 }

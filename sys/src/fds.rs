@@ -6,10 +6,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RawDir, StatxFlags, open, readlinkat_raw, stat, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, Statx, StatxFlags, open, readlinkat_raw, stat,
+    statx,
 };
 use rustix::io::Errno;
 
+use crate::alone::is_alone;
 use crate::holders::write_number;
 
 /// How many descriptors this process has open.
@@ -44,12 +46,12 @@ pub fn each(mut visit: impl FnMut(RawFd)) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`each`], of those that are files, on a disk or only in memory, and of what is only the kernel's, as sets are: with what it calls them
-/// (`/tmp/file`, `/memfd:NAME (deleted)`, `anon_inode:[eventpoll]`), or the beginning of that. No file system is waited for.
+/// As [`each`], of those that are files in memory only, or have been deleted, of sockets, and of what is only the kernel's, as sets are: with what it calls them
+/// (`/memfd:NAME (deleted)`, `socket:[`, `anon_inode:[eventpoll]`), or the beginning of that. No file system is waited for.
 ///
 /// # Errors
 /// As [`each`].
-pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
+pub fn each_unlinked(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
     // The kernel takes 5 us for each descriptor that it lists, and as much for a name.
     let count = known_count();
     let mut left = count;
@@ -57,7 +59,7 @@ pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
         if left == 0 {
             break;
         }
-        left -= u64::from(look_at_file(fd, &mut visit));
+        left -= u64::from(look_at(fd, &mut visit));
     }
     if count > 0 && left == 0 {
         return Ok(());
@@ -65,39 +67,44 @@ pub fn each_file(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
     let first = if count > 0 { FEW } else { 0 };
     each(|fd| {
         if fd >= first {
-            look_at_file(fd, &mut visit);
+            look_at(fd, &mut visit);
         }
     })
 }
 
 /// How many descriptors there are; 0 if that is not known: the kernel says it since Linux 6.2, and another thread may change it meanwhile.
 fn known_count() -> u64 {
-    // A directory has two links more than there are directories in it, one for each thread.
-    let is_alone = stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink == 3);
+    // A directory has two links more than there are directories in it, one for each thread. To look into one of a new process takes the kernel 4 us.
+    let is_alone = is_alone() || stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink == 3);
     let count = stat("/proc/self/fd").map_or(0, |all| all.st_size.cast_unsigned());
     if is_alone { count } else { 0 }
 }
 
-/// Of [`each_file`]; whether there is such a descriptor.
-fn look_at_file(fd: RawFd, visit: &mut impl FnMut(RawFd, &[u8])) -> bool {
+/// Of [`each_unlinked`]; whether there is such a descriptor.
+fn look_at(fd: RawFd, visit: &mut impl FnMut(RawFd, &[u8])) -> bool {
     // SAFETY: it is only asked what it is; who closes it meanwhile is told nothing wrong.
     let file = unsafe { BorrowedFd::borrow_raw(fd) };
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let is_other = match statx(file, "", flags, StatxFlags::TYPE) {
+    let wanted = StatxFlags::TYPE | StatxFlags::NLINK;
+    match statx(file, "", flags, wanted).map(|found| (kind(&found), is_linked(&found))) {
         Err(Errno::BADF) => return false,
         // Whoever forbids the question has not said that nothing is there.
-        Err(_) => false,
-        Ok(found) => matches!(
-            FileType::from_raw_mode(found.stx_mode.into()),
-            FileType::Socket
-                | FileType::Fifo
+        Err(_) => {}
+        Ok((FileType::Socket, _)) => {
+            visit(fd, SOCKET);
+            return true;
+        }
+        Ok(
+            (
+                FileType::Fifo
                 | FileType::CharacterDevice
                 | FileType::BlockDevice
-                | FileType::Directory
-        ),
-    };
-    if is_other {
-        return true;
+                | FileType::Directory,
+                _,
+            )
+            | (FileType::RegularFile, true),
+        ) => return true,
+        Ok(_) => {}
     }
     let mut path = [0; NAME_LEN];
     let len = write_number(&mut path, b"/proc/self/fd/", fd.cast_unsigned().into());
@@ -108,6 +115,18 @@ fn look_at_file(fd: RawFd, visit: &mut impl FnMut(RawFd, &[u8])) -> bool {
     }
     true
 }
+
+fn kind(found: &Statx) -> FileType {
+    FileType::from_raw_mode(found.stx_mode.into())
+}
+
+/// Whether it has a name on a file system.
+fn is_linked(found: &Statx) -> bool {
+    found.stx_mask & StatxFlags::NLINK.bits() != 0 && found.stx_nlink > 0
+}
+
+/// What a socket's name begins with.
+pub const SOCKET: &[u8] = b"socket:[";
 
 /// Numbers from here on are listed, if there are any.
 const FEW: RawFd = 256;
@@ -196,15 +215,21 @@ mod tests {
         let low = memfd_create("sovia-test-of-files", MemfdFlags::CLOEXEC).expect("memory");
         let high = fcntl_dupfd_cloexec(&low, FEW + 7).expect("a number");
         let (other, _end) = std::os::unix::net::UnixStream::pair().expect("sockets");
+        let linked = fs::File::open("/proc/self/exe").expect("a file");
         let mut found = Vec::new();
-        each_file(|fd, name| {
+        let mut sockets = Vec::new();
+        each_unlinked(|fd, name| {
             if name.starts_with(b"/memfd:sovia-test-of-files") {
                 found.push(fd);
             }
-            assert_ne!(fd, other.as_raw_fd(), "it is a socket");
+            if name.starts_with(SOCKET) {
+                sockets.push(fd);
+            }
+            assert_ne!(fd, linked.as_raw_fd(), "it is on a disk");
         })
         .expect("/proc");
         assert_eq!(found, [low.as_raw_fd(), high.as_raw_fd()]);
+        assert!(sockets.contains(&other.as_raw_fd()));
     }
 
     // The other tests of this program open descriptors and start threads meanwhile, so only lower bounds hold.

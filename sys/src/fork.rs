@@ -99,7 +99,8 @@ const KCMP_FILES: libc::c_int = 2;
 pub fn settle() {
     let here = here();
     HOME.store(here, Ordering::Relaxed);
-    if let Some(Page(page)) = once(&WIPED, Page::new) {
+    // The first call is before the program begins, which has no signal handlers yet.
+    if let Some(Page(page)) = WIPED.get_or_init(Page::new) {
         page.store(1, Ordering::Relaxed);
     }
 }

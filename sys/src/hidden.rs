@@ -149,6 +149,7 @@ impl Drop for Hidden {
 }
 
 /// Has NICs hide their descriptors from now on, too: this is somebody's program, which knows nothing of them.
+#[inline]
 pub fn hide_those_of_nics() {
     THOSE_OF_NICS.store(1, Ordering::Relaxed);
 }

@@ -96,17 +96,11 @@ fn trace(fd: BorrowedFd<'_>) {
     }
 }
 
-extern "C" fn start() {
-    keeping_errno(|| {
-        sys::alone::find();
-        TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
-        sockets::host::install(&Program);
-        rules::install();
-        crate::via_socket::install();
-    });
+/// Before the program begins, and before there is a connection.
+pub(crate) fn start() {
+    sys::alone::find();
+    TRACE.get_or_init(|| std::env::var_os("SOVIA_TRACE_UPGRADE"));
+    sockets::host::install(&Program);
+    rules::install();
+    crate::via_socket::begin();
 }
-
-/// Run by the dynamic linker before the program begins.
-#[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
-#[used]
-static START: extern "C" fn() = start;

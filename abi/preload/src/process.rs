@@ -177,16 +177,19 @@ extern "C" fn in_child() {
 
 extern "C" fn start() {
     keeping_errno(|| {
+        // First: what is taken over below is a connection, to which all this applies.
+        crate::host::start();
         sys::fork::settle();
         // SAFETY: plain functions that live as long as the program. If the C library has no memory for them the program will not get far.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
-        sockets::handover::arrival::take_over();
         // A socket there is of who started this program, as inetd does.
-        (0..3).for_each(crate::stdio::standard::changed);
+        if sockets::handover::arrival::take_over() {
+            (0..3).for_each(crate::stdio::standard::changed);
+        }
     });
 }
 
-/// Run by the dynamic linker before the program begins.
+/// Run by the dynamic linker before the program begins. The only one: those of one library run in an order that nobody has promised.
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 #[used]
 static START: extern "C" fn() = start;

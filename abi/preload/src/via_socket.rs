@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use libc::{sockaddr, socklen_t};
 use sockets::packet::calls;
@@ -32,15 +32,29 @@ pub(crate) use options::{control, get_option, left, set_option};
 pub(crate) use section::{hold, hold_all};
 pub(crate) use transfer::{put, receive, send};
 
-/// Says where VIs are. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
-pub(crate) fn install() {
+/// To be called before the program begins.
+pub(crate) fn begin() {
     hidden::hide_those_of_nics();
     sharing::allow_to_follow();
-    let words = std::env::var("SOVIA_PACKET").unwrap_or_default();
-    if let Ok((variant, driver)) = parse_over(&words, &[&shm::DRIVER, &iwarp::DRIVER]) {
+    // Read now: some programs clear their environment.
+    if let Ok(words) = std::env::var("SOVIA_PACKET") {
+        let _ = WORDS.set(words);
+    }
+}
+
+/// Says where VIs are, before the first socket over one. A wrong `SOVIA_PACKET` leaves none: the program gets a VI as it asked for, or an error.
+fn install() {
+    if table::is_installed() {
+        return;
+    }
+    let words = WORDS.get().map_or("", String::as_str);
+    if let Ok((variant, driver)) = parse_over(words, &[&shm::DRIVER, &iwarp::DRIVER]) {
         table::install(driver, variant, Some(memory));
     }
 }
+
+/// `SOVIA_PACKET`.
+static WORDS: OnceLock<String> = OnceLock::new();
 
 fn memory(addr: usize, len: usize) -> Option<Memory> {
     // SAFETY: the program sends from there, and it stays mapped until the call returns; what is kept longer is looked at
@@ -60,6 +74,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     let made = match (domain, protocol) {
         (libc::AF_INET | libc::AF_INET6, 0) => keeping_errno(|| {
             signal::begin();
+            install();
             let is_v4 = domain == libc::AF_INET;
             within(|| table::create(if is_v4 { Family::V4 } else { Family::V6 }))
         }),

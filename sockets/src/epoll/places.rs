@@ -279,6 +279,12 @@ pub(super) fn forget_member(fd: RawFd) {
     }
 }
 
+/// Whether there has been a set.
+#[inline]
+pub fn has_any() -> bool {
+    TOP.load(Ordering::Acquire) != 0
+}
+
 /// Each descriptor that is a set.
 pub(super) fn all_numbers() -> impl Iterator<Item = (RawFd, &'static Set)> {
     (0..TOP.load(Ordering::Acquire).cast_signed()).filter_map(|fd| Some((fd, known(fd)?)))

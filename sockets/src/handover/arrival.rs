@@ -12,12 +12,19 @@ use crate::{epoll, table};
 ///
 /// A stream whose socket is not here has been left behind, and is closed. A socket whose stream cannot be taken over is reset: what goes over TCP on
 /// it is not what the program would mean.
-pub fn take_over() {
+///
+/// Whether one of the standard descriptors is a socket, or may be.
+pub fn take_over() -> bool {
     let (mut streams, mut sets, mut bequests) = (Vec::new(), Vec::new(), Vec::new());
+    let mut standard = false;
     // Once for all: each program begins with this. Without /proc there is nothing that we know of.
-    let _ = fds::each_file(|fd, target| {
+    let seen = fds::each_unlinked(|fd, target| {
         let kind = match target {
             _ if sys::hidden::is_hidden(fd) => return,
+            _ if target.starts_with(fds::SOCKET) => {
+                standard |= fd < STANDARD;
+                return;
+            }
             _ if stream::is_stream(target) => &mut streams,
             _ if sys::epoll::names_set(target) => &mut sets,
             _ if bequest::is_bequest(target) => &mut bequests,
@@ -26,7 +33,10 @@ pub fn take_over() {
         kind.push(fd);
     });
     streams.into_iter().for_each(adopt);
-    epoll::arrival::take_over(&sets, &bequests);
+    if !sets.is_empty() || !bequests.is_empty() {
+        epoll::arrival::take_over(&sets, &bequests);
+    }
+    standard || seen.is_err()
 }
 
 fn adopt(fd: RawFd) {
@@ -81,6 +91,9 @@ fn reset(sockets: &[Option<RawFd>]) {
         sys::socket::with_borrowed(*fd, |fd: BorrowedFd<'_>| sys::socket::reset_now(fd));
     }
 }
+
+/// Standard descriptors are below this.
+const STANDARD: RawFd = 3;
 
 /// As many descriptors of one connection are found.
 const DUPLICATES: usize = 16;

@@ -11,7 +11,7 @@ use crate::conn::Conn;
 use crate::epoll::departure::{self as sets, Heir};
 use crate::flow::{RECEIVE, SEND};
 use crate::reason::Reason;
-use crate::{share, table};
+use crate::{epoll, share, table};
 
 /// What was done before an `exec`, to be undone if it fails.
 #[derive(Debug)]
@@ -26,6 +26,12 @@ pub struct Departure {
 ///
 /// In the child of `vfork` it is the child's descriptors that count, and the parent goes on.
 pub fn before_exec(followed: bool) -> Departure {
+    if !table::has_any() && !epoll::has_any() {
+        return Departure {
+            guest: false,
+            _sets: None,
+        };
+    }
     let guest = !share::is_home() || share::is_sharer();
     if guest {
         guest_leaves(followed);
@@ -99,6 +105,7 @@ fn owner_leaves(conn: &Conn, followed: bool) {
 
 /// The child of `vfork` has descriptors of its own by now.
 fn guest_leaves(followed: bool) {
+    let mut any_mapped = false;
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();
@@ -107,7 +114,11 @@ fn guest_leaves(followed: bool) {
         if conn.is_mapped() && !back::is_back(conn) {
             pass_on(conn, false);
         }
+        any_mapped |= conn.is_mapped();
     });
+    if !any_mapped {
+        return;
+    }
     let _ = fds::each(|fd| {
         let Some(cookie) = sys::socket::with_borrowed(fd, inherited_cookie).flatten() else {
             return;
@@ -175,7 +186,15 @@ impl Spawning {
 ///
 /// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and that other
 /// processes may have the connection.
+#[inline]
 pub fn before_exit() {
+    // Most programs have none, and what is not looked at need not be in memory.
+    if table::has_any() {
+        leave_all();
+    }
+}
+
+fn leave_all() {
     if table::is_retired() || !share::is_home() || share::is_sharer() {
         return;
     }

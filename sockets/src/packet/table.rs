@@ -175,6 +175,11 @@ pub fn install(driver: &'static dyn Driver, variant: Variant, borrow: Option<Bor
     let _ = SOURCE.set((driver, variant, borrow));
 }
 
+/// Whether [`install`] was called.
+pub fn is_installed() -> bool {
+    SOURCE.get().is_some()
+}
+
 /// Makes a socket.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ pub fn is_set(fd: RawFd) -> bool {
             .is_ok_and(|(target, _)| names_set(target))
 }
 
-/// Whether a descriptor is a set, by [what the kernel calls it](crate::fds::each_file).
+/// Whether a descriptor is a set, by [what the kernel calls it](crate::fds::each_unlinked).
 pub fn names_set(target: &[u8]) -> bool {
     target == b"anon_inode:[eventpoll]"
 }

@@ -96,7 +96,7 @@ impl Tag {
     }
 }
 
-/// Whether a descriptor is the memory of a stream, of whatever version, by [what the kernel calls it](crate::fds::each_file).
+/// Whether a descriptor is the memory of a stream, of whatever version, by [what the kernel calls it](crate::fds::each_unlinked).
 pub fn is_stream(target: &[u8]) -> bool {
     after_name(target).is_some()
 }
@@ -145,7 +145,7 @@ mod tests {
 
     fn is_found(memory: RawFd) -> bool {
         let mut found = false;
-        crate::fds::each_file(|fd, target| found |= fd == memory && is_stream(target))
+        crate::fds::each_unlinked(|fd, target| found |= fd == memory && is_stream(target))
             .expect("/proc");
         found
     }

@@ -37,7 +37,9 @@ pub unsafe extern "C" fn quick_exit(status: c_int) -> ! {
 
 extern "C" fn end() {
     keeping_errno(|| {
-        packet::table::finish();
+        if packet::table::any() {
+            packet::table::finish();
+        }
         before_exit();
     });
 }

@@ -1,8 +1,8 @@
 //! What a program will be: with this library in it, or not.
 
 use std::ffi::{CStr, c_char};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{CWD, Mode, OFlags, fgetxattr, fstat, openat};
 use rustix::io::{Errno, pread};
@@ -115,13 +115,25 @@ pub(super) fn is_this_library(path: &[u8]) -> bool {
             || rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok())
 }
 
-fn file(at: impl AsFd, path: &CStr) -> Result<OwnedFd, Errno> {
-    openat(
-        at,
-        path,
-        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK,
-        Mode::empty(),
-    )
+fn file(at: impl AsFd, path: &CStr) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    openat(at, path, flags, Mode::empty()).map(|file| File(ManuallyDrop::new(file)))
+}
+
+/// Closed past what stands in front of `close` for the program: its number has never been one of the program's.
+struct File(ManuallyDrop<OwnedFd>);
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: its owner, which is not looked at again.
+        unsafe { rustix::io::close(self.0.as_raw_fd()) };
+    }
 }
 
 fn of_file(file: BorrowedFd<'_>, depth: u32) -> Image {
@@ -193,11 +205,7 @@ fn of_elf(file: BorrowedFd<'_>, head: &[u8]) -> Image {
         return Image::Stranger;
     };
     let linker = (0..count.min(64)).find_map(|n| {
-        let mut entry = [0; 40];
-        let at = table.saturating_add(n * size);
-        if pread(file, &mut entry, at) != Ok(entry.len()) {
-            return None;
-        }
+        let entry = entry(file, head, table.saturating_add(n * size))?;
         let word = |at: usize, len: usize| {
             entry.get(at..at + len).map_or(0, |bytes| {
                 bytes
@@ -226,6 +234,16 @@ fn of_elf(file: BorrowedFd<'_>, head: &[u8]) -> Image {
         }
         Some(_) => Image::Refuses,
     }
+}
+
+/// One of the program's headers; as a rule they are in the first bytes of the file.
+fn entry(file: BorrowedFd<'_>, head: &[u8], at: u64) -> Option<[u8; 40]> {
+    let start = usize::try_from(at).ok()?;
+    if let Some(entry) = head.get(start..).and_then(|rest| rest.first_chunk()) {
+        return Some(*entry);
+    }
+    let mut entry = [0; 40];
+    (pread(file, &mut entry, at) == Ok(entry.len())).then_some(entry)
 }
 
 const GLIBC: [&[u8]; 3] = [b"ld-linux", b"ld64.so", b"ld.so"];

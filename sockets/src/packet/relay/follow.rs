@@ -91,6 +91,7 @@ fn ask(place: &[u8]) -> Option<Conn> {
 }
 
 /// From now on this process goes on with ends that others leave: its calls know what to do with a socket that becomes the kernel's meanwhile.
+#[inline]
 pub(in crate::packet) fn allow() {
     FOLLOWS.store(1, Ordering::Relaxed);
 }

@@ -100,6 +100,7 @@ pub fn before_exec() {
 }
 
 /// This process's calls can go on with what a peer leaves to it.
+#[inline]
 pub fn allow_to_follow() {
     relay::follow::allow();
 }
