@@ -1,12 +1,14 @@
 //! Buffers, waits and patience by rules.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 
 use crate::rules::{config, holds, stat_of};
 use crate::talk::{Talk, Talker};
-use crate::{command, text};
+use crate::{command, stdout_of, text};
 
 /// More than it takes to upgrade a connection.
 const ENOUGH: u32 = 2000;
@@ -119,6 +121,46 @@ fn a_rule_says_when_a_port_leaves_tcp() {
                 holds(&stat_of(&end), &[of_others]);
             }
         }
+    }
+}
+
+/// As `inetd` starts a program: it has a connection when it begins.
+#[test]
+fn what_a_program_begins_with_heeds_them_too() {
+    let talk = Talk::new("begun");
+    let patient = "[connection]\nafter-turns = 1000000\nafter-bytes = 1099511627776\n";
+    for (text, name) in [(patient, "not-tried"), ("", "peer-without-sovia")] {
+        let config = config(&talk, text);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let mut peer = TcpStream::connect(address).expect("it listens");
+        let (begun, _) = listener.accept().expect("it has connected");
+        let begun = OwnedFd::from(begun);
+        let out = begun.try_clone().expect("a number");
+        let mut command = command("run --config");
+        command.arg(&config).arg("cat").stdin(begun).stdout(out);
+        let mut cat = command.spawn().expect("it starts");
+        drop(command);
+        let mut exchange = || {
+            let mut byte = [7];
+            peer.write_all(&byte).expect("it reads");
+            peer.read_exact(&mut byte).expect("it answers");
+        };
+        (0..ENOUGH).for_each(|_| exchange());
+        let reason = || {
+            let said = stdout_of(&format!("stat --json --pid {}", cat.id()));
+            let (_, from) = said.split_once("\"name\": \"").expect("it has a reason");
+            let (name, _) = from.split_once('"').expect("it ends");
+            name.to_owned()
+        };
+        // It gives up after so many calls, in which so much time must pass, too.
+        let told = (0..1000).any(|_| {
+            (0..ENOUGH).for_each(|_| exchange());
+            reason() == name
+        });
+        assert!(told, "{} in place of {name}", reason());
+        drop(peer);
+        assert!(cat.wait().expect("a child").success());
     }
 }
 
