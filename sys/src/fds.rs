@@ -74,7 +74,7 @@ pub fn each_unlinked(mut visit: impl FnMut(RawFd, &[u8])) -> io::Result<()> {
 
 /// How many descriptors there are; 0 if that is not known: the kernel says it since Linux 6.2, and another thread may change it meanwhile.
 fn known_count() -> u64 {
-    // A directory has two links more than there are directories in it, one for each thread. To look into one of a new process takes the kernel 4 us.
+    // A directory has two links more than there are directories in it, one for each thread. The look at one of a new process makes the kernel build it.
     let is_alone = is_alone() || stat("/proc/self/task").is_ok_and(|tasks| tasks.st_nlink == 3);
     let count = stat("/proc/self/fd").map_or(0, |all| all.st_size.cast_unsigned());
     if is_alone { count } else { 0 }

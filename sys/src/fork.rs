@@ -99,7 +99,7 @@ const KCMP_FILES: libc::c_int = 2;
 pub fn settle() {
     let here = here();
     HOME.store(here, Ordering::Relaxed);
-    // The first call is before the program begins, which has no signal handlers yet.
+    // Without quiet: the first call is in our constructor, and the program has no signal handlers before it begins.
     if let Some(Page(page)) = WIPED.get_or_init(Page::new) {
         page.store(1, Ordering::Relaxed);
     }

@@ -137,7 +137,7 @@ fn a_killed_peer_is_noticed() {
 
 // Of a process with one thread numbers are tried until all descriptors were met; this program has others, which would have them listed.
 #[test]
-fn who_is_alone_meets_each_unlinked_once() {
+fn who_is_alone_meets_each_file_once() {
     const HIGH: i32 = 300;
     let low = memfd_create("sovia-test-of-a-child", MemfdFlags::CLOEXEC).expect("memory");
     let mut child = Child::fork(|| {

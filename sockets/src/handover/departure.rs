@@ -17,7 +17,8 @@ use crate::{epoll, share, table};
 #[derive(Debug)]
 #[must_use = "an exec that returns has failed"]
 pub struct Departure {
-    guest: bool,
+    /// It was this process that was to become the program, and not a child with its memory.
+    own: bool,
     /// It goes with the process that the program becomes, or when this is dropped.
     _sets: Option<Bequest>,
 }
@@ -27,8 +28,9 @@ pub struct Departure {
 /// In the child of `vfork` it is the child's descriptors that count, and the parent goes on.
 pub fn before_exec(followed: bool) -> Departure {
     if !table::has_any() && !epoll::has_any() {
+        // There may be some by the time that it fails, of other threads.
         return Departure {
-            guest: false,
+            own: false,
             _sets: None,
         };
     }
@@ -46,7 +48,7 @@ pub fn before_exec(followed: bool) -> Departure {
     }
     let heir = if guest { Heir::Guest } else { Heir::Itself };
     Departure {
-        guest,
+        own: !guest,
         _sets: sets::before_exec(heir, followed),
     }
 }
@@ -58,15 +60,13 @@ impl Departure {
             if !conn.is_mapped() {
                 return;
             }
-            if self.guest {
-                if conn.unlend() {
-                    conn.take_back_holder();
-                }
-            } else {
+            if self.own {
                 if conn.unlend() {
                     conn.rejoin();
                 }
                 pass_on(conn, is_inherited(conn));
+            } else if conn.unlend() {
+                conn.take_back_holder();
             }
         });
     }

@@ -37,9 +37,7 @@ pub unsafe extern "C" fn quick_exit(status: c_int) -> ! {
 
 extern "C" fn end() {
     keeping_errno(|| {
-        if packet::table::any() {
-            packet::table::finish();
-        }
+        packet::table::finish();
         before_exit();
     });
 }
