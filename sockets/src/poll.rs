@@ -84,19 +84,23 @@ fn plain(
     let Some(conn) = found.connection.filter(|_| timeout != Some(Duration::ZERO)) else {
         return Some(kernel.poll(fds, timeout));
     };
-    let end = Deadline::after(timeout);
     let mut spin = found.socket().begin();
     let trickles = found.connections == 1 && conn.trickles();
-    while !trickles && ready::worth_polling(timeout) {
-        match kernel.poll(fds, Some(Duration::ZERO)) {
-            Ok(0) => {}
-            result => {
-                spin.hit();
-                return Some(result);
+    let polls = !trickles && ready::worth_polling(timeout) && !spin.sleeps_at_once();
+    // Who sleeps at once has all of the time left.
+    let end = polls.then(|| Deadline::after(timeout));
+    if polls {
+        loop {
+            match kernel.poll(fds, Some(Duration::ZERO)) {
+                Ok(0) => {}
+                result => {
+                    spin.hit();
+                    return Some(result);
+                }
             }
-        }
-        if !spin.again() {
-            break;
+            if !spin.again() {
+                break;
+            }
         }
     }
     ready::unaware();
@@ -104,10 +108,11 @@ fn plain(
         ready::aware();
         return None;
     }
+    let left = end.map_or(timeout, |end| end.left());
     let result = if trickles {
-        conn.gather(|| kernel.poll(fds, end.left()))
+        conn.gather(|| kernel.poll(fds, left))
     } else {
-        kernel.poll(fds, end.left())
+        kernel.poll(fds, left)
     };
     ready::aware();
     if result != Ok(0) {

@@ -17,6 +17,7 @@ mod limits;
 mod pause;
 mod process;
 mod spin;
+mod trial;
 mod usual;
 
 pub use answer::Answer;
@@ -24,11 +25,12 @@ pub use bar::{
     BAR_FACTOR, BAR_MAX_NS, Bar, CROWD_AGAIN_NS, CROWD_BAR_FACTOR, CROWD_BAR_MAX_NS, LOSING_NS,
 };
 pub use beside::MEET_NS;
-pub use clock::{Clock, Monotonic};
+pub use clock::{Clock, Monotonic, note_sent};
 pub use crowd::{CROWD_FACTOR, STEP_NS, STEPS_NS, TURNS_NS, USED_NS};
 pub use limits::Limits;
 pub use pause::{PAUSE_NS, cpus, let_answer, let_gather, pause};
 pub use spin::Spin;
+pub use trial::Trial;
 
 use beside::Beside;
 use crowd::Crowd;
@@ -71,6 +73,8 @@ use usual::{Mostly, Often};
 /// yield from the start, and for [`CROWD_FACTOR`] times as long while somebody uses the yields. For about half of the time they pause for [`STEP_NS`] first: see [`TURNS_NS`].
 /// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock. A thread that is always answered in time yields once in each
 /// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries now and then, all at the same time, to stay awake.
+///
+/// *On trial*: whether polling what only the kernel knows gets the process further is [tried](Trial); where it does not, such waits sleep at once.
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.
 #[derive(Debug)]

@@ -65,14 +65,17 @@ fn plain(
     }
     let mut spin = set.socket.begin();
     let trickle = set.only_connection().filter(|conn| conn.trickles());
-    while trickle.is_none() && set.has_connections() && ready::worth_polling(timeout) {
-        let found = kernel.wait(events, Some(Duration::ZERO))?;
-        if found > 0 {
-            spin.hit();
-            return Ok(found);
-        }
-        if !spin.again() {
-            break;
+    let may_poll = trickle.is_none() && set.has_connections() && ready::worth_polling(timeout);
+    if may_poll && !spin.sleeps_at_once() {
+        loop {
+            let found = kernel.wait(events, Some(Duration::ZERO))?;
+            if found > 0 {
+                spin.hit();
+                return Ok(found);
+            }
+            if !spin.again() {
+                break;
+            }
         }
     }
     set.lie_down_unaware();

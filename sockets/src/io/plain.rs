@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
 use sys::sync::Ordering;
-use sys::wait::Spin;
+use sys::wait::{Spin, note_sent};
 
 use super::duty::pay_late;
 use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
@@ -27,7 +27,7 @@ pub(super) fn receive_plain(
     let is_first = conn.begins();
     let result = if may_poll && conn.expects_answer() && (!is_first || FIRST.pays()) {
         let (result, met) = poll_then_wait(conn.socket.begin(), &mut native);
-        if is_first {
+        if is_first && let Some(met) = met {
             FIRST.note(met);
         }
         result
@@ -63,6 +63,7 @@ pub(super) fn send_plain(
     drop(under_way);
     pay_late(conn, fd);
     if result.is_ok() {
+        note_sent();
         conn.advance(fd, Way::Out);
     }
     result
@@ -85,27 +86,35 @@ pub fn pass(
     }
     if let Ok(bytes) = result {
         conn.count(way, bytes);
+        if matches!(way, Way::Out) {
+            note_sent();
+        }
     }
     Some(result)
 }
 
-/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result.
+/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it did.
 fn poll_then_wait(
     mut spin: Spin<'_>,
     native: &mut impl FnMut(i32) -> Result<usize, Errno>,
-) -> (Result<usize, Errno>, bool) {
+) -> (Result<usize, Errno>, Option<bool>) {
+    if spin.sleeps_at_once() {
+        let result = native(0);
+        spin.hit();
+        return (result, None);
+    }
     loop {
         match native(DONT_WAIT) {
             Err(Errno::AGAIN) => {}
             result => {
                 spin.hit();
-                return (result, true);
+                return (result, Some(true));
             }
         }
         if !spin.again() {
             let result = native(0);
             spin.hit();
-            return (result, false);
+            return (result, Some(false));
         }
     }
 }

@@ -6,7 +6,7 @@ use rustix::thread::{sched_getcpu, sched_yield};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pause::pause_in_wait;
-use super::{Bar, process::Process};
+use super::{Bar, Trial, process::Process};
 use crate::fork::generation;
 
 /// Time, and how to pass it.
@@ -35,6 +35,10 @@ pub trait Clock {
     /// The number that this thread gave here the last time.
     fn last_turn(&self, turn: u64) -> u64 {
         turn
+    }
+    /// What says whether to poll the kernel; none polls.
+    fn trial(&self) -> Option<&Trial> {
+        None
     }
 }
 
@@ -86,7 +90,20 @@ impl Clock for Monotonic {
         }
         last
     }
+
+    #[inline]
+    fn trial(&self) -> Option<&Trial> {
+        Some(&TRIAL)
+    }
 }
+
+/// This process has sent something by the kernel.
+#[inline]
+pub fn note_sent() {
+    TRIAL.note_sent();
+}
+
+static TRIAL: Trial = Trial::new();
 
 static PROCESS: Process = Process::new();
 

@@ -1,6 +1,6 @@
 //! One wait.
 
-use super::{CROWD_FACTOR, Clock, LOST_NS, MEET_NS, Monotonic, STEP_NS, Spinner, USED_NS};
+use super::{CROWD_FACTOR, Clock, LOST_NS, MEET_NS, Monotonic, STEP_NS, Spinner, Trial, USED_NS};
 
 /// One wait.
 #[derive(Debug)]
@@ -45,8 +45,51 @@ impl<'a, C: Clock> Spin<'a, C> {
             Phase::Yielding { before_ns } => self.yield_now(before_ns),
             Phase::Fresh if self.spinner.handing.is_due() => self.hand_over(),
             Phase::Fresh | Phase::HandedOver => self.start(),
-            Phase::Sleeping => false,
+            Phase::Sleeping | Phase::Told => false,
         }
+    }
+
+    /// Before the first poll of the kernel: whether the wait sleeps in it at once, so that the poll may be left out.
+    #[inline]
+    pub fn sleeps_at_once(&mut self) -> bool {
+        let spinner = self.spinner;
+        if spinner.limits.pause_ns() != 0 || !self.is_fresh() {
+            return false;
+        }
+        if spinner.limits.longest_ns() == 0 {
+            self.phase = Phase::Told;
+            return true;
+        }
+        let told = spinner.clock.trial().is_some_and(Trial::sleeps);
+        let in_vain = spinner.limit_ns() == 0;
+        if !told && !in_vain {
+            return false;
+        }
+        self.started_ns = spinner.clock.now_ns();
+        if self.is_told() {
+            return true;
+        }
+        if in_vain {
+            self.phase = Phase::Sleeping;
+        }
+        in_vain
+    }
+
+    /// Whether the kernel is what this polls, and it may.
+    #[inline]
+    fn is_on_trial(&self) -> bool {
+        self.spinner.limits.pause_ns() == 0 && self.spinner.limits.longest_ns() != 0
+    }
+
+    /// To sleep at once.
+    #[inline]
+    fn is_told(&mut self) -> bool {
+        let trial = self.spinner.clock.trial();
+        let told = trial.is_some_and(|trial| trial.sleeps_at(self.started_ns));
+        if told {
+            self.phase = Phase::Told;
+        }
+        told
     }
 
     /// Whether nothing was waited for yet.
@@ -59,7 +102,7 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[inline]
     pub fn hit(self) {
         match self.phase {
-            Phase::Fresh | Phase::HandedOver => {}
+            Phase::Fresh | Phase::HandedOver | Phase::Told => {}
             Phase::Pausing => self.spinner.restore(),
             Phase::Yielding { before_ns } => {
                 let spun_ns = before_ns.saturating_sub(self.started_ns);
@@ -96,6 +139,9 @@ impl<'a, C: Clock> Spin<'a, C> {
     fn start(&mut self) -> bool {
         let spinner = self.spinner;
         self.started_ns = spinner.clock.now_ns();
+        if self.is_on_trial() && self.is_told() {
+            return false;
+        }
         self.limit_ns = spinner.limit_ns();
         if self.limit_ns == 0 {
             match spinner.tries_together_for(self.started_ns) {
@@ -236,6 +282,10 @@ impl<'a, C: Clock> Spin<'a, C> {
     #[cold]
     fn woken(&self) {
         let waited_ns = self.spinner.clock.now_ns().saturating_sub(self.started_ns);
+        if waited_ns < AT_ONCE_NS && self.limit_ns == 0 && self.spinner.limits.pause_ns() == 0 {
+            // It may have been there before.
+            return;
+        }
         let crowded = self.idle_ns != u64::MAX || self.spinner.crowd.is_here();
         self.spinner.missed(self.limit_ns, waited_ns, crowded);
     }
@@ -252,10 +302,15 @@ enum Phase {
     /// Pausing, beside a hog.
     Meeting,
     Sleeping,
+    /// Sleeping, as the process does better so: it says nothing about polling.
+    Told,
     Yielding {
         before_ns: u64,
     },
 }
+
+/// Nobody goes to sleep and is woken in less.
+const AT_ONCE_NS: u64 = 2_000;
 
 /// A clock read costs as much as a poll; with one at every poll a hand-off takes 0.2 us instead of 0.04.
 pub(super) const POLLS_PER_CLOCK: u32 = 8;

@@ -6,6 +6,7 @@ use super::spin::POLLS_PER_CLOCK;
 use super::*;
 
 mod together;
+mod tried;
 
 /// A clock that moves only when the policy passes time.
 #[derive(Default)]

@@ -1,0 +1,109 @@
+//! Waits on the kernel, which may sleep at once.
+
+use super::*;
+
+/// A clock of a process that has a trial.
+struct Tried<'a> {
+    script: &'a Script,
+    trial: Trial,
+}
+
+impl Clock for &Tried<'_> {
+    fn now_ns(&self) -> u64 {
+        self.script.now_ns()
+    }
+
+    fn pause(&self) {
+        self.script.pause();
+    }
+
+    fn yield_now(&self) {
+        self.script.yield_now();
+    }
+
+    fn trial(&self) -> Option<&Trial> {
+        Some(&self.trial)
+    }
+}
+
+/// A process that gets further asleep, and has found that out.
+fn tried(script: &Script) -> Tried<'_> {
+    let tried = Tried {
+        script,
+        trial: Trial::new(),
+    };
+    for _ in 0..100_000 {
+        let sleeps = tried.trial.sleeps_at(script.now_ns.get());
+        script.pass(if sleeps { 30_000 } else { 40_000 });
+        tried.trial.note_sent();
+    }
+    assert!(tried.trial.sleeps());
+    tried
+}
+
+#[test]
+fn who_is_told_to_sleep_does_not_poll() {
+    let script = script();
+    let tried = tried(&script);
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &tried);
+    for _ in 0..10 {
+        let mut spin = spinner.begin();
+        assert!(spin.sleeps_at_once());
+        assert!(!spin.again());
+        script.pass(10 * NEAR_MISS_NS);
+        spin.hit();
+        // Nor where he has looked first.
+        let mut spin = spinner.begin();
+        assert!(!spin.again());
+        spin.hit();
+    }
+    assert_eq!(script.yields.get(), 0);
+    assert_eq!(
+        spinner.limit_ns(),
+        Limits::SOCKET.yield_ns,
+        "nothing was learned"
+    );
+}
+
+#[test]
+fn waits_for_memory_are_not_told() {
+    let script = script();
+    let tried = tried(&script);
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &tried);
+    let mut spin = spinner.begin();
+    assert!(!spin.sleeps_at_once());
+    assert!(spin.again());
+}
+
+#[test]
+fn what_polls_in_vain_sleeps_without_a_look() {
+    let script = script();
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &script);
+    while spinner.limit_ns() > 0 {
+        assert!(!spinner.begin().sleeps_at_once());
+        long_wait(&spinner, &script);
+    }
+    // What is there at once teaches nothing, and what comes soon, often, restores polling.
+    for waited_ns in [1_000, 30_000, 1_000, 30_000] {
+        assert_eq!(spinner.limit_ns(), 0);
+        let mut spin = spinner.begin();
+        assert!(spin.sleeps_at_once());
+        assert!(!spin.again());
+        script.pass(waited_ns);
+        spin.hit();
+    }
+    assert_eq!(spinner.limit_ns(), Limits::SOCKET.yield_ns);
+}
+
+#[test]
+fn who_may_not_poll_reads_no_clock() {
+    let script = script();
+    let limits = Limits::SOCKET.at_most(0);
+    let spinner = Spinner::with_clock(limits, 2, &script);
+    let before = script.reads.get();
+    let mut spin = spinner.begin();
+    assert!(spin.sleeps_at_once());
+    assert!(!spin.again());
+    spin.hit();
+    assert_eq!(script.reads.get(), before);
+}
