@@ -1,0 +1,115 @@
+//! Known differences, each as narrow as it can be told.
+
+use crate::step::Step;
+
+/// What there has been in a session on which it depends whether a difference is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past {
+    /// An actor was killed.
+    has_killed: bool,
+    /// An end of a connection has gone, or takes nothing any more.
+    has_gone: bool,
+}
+
+impl Past {
+    pub(crate) fn note(&mut self, step: &Step) {
+        self.has_killed |= step.verb() == "kill";
+        let shuts = step.verb() == "shut" && step.word(2) != "1";
+        self.has_gone |=
+            shuts || matches!(step.verb(), "kill" | "exit" | "_exit" | "close" | "dup2");
+    }
+}
+
+/// Why a difference at `step` is none to report, if it is so. The worlds are no longer the same after it.
+pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Option<&'static str> {
+    let sends = step.verb() == "send";
+    let count = |answer: &str| {
+        answer
+            .split(' ')
+            .next()
+            .and_then(|word| word.parse::<i64>().ok())
+    };
+    let error = |answer: &str| {
+        answer
+            .split(' ')
+            .nth(1)
+            .filter(|_| answer.starts_with("-1 "))
+            .map(str::to_owned)
+    };
+    let (of_kernel, of_sovia) = (error(kernel), error(sovia));
+    let is_of_broken = |error: &Option<String>| {
+        matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
+    };
+    if sends && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
+        return Some("a send on a broken connection fails with another error");
+    }
+    if sends && step.word(4) == "0" && is_of_broken(&of_kernel) && sovia == "0" {
+        return Some("a send of no bytes succeeds on a broken connection");
+    }
+    if sends && is_of_broken(&of_kernel) && count(sovia) > Some(0) {
+        return Some(if past.has_killed {
+            "sends succeed after the peer was killed (docs/limitations.md)"
+        } else {
+            "a send succeeds where the kernel has been told of a reset"
+        });
+    }
+    if sends && past.has_gone && of_kernel.is_none() && is_of_broken(&of_sovia) {
+        return Some("a send fails at once where the kernel finds out with the next");
+    }
+    if past.has_killed && tells_less(kernel, sovia, POLLHUP) {
+        return Some("no POLLHUP beside POLLERR after the peer was killed");
+    }
+    if step.verb() == "shut" && (kernel, sovia) == ("-1 ENOTCONN", "0") {
+        return Some("shutdown succeeds on a connection that was reset");
+    }
+    if step.verb() != "epwait" && step.word(1) == "-1" && is_part(sovia, kernel) {
+        return Some("a wait leaves out others that are ready, too (docs/limitations.md)");
+    }
+    if step.word(3) == "recvmmsg" && is_of_broken(&of_kernel) && of_sovia.is_none() {
+        return Some("recvmmsg gives bytes before it tells a pending error");
+    }
+    if sends
+        && step.word(5) == "splice"
+        && count(kernel) > count(sovia)
+        && count(sovia) == Some(16384)
+    {
+        return Some("splice sends no more than 16 kB at once");
+    }
+    None
+}
+
+/// Whether an answer of `poll` or `select` tells some of the events of another, and nothing else.
+fn is_part(some: &str, all: &str) -> bool {
+    let bits = |answer: &str| -> Option<Vec<u32>> {
+        let words = answer.split(' ').skip(1);
+        words
+            .map(|word| u32::from_str_radix(word, 16).ok())
+            .collect()
+    };
+    let (Some(some), Some(all)) = (bits(some), bits(all)) else {
+        return false;
+    };
+    some.len() == all.len()
+        && some.iter().any(|&bits| bits != 0)
+        && some.iter().zip(&all).all(|(some, all)| some & !all == 0)
+}
+
+/// Whether the only difference of two answers of `poll` is that one leaves out some of `bits`.
+fn tells_less(all: &str, some: &str, bits: u32) -> bool {
+    let words = |answer: &str| -> Vec<Option<u32>> {
+        answer
+            .split(' ')
+            .map(|word| u32::from_str_radix(word, 16).ok())
+            .collect()
+    };
+    let (all, some) = (words(all), words(some));
+    all.len() == some.len()
+        && all.first() == some.first()
+        && all.iter().zip(&some).all(|pair| matches!(pair, (Some(all), Some(some)) if all & !bits == some & !bits && some & !all == 0))
+}
+
+const POLLHUP: u32 = 0x10;
+/// POSIX lets a receive return less than there is.
+pub(crate) const SHORT: &str = "bytes came in more pieces than natively";
+/// As [`SHORT`].
+pub(crate) const SHORT_PEEK: &str = "MSG_PEEK showed less than natively";
