@@ -170,7 +170,7 @@ impl Flow {
 
     /// Goes on where the program before this one was, in this process or the one that started it: it is counted as a holder already.
     pub fn resume(stream: Stream, bells: &'static AtomicU64) -> Self {
-        Self {
+        let flow = Self {
             stream,
             kernel_end: AtomicU32::new(0),
             read_shut: AtomicU32::new(0),
@@ -183,7 +183,9 @@ impl Flow {
             guard: AtomicU64::new(0),
             #[cfg(all(test, not(loom)))]
             watch: watch::Watch::default(),
-        }
+        };
+        flow.heed_shut_read();
+        flow
     }
 
     /// Moves the hidden descriptor away from `number`, if it is there; whether it is elsewhere now.

@@ -87,6 +87,7 @@ impl Conn {
             return Some(Turn::of_thread(turn, side));
         }
         self.heed_nonblocking(fd, turn.stream());
+        turn.heed_shut_read();
         match Turn::enter(&self.flow, turn, side, &Socket { conn: self, fd }) {
             Ok(turn) => turn,
             Err(Corrupt) => {

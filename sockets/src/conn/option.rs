@@ -8,7 +8,8 @@ use sys::sync::Ordering;
 
 use super::Conn;
 use crate::flow::SEND;
-use crate::handover;
+use crate::kernel::Kernel;
+use crate::{handover, ready};
 
 impl Conn {
     /// Notes `O_NONBLOCK`.
@@ -86,6 +87,9 @@ impl Conn {
             flags |= if on { flag } else { 0 };
         }
         flow.stream().options().store(flags, Ordering::Relaxed);
+        if ready::has_ended(fd) && !self.tcp(fd).has_ended() {
+            flow.shut_read();
+        }
         sys::socket::set_nodelay(fd, true);
         if flags & CORK != 0 {
             sys::socket::set_cork(fd, false);
@@ -127,7 +131,7 @@ impl Conn {
     }
 }
 
-// 8 is `flow::owed`'s.
+// 8 is `flow::owed`'s, 16 `flow::ends`'s.
 const NONBLOCKING: u32 = 1;
 const NODELAY: u32 = 2;
 const CORK: u32 = 4;

@@ -97,6 +97,11 @@ impl Flow {
                 return Ok(());
             };
             match kernel.recv(room) {
+                // What the kernel says of a receiving side that the program has shut says nothing of the peer.
+                Ok(0) if !kernel.has_ended() => {
+                    self.shut_read();
+                    return Ok(());
+                }
                 Ok(0) => {
                     self.note_last();
                     return Ok(());

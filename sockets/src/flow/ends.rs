@@ -38,9 +38,17 @@ impl Flow {
         self.stream.tx().finished() & FIN != 0
     }
 
-    /// `shutdown(SHUT_RD)`.
+    /// `shutdown(SHUT_RD)`, which is the end's, whichever process does it.
     pub fn shut_read(&self) {
+        self.stream.options().fetch_or(READ_SHUT, Ordering::Relaxed);
         self.read_shut.store(1, Ordering::Release);
+    }
+
+    /// Another process of this end may have shut it, or the program before this one.
+    pub(crate) fn heed_shut_read(&self) {
+        if self.stream.options().load(Ordering::Relaxed) & READ_SHUT != 0 {
+            self.read_shut.store(1, Ordering::Release);
+        }
     }
 
     /// Whether [`Flow::shut_read`] has been called.
@@ -82,3 +90,6 @@ impl Flow {
         }
     }
 }
+
+/// Among the options of an end: its receiving side is shut. The others are in `conn::option` and `owed`.
+const READ_SHUT: u32 = 16;

@@ -104,7 +104,7 @@ impl Flow {
     }
 }
 
-/// Among the options of an end: it is guarded. The others are in `conn::option`.
+/// Among the options of an end: it is guarded. The others are in `conn::option` and `ends`.
 const GUARDED: u32 = 8;
 
 /// `SO_LINGER` as a guarded connection keeps it: seconds, plus 1.

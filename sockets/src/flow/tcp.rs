@@ -233,9 +233,7 @@ impl Flow {
     /// What to tell the program of an orderly end of TCP. An end that left with bytes unread and without a word in memory, for its process ended without
     /// a `close`, is one that the kernel would have reset: it does not know of the bytes on the ring.
     pub(super) fn end_means(&self) -> u32 {
-        // An end of our own making says nothing of the other.
-        let said =
-            self.stream.rx().finished() != 0 || self.stream.peer_deaf() || self.read_is_shut();
+        let said = self.stream.rx().finished() != 0 || self.stream.peer_deaf();
         let tx = self.stream.tx();
         // Who left for TCP has not gone with that.
         if !said && self.sends_on_ring() && tx.drained() == Ok(false) && !tx.is_left() {

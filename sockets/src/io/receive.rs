@@ -182,7 +182,7 @@ fn receive_all<'a>(
                     // A read stops at a doorbell, and the end may lie behind it.
                     turn.drain(&tcp).map_err(errno_of)?;
                 }
-                let ended = turn.kernel_end().is_some();
+                let ended = turn.kernel_end().is_some() || turn.read_is_shut();
                 drop(turn);
                 if rang {
                     epoll::rang(fd.as_raw_fd(), conn);

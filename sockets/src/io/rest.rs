@@ -55,7 +55,8 @@ pub(super) fn wait_for_room(
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
-        if turn.kernel_end().is_some() {
+        if turn.kernel_end().is_some() || turn.read_is_shut() {
+            // The kernel would wake it at once, for nothing.
             drop(turn);
             return doze(&mut || nap_for(fd, NAP, begun));
         }
