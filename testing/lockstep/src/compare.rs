@@ -63,6 +63,7 @@ impl Comparison<'_> {
             if !ask_kernel && !ask_sovia {
                 break;
             }
+            // tidy: sleep because a world may say so later, and tells nobody when
             thread::sleep(Duration::from_millis(1));
             nudge(self.kernel, &self.step.actor)?;
             nudge(self.sovia, &self.step.actor)?;
@@ -134,6 +135,7 @@ impl Comparison<'_> {
                 }
                 _ => {
                     // Not there, or not yet: the rest must be.
+                    // tidy: sleep because a world may say so later, and tells nobody when
                     thread::sleep(Duration::from_millis(1));
                 }
             }

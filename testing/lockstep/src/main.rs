@@ -1,4 +1,5 @@
 //! `cargo run -p lockstep`: sessions until one differs, or so many as are asked for; or one from a file again.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

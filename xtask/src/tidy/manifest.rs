@@ -249,6 +249,10 @@ const LAYERS: &[Layer] = &[
         uses: &["testing/"],
     },
     Layer {
+        folder: "testing/lockstep",
+        uses: &["abi/", "testing/"],
+    },
+    Layer {
         folder: "testing/",
         uses: &[
             "proto",
