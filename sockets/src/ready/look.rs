@@ -7,7 +7,7 @@ use sys::sync::Ordering;
 use super::Look;
 use super::bits::{ALWAYS, ERR, HUP, IN, PRI, RDHUP, READ, WRITE};
 use crate::conn::Conn;
-use crate::flow::{Flow, RECEIVE};
+use crate::flow::{Flow, RECEIVE, SEND};
 
 /// What an edge-triggered observer compares with what he was last told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,9 +164,16 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
 fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let tcp = conn.tcp(fd);
     // The same turn again, and against other processes.
-    let Some(_turn) = conn.turn(fd, RECEIVE) else {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
         return false;
     };
+    if turn.owes_back()
+        && let Some(send) = conn.turn(fd, SEND)
+    {
+        // Until the peer is answered nothing is taken off TCP, and who only looks makes no other call.
+        let _ = send.serve_back(&tcp);
+        conn.heed_call_back(&send);
+    }
     // What is wrong with the connection is for the call that moves bytes to find.
     if flow.receives_on_ring() {
         if flow.available() == Ok(0) {
