@@ -135,7 +135,12 @@ fn receive_all<'a>(
         };
         match result {
             Ok(n) => {
+                // Who takes what is on the ring comes to where there is no more. Another may make no call but this one.
+                let owed = (take.leaves() || !turn.receives_on_ring()) && turn.owes_back();
                 conclude(conn, fd, turn, spin.is_fresh());
+                if owed {
+                    serve_back(conn, fd);
+                }
                 got += n;
                 if got >= enough || take.leaves() || !patient {
                     spin.hit();
@@ -143,7 +148,13 @@ fn receive_all<'a>(
                 }
                 continue;
             }
-            Err(Stop::End) => return Ok(got),
+            Err(Stop::End) => {
+                if turn.owes_back() {
+                    drop(turn);
+                    serve_back(conn, fd);
+                }
+                return Ok(got);
+            }
             Err(stop @ Stop::Failed(_)) if got > 0 => {
                 turn.tell_later(stop);
                 return Ok(got);
