@@ -19,19 +19,18 @@ pub fn patiently(listener: RawFd, accept: impl FnOnce() -> RawFd) -> RawFd {
     if !table::is_listener(listener) || !ODDS.pays() {
         return accept();
     }
-    let waits = socket::with_borrowed(listener, has_to_wait) == Some(true);
-    if !waits {
-        ODDS.note(false);
-        return accept();
-    }
     let spinner = once(&SPINNER, spinner);
     // What connections have met, too: beside a hog each policy would lose slices of its own.
     spinner.heed();
     let mut spin = spinner.begin();
-    if spin.sleeps_at_once() {
-        // Whether it would have met one nobody knows.
+    let sleeps = spin.sleeps_at_once();
+    let waits = !sleeps && socket::with_borrowed(listener, has_to_wait) == Some(true);
+    if !waits {
+        if !spin.is_told() {
+            ODDS.note(false);
+        }
         let fd = accept();
-        if fd >= 0 {
+        if sleeps && fd >= 0 {
             spin.hit();
         }
         return fd;

@@ -66,13 +66,18 @@ impl<'a, C: Clock> Spin<'a, C> {
             return false;
         }
         self.started_ns = spinner.clock.now_ns();
-        if self.is_told() {
+        if self.heeds_trial() {
             return true;
         }
         if in_vain {
             self.phase = Phase::Sleeping;
         }
         in_vain
+    }
+
+    /// Whether it [sleeps at once](Self::sleeps_at_once) for a reason of others': whether polling would have met the answer nobody knows.
+    pub fn is_told(&self) -> bool {
+        matches!(self.phase, Phase::Told)
     }
 
     /// Whether the kernel is what this polls, and it may.
@@ -83,7 +88,7 @@ impl<'a, C: Clock> Spin<'a, C> {
 
     /// To sleep at once.
     #[inline]
-    fn is_told(&mut self) -> bool {
+    fn heeds_trial(&mut self) -> bool {
         let trial = self.spinner.clock.trial();
         let told = trial.is_some_and(|trial| trial.sleeps_at(self.started_ns));
         if told {
@@ -139,7 +144,7 @@ impl<'a, C: Clock> Spin<'a, C> {
     fn start(&mut self) -> bool {
         let spinner = self.spinner;
         self.started_ns = spinner.clock.now_ns();
-        if self.is_on_trial() && self.is_told() {
+        if self.is_on_trial() && self.heeds_trial() {
             return false;
         }
         self.limit_ns = spinner.limit_ns();
