@@ -98,7 +98,19 @@ impl Flow {
     /// Whether the peer will send no more (`EPOLLRDHUP`).
     #[inline]
     pub fn peer_finished(&self) -> bool {
-        self.receives_on_ring() && (self.stream.rx().finished() != 0 || self.has_ended())
+        let rx = self.stream.rx();
+        match rx.phase() {
+            ON_RING => rx.finished() != 0 || self.has_ended(),
+            // The end came by the ring all the same.
+            _ => self.has_bytes_before_ring() && rx.finished() != 0,
+        }
+    }
+
+    /// Whether the sender has moved to the ring, and what it sent before has not all been taken.
+    #[inline]
+    pub(crate) fn has_bytes_before_ring(&self) -> bool {
+        let rx = self.stream.rx();
+        rx.phase() == BEFORE && rx.to_ring().is_some()
     }
 
     /// What TCP said at its end: `None` while it goes on, `Some(None)` for an orderly end, else the error.
@@ -152,10 +164,8 @@ impl Flow {
     /// been reset is a doorbell; see [`Flow::meant`].
     #[inline]
     pub(crate) fn is_reset_by_bell(&self, kernel: &impl Kernel) -> bool {
-        let rx = self.stream.rx();
         let ended = self.has_ended() && self.kernel_end() == Some(None) && !self.error_is_told();
-        let before = rx.phase() == BEFORE && rx.to_ring().is_some();
-        (ended || before)
+        (ended || self.has_bytes_before_ring())
             && self.only_bells_are_unread()
             && (ended || kernel.queued().is_ok_and(|queued| queued > 0))
     }

@@ -8,6 +8,7 @@ use super::Look;
 use super::bits::{ALWAYS, ERR, HUP, IN, PRI, RDHUP, READ, WRITE};
 use crate::conn::Conn;
 use crate::flow::{Flow, RECEIVE, SEND};
+use crate::kernel::Kernel;
 
 /// What an edge-triggered observer compares with what he was last told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Marks {
     pub(super) fn of(flow: &Flow, arrived: u64, look: Look) -> Self {
         let tx = flow.stream().tx();
         // As `look` has it: what it does not tell is to be told.
-        let ended = if flow.receives_on_ring() {
+        let ended = if flow.receives_on_ring() || flow.peer_finished() {
             look.ready & RDHUP != 0
         } else {
             flow.kernel_end().is_some()
@@ -119,8 +120,12 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         }
         if flow.peer_finished() || flow.read_is_shut() {
             look.ready |= READ | RDHUP;
-            look.ready |= if flow.finished() { HUP } else { 0 };
+            look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
+    } else if flow.peer_finished() {
+        // The kernel does not know that it has.
+        look.ready |= READ | RDHUP;
+        look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
     } else if flow.finished() && has_ended(fd) {
         // The kernel does not know that we have, too.
         look.ready |= READ | RDHUP | HUP;
@@ -205,6 +210,11 @@ pub(crate) fn is_silent(fd: BorrowedFd<'_>) -> bool {
 #[cold]
 pub(crate) fn has_ended(fd: BorrowedFd<'_>) -> bool {
     sys::epoll::shows(fd.as_raw_fd(), RDHUP as u16) != 0
+}
+
+/// Whether this end sends no more, in memory or on TCP.
+fn has_finished(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+    flow.finished() || (!flow.sends_on_ring() && conn.tcp(fd).has_finished())
 }
 
 /// `SO_RCVLOWAT`: less than that is nothing yet.

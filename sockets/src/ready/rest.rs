@@ -133,6 +133,8 @@ pub(crate) fn lie_down(
     if on_ring {
         wake |= IN | RDHUP;
     }
+    // An end that comes by the ring rings with a byte, and who waits for nothing else sleeps on no bytes.
+    let behind = interest & (READ | RDHUP) == RDHUP && turn.has_bytes_before_ring();
     let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
     // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it; where there is nothing now, any look.
     let rung = turn.can_be_rung();
@@ -149,7 +151,11 @@ pub(crate) fn lie_down(
     leftover::note(conn, &turn);
     let bed = Bed {
         wake,
-        nap: !quiet || still || (full && !(on_ring && rung) && !heard) || (counted && !on_ring),
+        nap: !quiet
+            || still
+            || (full && !(on_ring && rung) && !heard)
+            || (counted && !on_ring)
+            || behind,
         full,
         carried,
         rang: turn.took_bell(),
