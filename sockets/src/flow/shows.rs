@@ -153,7 +153,7 @@ impl Flow {
         Ok(match (rx.phase(), rx.to_ring()) {
             (ON_RING, _) => rx.available()?,
             (BEFORE, Some(end)) => {
-                let before = end.saturating_sub(self.taken(kernel)?);
+                let before = end.saturating_sub(self.taken_in_all(kernel)?);
                 queued.min(usize::try_from(before).unwrap_or(usize::MAX)) + rx.available()?
             }
             _ => queued,
