@@ -98,12 +98,22 @@ impl Flow {
     /// Whether the peer will send no more (`EPOLLRDHUP`).
     #[inline]
     pub fn peer_finished(&self) -> bool {
-        let rx = self.stream.rx();
-        match rx.phase() {
-            ON_RING => rx.finished() != 0 || self.has_ended(),
-            // The end came by the ring all the same.
-            _ => self.has_bytes_before_ring() && rx.finished() != 0,
-        }
+        self.receives_on_ring() && (self.stream.rx().finished() != 0 || self.has_ended())
+    }
+
+    /// Whether the peer has said by the ring that it will send no more, before all has been taken that it had put on TCP.
+    #[inline]
+    pub(crate) fn is_to_finish(&self) -> bool {
+        self.has_bytes_before_ring() && self.stream.rx().finished() != 0
+    }
+
+    /// As [`Flow::is_to_finish`], once all of that has come: who is told of the end counts on that.
+    #[cold]
+    pub(crate) fn finishes_behind_tcp(&self, kernel: &impl Kernel) -> bool {
+        let here = |taken| Ok::<_, Errno>(kernel.queued()? as u64 + taken);
+        let here = self.taken_in_all(kernel).and_then(here);
+        let end = self.stream.rx().to_ring();
+        self.is_to_finish() && end.is_some_and(|end| here.is_ok_and(|here| here >= end))
     }
 
     /// Whether the sender has moved to the ring, and what it sent before has not all been taken.

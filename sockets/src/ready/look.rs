@@ -26,7 +26,7 @@ impl Marks {
     pub(super) fn of(flow: &Flow, arrived: u64, look: Look) -> Self {
         let tx = flow.stream().tx();
         // As `look` has it: what it does not tell is to be told.
-        let ended = if flow.receives_on_ring() || flow.peer_finished() {
+        let ended = if flow.receives_on_ring() || flow.is_to_finish() {
             look.ready & RDHUP != 0
         } else {
             flow.kernel_end().is_some()
@@ -122,7 +122,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= READ | RDHUP;
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
-    } else if flow.peer_finished() {
+    } else if flow.is_to_finish() && flow.finishes_behind_tcp(&conn.tcp(fd)) {
         // The kernel does not know that it has.
         look.ready |= READ | RDHUP;
         look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
