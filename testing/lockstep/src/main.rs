@@ -63,6 +63,14 @@ fn go(options: &Options) -> io::Result<bool> {
     well
 }
 
+fn read(file: &Path) -> io::Result<Record> {
+    fs::read_to_string(file)?.parse().map_err(io::Error::other)
+}
+
+fn named(file: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+}
+
 fn in_folder(options: &Options, folder: &Path) -> io::Result<bool> {
     let program = env::current_exe()?;
     let target = program
@@ -78,9 +86,7 @@ fn in_folder(options: &Options, folder: &Path) -> io::Result<bool> {
     let mut differ = 0;
     let mut kinds = BTreeMap::new();
     if let Some(file) = &options.replay {
-        let record: Record = fs::read_to_string(file)?
-            .parse()
-            .map_err(io::Error::other)?;
+        let record = read(file).map_err(|error| named(file, error))?;
         for _ in 0..options.times {
             if let Some(difference) = lab.replay(&record)? {
                 differ += 1;

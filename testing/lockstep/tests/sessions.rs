@@ -62,7 +62,7 @@ fn lab(name: &str) -> io::Result<Lab> {
 }
 
 const SEEDS: std::ops::Range<u64> = 401..461;
-/// Shows at times what is not mended: an error that a failed send has told is shown by `poll` once more.
+/// Shows at times what `found/pollerr-after-exit.txt` does.
 const OF_FOUND: [u64; 1] = [404];
 const STEPS: usize = 80;
 /// What is a race does not show each time.
