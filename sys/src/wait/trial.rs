@@ -8,7 +8,7 @@
 use crate::sync::Ordering;
 use crate::sync::mapped::{AtomicU32, AtomicU64};
 
-/// See the [module](self). All state is relaxed atomics, for all threads of the process: a mixture of two costs a worse decision until the next.
+/// Whether polling the kernel gets a process further, by trials. All state is relaxed atomics, for all threads of the process: a mixture of two costs a worse decision until the next.
 #[derive(Debug)]
 pub struct Trial {
     /// How often something was sent.
