@@ -86,21 +86,19 @@ fn plain(
     };
     let mut spin = found.socket().begin();
     let trickles = found.connections == 1 && conn.trickles();
-    let polls = !trickles && ready::worth_polling(timeout) && !spin.sleeps_at_once();
-    // Who sleeps at once has all of the time left.
-    let end = polls.then(|| Deadline::after(timeout));
-    if polls {
-        loop {
+    let mut end = None;
+    if !trickles && ready::worth_polling(timeout) {
+        let met = spin.poll_kernel(|| {
+            // Who sleeps at once has all of the time left.
+            end.get_or_insert_with(|| Deadline::after(timeout));
             match kernel.poll(fds, Some(Duration::ZERO)) {
-                Ok(0) => {}
-                result => {
-                    spin.hit();
-                    return Some(result);
-                }
+                Ok(0) => None,
+                result => Some(result),
             }
-            if !spin.again() {
-                break;
-            }
+        });
+        if met.is_some() {
+            spin.hit();
+            return met;
         }
     }
     ready::unaware();
@@ -108,7 +106,7 @@ fn plain(
         ready::aware();
         return None;
     }
-    let left = end.map_or(timeout, |end| end.left());
+    let left = end.map_or(timeout, Deadline::left);
     let result = if trickles {
         conn.gather(|| kernel.poll(fds, left))
     } else {

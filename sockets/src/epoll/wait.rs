@@ -66,16 +66,14 @@ fn plain(
     let mut spin = set.socket.begin();
     let trickle = set.only_connection().filter(|conn| conn.trickles());
     let may_poll = trickle.is_none() && set.has_connections() && ready::worth_polling(timeout);
-    if may_poll && !spin.sleeps_at_once() {
-        loop {
-            let found = kernel.wait(events, Some(Duration::ZERO))?;
-            if found > 0 {
-                spin.hit();
-                return Ok(found);
-            }
-            if !spin.again() {
-                break;
-            }
+    if may_poll {
+        let met = spin.poll_kernel(|| match kernel.wait(events, Some(Duration::ZERO)) {
+            Ok(0) => None,
+            result => Some(result),
+        });
+        if let Some(result) = met {
+            spin.hit();
+            return result;
         }
     }
     set.lie_down_unaware();

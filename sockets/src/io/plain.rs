@@ -93,30 +93,20 @@ pub fn pass(
     Some(result)
 }
 
-/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it did.
+/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it polled.
 fn poll_then_wait(
     mut spin: Spin<'_>,
     native: &mut impl FnMut(i32) -> Result<usize, Errno>,
 ) -> (Result<usize, Errno>, Option<bool>) {
-    if spin.sleeps_at_once() {
-        let result = native(0);
-        spin.hit();
-        return (result, None);
-    }
-    loop {
-        match native(DONT_WAIT) {
-            Err(Errno::AGAIN) => {}
-            result => {
-                spin.hit();
-                return (result, Some(true));
-            }
-        }
-        if !spin.again() {
-            let result = native(0);
-            spin.hit();
-            return (result, Some(false));
-        }
-    }
+    let met = spin.poll_kernel(|| match native(DONT_WAIT) {
+        Err(Errno::AGAIN) => None,
+        result => Some(result),
+    });
+    let polled = !spin.is_told();
+    let is_met = polled.then_some(met.is_some());
+    let result = met.unwrap_or_else(|| native(0));
+    spin.hit();
+    (result, is_met)
 }
 
 /// Of the first waits of this process's connections.

@@ -49,6 +49,22 @@ impl<'a, C: Clock> Spin<'a, C> {
         }
     }
 
+    /// Polls the kernel by `look` until that finds something. `None` to sleep in it instead, without a look where that is to be [at once](Self::sleeps_at_once).
+    #[inline]
+    pub fn poll_kernel<R>(&mut self, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+        if self.sleeps_at_once() {
+            return None;
+        }
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if !self.again() {
+                return None;
+            }
+        }
+    }
+
     /// Before the first poll of the kernel: whether the wait sleeps in it at once, so that the poll may be left out.
     #[inline]
     pub fn sleeps_at_once(&mut self) -> bool {
