@@ -18,6 +18,7 @@ struct Script {
     /// What a yield takes.
     yield_ns: Cell<u64>,
     last_bar: Cell<Bar>,
+    trial: Option<Trial>,
 }
 
 impl Script {
@@ -48,6 +49,10 @@ impl Clock for &Script {
 
     fn note_bar(&self, bar: Bar) {
         self.last_bar.set(bar);
+    }
+
+    fn trial(&self) -> Option<&Trial> {
+        self.trial.as_ref()
     }
 }
 

@@ -78,12 +78,11 @@ impl Trial {
     /// The part that went on until `until_ns` is over.
     #[cold]
     fn go_on(&self, now_ns: u64, until_ns: u64) {
-        let next_ns = now_ns + PART_NS;
-        let (same, relaxed) = (&self.until_ns, Ordering::Relaxed);
-        if same
-            .compare_exchange(until_ns, next_ns, relaxed, relaxed)
-            .is_err()
-        {
+        let relaxed = Ordering::Relaxed;
+        let mine = self
+            .until_ns
+            .compare_exchange(until_ns, now_ns + PART_NS, relaxed, relaxed);
+        if mine.is_err() {
             // Another thread sees to it.
             return;
         }

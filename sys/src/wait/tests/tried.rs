@@ -2,50 +2,26 @@
 
 use super::*;
 
-/// A clock of a process that has a trial.
-struct Tried<'a> {
-    script: &'a Script,
-    trial: Trial,
-}
-
-impl Clock for &Tried<'_> {
-    fn now_ns(&self) -> u64 {
-        self.script.now_ns()
-    }
-
-    fn pause(&self) {
-        self.script.pause();
-    }
-
-    fn yield_now(&self) {
-        self.script.yield_now();
-    }
-
-    fn trial(&self) -> Option<&Trial> {
-        Some(&self.trial)
-    }
-}
-
 /// A process that gets further asleep, and has found that out.
-fn tried(script: &Script) -> Tried<'_> {
-    let tried = Tried {
-        script,
-        trial: Trial::new(),
-    };
+fn tried() -> Script {
+    let trial = Trial::new();
+    let script = script();
     for _ in 0..100_000 {
-        let sleeps = tried.trial.sleeps_at(script.now_ns.get());
+        let sleeps = trial.sleeps_at(script.now_ns.get());
         script.pass(if sleeps { 30_000 } else { 40_000 });
-        tried.trial.note_sent();
+        trial.note_sent();
     }
-    assert!(tried.trial.sleeps());
-    tried
+    assert!(trial.sleeps());
+    Script {
+        trial: Some(trial),
+        ..script
+    }
 }
 
 #[test]
 fn who_is_told_to_sleep_does_not_poll() {
-    let script = script();
-    let tried = tried(&script);
-    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &tried);
+    let script = tried();
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &script);
     for _ in 0..10 {
         let mut spin = spinner.begin();
         assert!(spin.sleeps_at_once());
@@ -67,9 +43,8 @@ fn who_is_told_to_sleep_does_not_poll() {
 
 #[test]
 fn waits_for_memory_are_not_told() {
-    let script = script();
-    let tried = tried(&script);
-    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &tried);
+    let script = tried();
+    let spinner = Spinner::with_clock(Limits::MEMORY, 2, &script);
     let mut spin = spinner.begin();
     assert!(!spin.sleeps_at_once());
     assert!(spin.again());
