@@ -107,13 +107,13 @@ impl Flow {
         self.has_bytes_before_ring() && self.stream.rx().finished() != 0
     }
 
-    /// As [`Flow::is_to_finish`], once all of that has come: who is told of the end counts on that.
+    /// Whether what a peer that [is to finish](Flow::is_to_finish) had put on TCP has all come: who is told of the end counts on that.
     #[cold]
-    pub(crate) fn finishes_behind_tcp(&self, kernel: &impl Kernel) -> bool {
+    pub(crate) fn has_all_of_tcp(&self, kernel: &impl Kernel) -> bool {
         let here = |taken| Ok::<_, Errno>(kernel.queued()? as u64 + taken);
         let here = self.taken_in_all(kernel).and_then(here);
         let end = self.stream.rx().to_ring();
-        self.is_to_finish() && end.is_some_and(|end| here.is_ok_and(|here| here >= end))
+        end.is_some_and(|end| here.is_ok_and(|here| here >= end))
     }
 
     /// Whether the sender has moved to the ring, and what it sent before has not all been taken.

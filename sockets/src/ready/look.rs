@@ -122,7 +122,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= READ | RDHUP;
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
-    } else if flow.is_to_finish() && flow.finishes_behind_tcp(&conn.tcp(fd)) {
+    } else if flow.is_to_finish() && flow.has_all_of_tcp(&conn.tcp(fd)) {
         // The kernel does not know that it has.
         look.ready |= READ | RDHUP;
         look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
