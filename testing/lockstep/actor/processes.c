@@ -102,7 +102,8 @@ static void start(char **words, int count) {
 static void pass(char **words) {
     struct sockaddr_un to = address(words[2]);
     int fd = slot_of(words[1]);
-    char byte = 0, room[CMSG_SPACE(sizeof fd)] = {0};
+    char byte = 0;
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {0};
     struct iovec piece = {&byte, 1};
     struct msghdr message = {.msg_name = &to, .msg_namelen = sizeof to, .msg_iov = &piece, .msg_iovlen = 1,
                              .msg_control = room, .msg_controllen = sizeof room};
@@ -117,7 +118,8 @@ static void pass(char **words) {
 // take SLOT
 static void take(char **words) {
     int fd = -1;
-    char byte, room[CMSG_SPACE(sizeof fd)];
+    char byte;
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof fd)];
     struct iovec piece = {&byte, 1};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
     if (recvmsg(TAKES, &message, MSG_DONTWAIT) < 0) {

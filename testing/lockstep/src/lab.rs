@@ -1,8 +1,9 @@
 //! Where sessions are made: the actors' program, the library under test, and what has come of it all so far.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fmt, fs, io, process};
 
 use crate::actor::{self, Pace};
 use crate::choice::Chooser;
@@ -55,14 +56,17 @@ pub struct Finding {
 }
 
 impl Lab {
-    /// With the actors compiled in `folder`, and `library` under test.
+    /// With `library` under test, in a folder of its own that goes with it. That is where temporary files are: names of Unix sockets are short.
     ///
     /// # Errors
-    /// See [`actor::compile`].
-    pub fn new(folder: &Path, library: Option<PathBuf>) -> io::Result<Self> {
+    /// There can be no folder; or see [`actor::compile`].
+    pub fn new(library: Option<PathBuf>) -> io::Result<Self> {
+        let number = LABS.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("lockstep.{}.{number}", process::id()));
+        fs::create_dir_all(&folder)?;
         Ok(Self {
-            program: actor::compile(folder)?,
-            folder: folder.to_owned(),
+            program: actor::compile(&folder)?,
+            folder,
             library,
             verbose: false,
             tally: Tally::default(),
@@ -109,36 +113,30 @@ impl Lab {
     /// # Errors
     /// No session can begin, or it cannot go on.
     pub fn replay(&mut self, record: &Record) -> io::Result<Option<Difference>> {
-        let mut session = self.session(record.pace)?;
-        let mut outcome = Ok(Vec::new());
-        for step in &record.steps {
-            outcome = session.make(step);
-            if self.verbose {
-                print_step(step, &outcome);
-            }
-            if outcome.is_err() {
-                break;
-            }
-        }
+        let (session, difference) = self.play(record, self.verbose)?;
         self.tally(&session, record.steps.len());
-        match outcome {
-            Ok(_) | Err(Stop::Tolerated(_)) => Ok(None),
-            Err(Stop::Difference(difference)) => Ok(Some(*difference)),
-            Err(Stop::Io(error)) => Err(error),
-        }
+        Ok(difference)
     }
 
     fn again(&self, record: &Record) -> io::Result<Option<Difference>> {
+        Ok(self.play(record, false)?.1)
+    }
+
+    fn play(&self, record: &Record, verbose: bool) -> io::Result<(Session, Option<Difference>)> {
         let mut session = self.session(record.pace)?;
         for step in &record.steps {
-            match session.make(step) {
+            let outcome = session.make(step);
+            if verbose {
+                print_step(step, &outcome);
+            }
+            match outcome {
                 Ok(_) => {}
-                Err(Stop::Tolerated(_)) => return Ok(None),
-                Err(Stop::Difference(difference)) => return Ok(Some(*difference)),
+                Err(Stop::Tolerated(_)) => break,
+                Err(Stop::Difference(difference)) => return Ok((session, Some(*difference))),
                 Err(Stop::Io(error)) => return Err(error),
             }
         }
-        Ok(None)
+        Ok((session, None))
     }
 
     fn explore(&mut self, seed: u64, length: usize) -> io::Result<(Record, Option<Difference>)> {
@@ -228,6 +226,13 @@ impl Lab {
     }
 }
 
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // Nobody misses what stays of it.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -264,6 +269,9 @@ fn print_step(step: &Step, outcome: &Result<Vec<crate::run::Done>, Stop>) {
         println!("    {} -> {}", done.step, done.answer);
     }
 }
+
+/// Of this process.
+static LABS: AtomicU32 = AtomicU32::new(0);
 
 /// With whom each session begins.
 const BEGIN: [&str; 2] = ["A", "B"];

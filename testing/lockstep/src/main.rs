@@ -45,7 +45,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    match go(&options) {
+    match run(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -53,14 +53,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-fn go(options: &Options) -> io::Result<bool> {
-    let folder = env::temp_dir().join(format!("lockstep.{}", std::process::id()));
-    fs::create_dir_all(&folder)?;
-    let well = in_folder(options, &folder);
-    fs::remove_dir_all(&folder)?;
-    well
 }
 
 fn read(file: &Path) -> io::Result<Record> {
@@ -71,7 +63,7 @@ fn named(file: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
-fn in_folder(options: &Options, folder: &Path) -> io::Result<bool> {
+fn run(options: &Options) -> io::Result<bool> {
     let program = env::current_exe()?;
     let target = program
         .ancestors()
@@ -81,7 +73,7 @@ fn in_folder(options: &Options, folder: &Path) -> io::Result<bool> {
         true => None,
         false => Some(library::under_test(target).map_err(io::Error::other)?),
     };
-    let mut lab = Lab::new(folder, library)?;
+    let mut lab = Lab::new(library)?;
     lab.verbose = options.verbose;
     let mut differ = 0;
     let mut kinds = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Sessions at random, the same in each run, and those that once showed a fault.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::path::Path;
+use std::{fs, io};
 
 use dualrun::library;
 use lockstep::lab::Lab;
@@ -9,7 +9,7 @@ use lockstep::record::Record;
 
 #[test]
 fn sessions_at_random_are_as_natively() {
-    let mut lab = lab("random").expect("a lab");
+    let mut lab = lab().expect("a lab");
     for seed in SEEDS.filter(|seed| !OF_FOUND.contains(seed)) {
         if let Some(mut finding) = lab.search(seed, STEPS).expect("a session") {
             lab.cut(&mut finding).expect("a session");
@@ -21,12 +21,12 @@ fn sessions_at_random_are_as_natively() {
         lab.tally.upgraded > 0,
         "no connection left TCP: nothing was tested"
     );
-    fs::remove_dir_all(folder("random")).expect("the folder");
+    assert_eq!(lab.tally.broken, 0, "sessions broke off");
 }
 
 #[test]
 fn what_was_mended_stays_so() {
-    let mut lab = lab("mended").expect("a lab");
+    let mut lab = lab().expect("a lab");
     let sessions = Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions");
     for entry in fs::read_dir(sessions).expect("the sessions") {
         let file = entry.expect("a session").path();
@@ -40,25 +40,11 @@ fn what_was_mended_stays_so() {
             }
         }
     }
-    fs::remove_dir_all(folder("mended")).expect("the folder");
 }
 
-/// Of this process alone: another run may be at work. What a failed test leaves there can be looked at.
-fn folder(name: &str) -> PathBuf {
-    let name = format!("lockstep.{name}.{}", process::id());
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
-
-fn lab(name: &str) -> io::Result<Lab> {
-    let folder = folder(name);
-    fs::create_dir_all(&folder)?;
-    let program = env::current_exe()?;
-    let target = program
-        .ancestors()
-        .nth(3)
-        .unwrap_or_else(|| Path::new("target"));
-    let library = library::under_test(target).map_err(io::Error::other)?;
-    Lab::new(&folder, Some(library))
+fn lab() -> io::Result<Lab> {
+    let library = library::target_folder().and_then(|target| library::under_test(&target));
+    Lab::new(Some(library.map_err(io::Error::other)?))
 }
 
 const SEEDS: std::ops::Range<u64> = 401..461;
