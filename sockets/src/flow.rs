@@ -389,7 +389,7 @@ const BEFORE: u32 = 0;
 const ON_RING: u32 = 1;
 const AFTER: u32 = 2;
 
-/// In `kernel_end`: TCP was read to its end.
+/// In `kernel_end`: TCP was read to its end, which was one in order. In [`Stream::tcp_error`], too.
 const ENDED: u32 = u32::MAX;
 /// There was an error, which has been told. In [`Stream::tcp_error`], too.
 const TOLD: u32 = ENDED - 1;

@@ -46,7 +46,7 @@ impl Flow {
         if self.stream.rx().knock() {
             self.ring_bell_now(kernel)?;
         }
-        self.go_to_tcp(kernel.written()?);
+        self.go_to_tcp(self.written_in_all(kernel)?);
         if tx.is_left() {
             // It has called in between, and does not wait for what is in the ring.
             self.go_to_tcp(kernel.written()? | SERVED);
@@ -54,6 +54,14 @@ impl Flow {
         }
         self.repeat_end(kernel);
         Ok(())
+    }
+
+    /// How much was written to TCP. Of a connection that is over the kernel does not say, and the peer reads none of what comes after it.
+    fn written_in_all(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
+        match kernel.written() {
+            Err(Errno::NOTCONN) => Ok(self.stream.tx().to_ring().unwrap_or_default()),
+            written => written,
+        }
     }
 
     /// As [`Flow::leave_ring`], and for good, also where this direction never was on the ring. No other call of this process is sending on TCP.
@@ -94,6 +102,10 @@ impl Flow {
             };
         }
         rx.want_back();
+        if kernel.has_ended() {
+            // Nobody is there to hear it, and the kernel would answer with a reset: an error where the program is to see the end.
+            return Ok(());
+        }
         self.bell_if_possible(kernel, may_switch).map(drop)
     }
 
@@ -154,7 +166,16 @@ impl Flow {
                 // Its bytes on the ring nobody can put on TCP.
                 return Err(Stop::Failed(Errno::NOBUFS));
             }
-            self.drain_to_end(kernel)?;
+            // An error is not to be taken, but left to who reads TCP from now on. It shows itself only where no byte is.
+            let mut scratch = [0; 64];
+            while let Some(room) = scratch.get_mut(..kernel.queued()?.min(64))
+                && !room.is_empty()
+            {
+                match kernel.recv(room) {
+                    Ok(0) | Err(Errno::AGAIN) => break,
+                    taken => self.count(taken?),
+                }
+            }
             if let Some(Some(errno)) = self.kernel_end() {
                 return Err(Stop::Failed(errno));
             }

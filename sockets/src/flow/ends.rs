@@ -72,12 +72,14 @@ impl Flow {
             BEFORE => kernel.queued().is_ok_and(|queued| queued > 0),
             _ => false,
         };
+        // Ended in both directions it is over for the kernel, too, which resets nothing any more.
+        let is_over = self.finished() && self.stream.rx().finished() & FIN != 0;
         // Cut off, the sender's bytes would be missing and nobody told.
         let cut = self.owes_back() && self.serve_back(kernel) != Ok(true);
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);
-        if unread || cut {
+        if unread && !is_over || cut {
             // The kernel tells it, as a reset.
             kernel.reset_on_close();
         } else if (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))

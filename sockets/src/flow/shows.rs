@@ -4,7 +4,7 @@ use sys::errno::Errno;
 use sys::sync::Ordering;
 
 use super::back::back_at;
-use super::{BEFORE, ERRNO_MAX, Flow, ON_RING, OVER, Stop, TOLD};
+use super::{BEFORE, ENDED, ERRNO_MAX, Flow, ON_RING, OVER, Stop, TOLD};
 use crate::kernel::Kernel;
 
 /// How far both ends have read: as long as that stays, nothing moves.
@@ -241,6 +241,11 @@ impl Flow {
         let end = self.end_means();
         self.note(0, end);
         self.note(OVER, end);
+        if end == ENDED {
+            // What is sent from now on would make it look cut off to the next process that comes to the end.
+            let all = self.stream.tcp_error();
+            let _ = all.compare_exchange(0, ENDED, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// There is nothing more to read from TCP. If that is for an error, another process of this end may have been told, or the program before this one.
@@ -249,7 +254,7 @@ impl Flow {
         // The peer can write there, and is not to surprise the program.
         let is_error = (1..=ERRNO_MAX).contains(&told)
             && is_of_connection(Errno::from_raw_os_error(told.cast_signed()));
-        if is_error || told == TOLD {
+        if is_error || told == TOLD || told == ENDED {
             self.note(0, told);
             self.note(OVER, told);
         }

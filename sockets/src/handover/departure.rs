@@ -7,7 +7,7 @@ use sys::fds;
 use sys::stream::{closes_on_exec, cookie};
 
 use super::{back, is_inherited, pass_on};
-use crate::conn::Conn;
+use crate::conn::{Conn, Way};
 use crate::epoll::departure::{self as sets, Heir};
 use crate::flow::{RECEIVE, SEND};
 use crate::reason::Reason;
@@ -182,10 +182,7 @@ impl Spawning {
     }
 }
 
-/// This process ends now, and its descriptors with it.
-///
-/// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and that other
-/// processes may have the connection.
+/// This process ends now, and its descriptors with it: as if it closed them, for those who have the other ends.
 #[inline]
 pub fn before_exit() {
     // Most programs have none, and what is not looked at need not be in memory.
@@ -202,10 +199,20 @@ fn leave_all() {
         if conn.is_mapped() && !conn.is_lent() {
             settle(conn);
             conn.set_lent();
-            conn.drop_holder();
-            with_a_descriptor(conn, |fd| tidy(conn, fd));
+            if with_a_descriptor(conn, |fd| leave(conn, fd)).is_none() {
+                conn.drop_holder();
+            }
         }
     });
+}
+
+/// As a close does, with the rings left in place for other threads, which go on until the kernel ends them.
+fn leave(conn: &Conn, fd: BorrowedFd<'_>) {
+    // In the middle of a call that a handler came into, there is none to take.
+    let _both = conn.flow.both();
+    if let Some(flow) = conn.flow.take(SEND) {
+        flow.leave(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    }
 }
 
 /// Puts on TCP what a peer that has gone back there has not taken. What does not fit is cut off, and a reset says so.
@@ -237,14 +244,12 @@ fn inherited_cookie(fd: BorrowedFd<'_>) -> Option<u64> {
     cookie(fd).ok()
 }
 
-fn with_a_descriptor(conn: &Conn, act: impl FnOnce(BorrowedFd<'_>)) {
+fn with_a_descriptor<T>(conn: &Conn, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
     let mut found: Option<RawFd> = None;
     table::for_each(|fd, of| {
         if std::ptr::eq(of, conn) {
             found = found.or(Some(fd));
         }
     });
-    if let Some(fd) = found {
-        sys::socket::with_borrowed(fd, act);
-    }
+    sys::socket::with_borrowed(found?, act)
 }

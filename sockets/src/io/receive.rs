@@ -286,6 +286,7 @@ fn receive_all<'a>(
 fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
     flow.available().map_or(true, |n| n >= enough)
         || flow.peer_finished()
+        || flow.read_is_shut()
         || flow.stream().rx().to_tcp().is_some()
 }
 

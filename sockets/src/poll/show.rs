@@ -72,7 +72,8 @@ pub(super) fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> Answer {
                 }
                 let look = with(entry.fd, |fd| ready::look(conn, fd, interest)).unwrap_or_default();
                 // Beside what memory shows: something in the error queue, and the end of a connection that is read from TCP.
-                let ask = look.ask | ERR | if look.ask & READ == 0 { 0 } else { HUP };
+                let from_tcp = look.ask & (READ | RDHUP) != 0;
+                let ask = look.ask | ERR | if from_tcp { HUP } else { 0 };
                 let told = look.ready | said & ask & !look.hush;
                 entry.revents = revents(told & (interest | ALWAYS));
                 answer.news |= said & interest & PRI != 0;

@@ -123,7 +123,8 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
     } else if flow.is_to_finish() && flow.has_all_of_tcp(&conn.tcp(fd)) {
-        // The kernel does not know that it has.
+        // The kernel does not know that it has, but whether the connection is over.
+        look.ask |= HUP;
         look.ready |= READ | RDHUP;
         look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
     } else if flow.finished() && has_ended(fd) {

@@ -137,6 +137,8 @@ impl Comparison<'_> {
                     // Not there, or not yet: the rest must be.
                     // tidy: sleep because a world may say so later, and tells nobody when
                     thread::sleep(Duration::from_millis(1));
+                    nudge(self.kernel, &actor)?;
+                    nudge(self.sovia, &actor)?;
                 }
             }
         }

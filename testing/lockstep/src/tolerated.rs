@@ -9,11 +9,20 @@ pub(crate) struct Past {
     has_killed: bool,
     /// An end of a connection has gone, or takes nothing any more.
     has_gone: bool,
+    /// How often a connection was passed on.
+    passed: u32,
+    /// A receive may wait for more than is there, and the kernel has it take that meanwhile.
+    waits_for_more: bool,
+    /// Urgent data was sent.
+    has_urgent: bool,
 }
 
 impl Past {
     pub(crate) fn note(&mut self, step: &Step) {
         self.has_killed |= step.verb() == "kill";
+        self.passed += u32::from(step.verb() == "pass");
+        self.waits_for_more |= step.verb() == "set" && step.word(2) == "lowat";
+        self.has_urgent |= step.verb() == "send" && step.word(6).contains('o');
         let shuts = step.verb() == "shut" && step.word(2) != "1";
         self.has_gone |=
             shuts || matches!(step.verb(), "kill" | "exit" | "_exit" | "close" | "dup2");
@@ -40,6 +49,28 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     let is_of_broken = |error: &Option<String>| {
         matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
     };
+    let is_cut_off = is_of_broken(&of_sovia) || tells_more(kernel, sovia, POLLERR | POLLHUP);
+    if past.passed > 1 && is_cut_off || past.passed > 0 && past.has_gone && is_cut_off {
+        return Some(
+            "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
+        );
+    }
+    let is_receive = step.verb() == "recv";
+    if past.waits_for_more
+        && is_receive
+        && of_kernel.as_deref() == Some("EAGAIN")
+        && of_sovia.is_none()
+    {
+        return Some("a receive that waits for more leaves there what the kernel has it take");
+    }
+    if past.has_urgent
+        && step.word(3) == "splice"
+        && is_receive
+        && count(kernel) == Some(0)
+        && sovia == "hangs"
+    {
+        return Some("splice waits at an urgent byte, where the kernel's ends");
+    }
     if sends && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
         return Some("a send on a broken connection fails with another error");
     }
@@ -59,6 +90,9 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     if past.has_killed && tells_less(kernel, sovia, POLLHUP) {
         return Some("no POLLHUP beside POLLERR after the peer was killed");
     }
+    if step.verb() == "peer" && past.has_gone && (kernel, sovia) == ("-1 ENOTCONN", "0") {
+        return Some("getpeername succeeds on a connection that is over");
+    }
     if step.verb() == "shut" && (kernel, sovia) == ("-1 ENOTCONN", "0") {
         return Some("shutdown succeeds on a connection that was reset");
     }
@@ -69,11 +103,11 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         return Some("recvmmsg gives bytes before it tells a pending error");
     }
     if sends
-        && step.word(5) == "splice"
+        && (step.word(5) == "splice" || step.word(5) == "sendfile" && past.has_gone)
         && count(kernel) > count(sovia)
         && count(sovia) == Some(16384)
     {
-        return Some("splice sends no more than 16 kB at once");
+        return Some("splice sends no more than 16 kB at once, and sendfile where it ends so");
     }
     None
 }
@@ -94,6 +128,16 @@ fn is_part(some: &str, all: &str) -> bool {
         && some.iter().zip(&all).all(|(some, all)| some & !all == 0)
 }
 
+/// Whether an answer of `poll` tells some of `bits` that another does not.
+fn tells_more(some: &str, more: &str, bits: u32) -> bool {
+    let told = |answer: &str| {
+        let numbers = answer.split([' ', ':']).skip(1);
+        let numbers = numbers.filter_map(|word| u32::from_str_radix(word, 16).ok());
+        numbers.fold(0, |all, number| all | number)
+    };
+    told(more) & !told(some) & bits != 0
+}
+
 /// Whether the only difference of two answers of `poll` is that one leaves out some of `bits`.
 fn tells_less(all: &str, some: &str, bits: u32) -> bool {
     let words = |answer: &str| -> Vec<Option<u32>> {
@@ -108,6 +152,7 @@ fn tells_less(all: &str, some: &str, bits: u32) -> bool {
         && all.iter().zip(&some).all(|pair| matches!(pair, (Some(all), Some(some)) if all & !bits == some & !bits && some & !all == 0))
 }
 
+const POLLERR: u32 = 0x8;
 const POLLHUP: u32 = 0x10;
 /// POSIX lets a receive return less than there is.
 pub(crate) const SHORT: &str = "bytes came in more pieces than natively";
