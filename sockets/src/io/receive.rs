@@ -16,7 +16,7 @@ use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, Stop, Take};
 use crate::host::host;
-use crate::kernel::Tcp;
+use crate::kernel::{Kernel, Tcp};
 use crate::share::Turn;
 
 // As `send_mapped`.
@@ -122,11 +122,11 @@ fn receive_all<'a>(
         if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent(&tcp);
         }
-        let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, low);
+        let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, &tcp, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
         }
-        let result = if short && turn.receives_on_ring() {
+        let result = if short {
             Err(Stop::Again)
         } else if got == 0 {
             turn.receive(&tcp, into, take)
@@ -209,7 +209,7 @@ fn receive_all<'a>(
             alone::slow_down();
             continue;
         }
-        if short && turn.receives_on_ring() && turn.available().is_ok_and(|n| n > 0) {
+        if short && there(&turn, &tcp).is_ok_and(|n| n > 0) {
             drop(turn);
             let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
             let until = *patience.get_or_insert_with(|| time::deadline(limit_ms));
@@ -282,12 +282,23 @@ fn receive_all<'a>(
     }
 }
 
-/// Whether `enough` bytes are there, or no more will come.
-fn ends_soon(flow: &crate::flow::Flow, enough: usize) -> bool {
-    flow.available().map_or(true, |n| n >= enough)
+/// How much can be received, on TCP and on the ring.
+fn there(flow: &crate::flow::Flow, tcp: &Tcp<'_>) -> Result<usize, Stop> {
+    if flow.receives_on_ring() {
+        flow.available()
+    } else {
+        flow.waiting(tcp)
+    }
+}
+
+/// Whether `enough` bytes are there, on TCP and on the ring, or no more will come.
+#[cold]
+fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
+    there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
         || flow.read_is_shut()
         || flow.stream().rx().to_tcp().is_some()
+        || !flow.receives_on_ring() && tcp.has_ended()
 }
 
 /// Goes on after the first `got` bytes of the buffers.

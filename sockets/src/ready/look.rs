@@ -122,6 +122,10 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= READ | RDHUP;
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
+        if flow.stream().rx().to_tcp().is_some() {
+            // What the sender says from then on it says there, its end, too.
+            look.ask |= RDHUP | HUP;
+        }
     } else if flow.is_to_finish() && flow.has_all_of_tcp(&conn.tcp(fd)) {
         // The kernel does not know that it has, but whether the connection is over.
         look.ask |= HUP;
@@ -133,7 +137,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
     } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
         look.ask |= READ | RDHUP;
     } else {
-        look.ask |= RDHUP;
+        look.ask |= RDHUP | HUP;
         look.ready |= if enough_in_all(conn, flow, fd) {
             READ
         } else {

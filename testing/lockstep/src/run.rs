@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::compare::{Comparison, nudge};
 use crate::step::{Kind, Step};
-use crate::tolerated::Past;
+use crate::tolerated::{self, Past};
 use crate::world::{Heard, PATIENCE, World};
 
 /// The two worlds of a session, and what is known of it.
@@ -171,7 +171,7 @@ impl Session {
         let sovia = match heard {
             Heard::Answer(sovia) => sovia,
             Heard::End => return Err(differs(step, &kernel, "its process ended")),
-            Heard::Nothing => return Err(differs(step, &kernel, "hangs")),
+            Heard::Nothing => return Err(self.hangs(step, &kernel)),
         };
         if step.kind() == Kind::Listens {
             let label = format!("{}.{}", step.actor, step.word(1));
@@ -185,12 +185,23 @@ impl Session {
         self.compare(step, kernel, sovia)
     }
 
+    fn hangs(&mut self, step: &Step, kernel: &str) -> Stop {
+        let past = self.past.among(&self.sovia, &step.actor);
+        match tolerated::reason(step, kernel, "hangs", past) {
+            Some(reason) => {
+                *self.tolerated.entry(reason).or_default() += 1;
+                Stop::Tolerated(reason)
+            }
+            None => differs(step, kernel, "hangs"),
+        }
+    }
+
     fn compare(&mut self, step: &Step, kernel: String, sovia: String) -> Result<Done, Stop> {
         let mut compared = Comparison {
+            past: self.past.among(&self.sovia, &step.actor),
+            step,
             kernel: &mut self.kernel,
             sovia: &mut self.sovia,
-            step,
-            past: self.past,
         };
         let outcome = compared.outcome(kernel, sovia)?;
         self.late += usize::from(outcome.is_late);

@@ -1,6 +1,7 @@
 //! Known differences, each as narrow as it can be told.
 
-use crate::step::Step;
+use crate::step::{Kind, Step};
+use crate::world::World;
 
 /// What there has been in a session on which it depends whether a difference is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,9 +16,19 @@ pub(crate) struct Past {
     waits_for_more: bool,
     /// Urgent data was sent.
     has_urgent: bool,
+    /// Somebody else waits in a call, and makes no other.
+    others_wait: bool,
 }
 
 impl Past {
+    /// The same at a step of `actor`, in a world.
+    pub(crate) fn among(self, world: &World, actor: &str) -> Self {
+        Self {
+            others_wait: world.busy().iter().any(|other| other != actor),
+            ..self
+        }
+    }
+
     pub(crate) fn note(&mut self, step: &Step) {
         self.has_killed |= step.verb() == "kill";
         self.passed += u32::from(step.verb() == "pass");
@@ -55,7 +66,12 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
             "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
         );
     }
-    let is_receive = step.verb() == "recv";
+    let is_receive = step.kind() == Kind::Receives;
+    if past.passed > 0 && past.others_wait && is_receive && of_kernel.is_none() {
+        return Some(
+            "what goes back to TCP comes once the peer, who waits elsewhere, makes a call (docs/limitations.md)",
+        );
+    }
     if past.waits_for_more
         && is_receive
         && of_kernel.as_deref() == Some("EAGAIN")
