@@ -292,8 +292,11 @@ impl Flow {
     }
 
     /// Consents to the ring for what this end receives, in a turn of side [`RECEIVE`]. No other call of this process may be receiving on TCP.
+    ///
+    /// Not while urgent data is on TCP: a sender that did not [mark](sys::stream::Tx::mark) it, for there were no rings or it is the program before this
+    /// one's, would move to the ring behind it, and of what lies in between nobody could say how much is the program's.
     pub fn consent(&self, kernel: &impl Kernel) {
-        if !self.stream.rx().consented() {
+        if !self.stream.rx().consented() && !kernel.has_mark() {
             self.stream.rx().consent();
             // Now, for a connection that is over has no counts.
             self.begin_count(kernel);

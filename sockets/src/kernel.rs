@@ -92,6 +92,11 @@ pub trait Kernel {
     fn taken_past_mark(&self) -> Result<u64, Errno> {
         self.taken()
     }
+
+    /// Whether urgent data is queued, so that [`Kernel::taken`] and [`Kernel::queued`] are not to be relied on. Nobody may be receiving meanwhile.
+    fn has_mark(&self) -> bool {
+        false
+    }
 }
 
 /// A real one.
@@ -161,14 +166,29 @@ impl Kernel for Tcp<'_> {
     }
 
     fn taken_past_mark(&self) -> Result<u64, Errno> {
+        self.past_mark(|| self.taken())
+    }
+
+    fn has_mark(&self) -> bool {
+        let inline = sys::socket::urgent_inline(self.fd);
+        let so = self.queued();
+        sys::socket::set_urgent_inline(self.fd, !inline);
+        let otherwise = self.queued();
+        sys::socket::set_urgent_inline(self.fd, inline);
+        so != otherwise
+    }
+}
+
+impl Tcp<'_> {
+    /// Asks with `SO_OOBINLINE` set: with it the kernel counts all that is queued, without it up to the mark. It changes nothing else while nobody receives.
+    fn past_mark<T>(&self, ask: impl FnOnce() -> T) -> T {
         if sys::socket::urgent_inline(self.fd) {
-            return self.taken();
+            return ask();
         }
-        // With the option the kernel counts all that is queued, without it up to the mark. It changes nothing else while nobody receives.
         sys::socket::set_urgent_inline(self.fd, true);
-        let taken = self.taken();
+        let answer = ask();
         sys::socket::set_urgent_inline(self.fd, false);
-        taken
+        answer
     }
 }
 

@@ -279,3 +279,20 @@ fn what_somebody_else_resets_is_told_to_both_ends() {
         assert_eq!(second.failed, (!closes).then_some(Errno::CONNABORTED));
     }
 }
+
+#[test]
+fn who_has_urgent_data_before_the_ring_consents_behind_it() {
+    let network = Network::new(1000, Vec::new());
+    let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
+    sender.send(1);
+    receiver.kernel.set_mark(true);
+    receiver.flow.consent(&receiver.kernel);
+    sender.send(1);
+    assert_eq!(sender.flow.sender(), State::Before);
+    receiver.kernel.set_mark(false);
+    receiver.receive(&[2], Take::Read);
+    sender.send(1);
+    assert_eq!(sender.flow.sender(), State::Ring);
+    receiver.receive(&[2], Take::Read);
+    assert_eq!(receiver.received, 3);
+}

@@ -48,6 +48,8 @@ struct State {
     linger: Cell<Option<Duration>>,
     /// What the next send says, once.
     refusal: Cell<Option<Errno>>,
+    /// What is queued is urgent, which a count leaves out.
+    has_mark: Cell<bool>,
 }
 
 /// Both directions, and the time. The first wire is what end 0 sends.
@@ -189,6 +191,11 @@ impl End<'_> {
         self.state().error.set(Some(errno));
     }
 
+    /// Whether what is queued is urgent.
+    pub(super) fn set_mark(&self, on: bool) {
+        self.state().has_mark.set(on);
+    }
+
     pub(super) fn is_reset(&self) -> bool {
         self.state().is_over.get()
     }
@@ -312,6 +319,10 @@ impl Kernel for End<'_> {
 
     fn queued(&self) -> Result<usize, Errno> {
         Ok(self.input().borrow().queue.len())
+    }
+
+    fn has_mark(&self) -> bool {
+        self.state().has_mark.get()
     }
 }
 
