@@ -93,6 +93,14 @@ pub trait Kernel {
         self.taken()
     }
 
+    /// As [`Kernel::queued`], with urgent data and what lies behind it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn queued_past_mark(&self) -> Result<usize, Errno> {
+        self.queued()
+    }
+
     /// Whether urgent data is queued, so that [`Kernel::taken`] and [`Kernel::queued`] are not to be relied on. Nobody may be receiving meanwhile.
     fn has_mark(&self) -> bool {
         false
@@ -167,6 +175,10 @@ impl Kernel for Tcp<'_> {
 
     fn taken_past_mark(&self) -> Result<u64, Errno> {
         self.past_mark(|| self.taken())
+    }
+
+    fn queued_past_mark(&self) -> Result<usize, Errno> {
+        self.past_mark(|| self.queued())
     }
 
     fn has_mark(&self) -> bool {

@@ -3,7 +3,8 @@
 use sys::stream::{FIN, GONE};
 use sys::sync::Ordering;
 
-use super::{BEFORE, Flow, ON_RING, Stop};
+use super::back::back_at;
+use super::{Flow, ON_RING, Stop};
 use crate::kernel::Kernel;
 
 impl Flow {
@@ -67,11 +68,7 @@ impl Flow {
             return;
         }
         let _ = self.follow(kernel);
-        let unread = match self.stream.rx().phase() {
-            ON_RING => self.stream.rx().available() != Ok(0),
-            BEFORE => kernel.queued().is_ok_and(|queued| queued > 0),
-            _ => false,
-        };
+        let unread = self.leaves_unread(kernel);
         // Ended in both directions it is over for the kernel, too, which resets nothing any more.
         let is_over = self.finished() && self.stream.rx().finished() & FIN != 0;
         // Cut off, the sender's bytes would be missing and nobody told.
@@ -89,6 +86,23 @@ impl Flow {
             // On the ring it can be said, if only for this: a doorbell that comes too late makes a reset of the end that TCP has.
             // Whoever sleeps is woken by the end of the TCP connection.
             self.stream.tx().finish(GONE);
+        }
+    }
+
+    /// Whether bytes of the program have come that it has not taken, urgent ones among them. Of those on TCP the kernel knows, and would reset the
+    /// connection; but the other direction's end, said on the ring, would be all that the peer looks for.
+    fn leaves_unread(&self, kernel: &impl Kernel) -> bool {
+        let rx = self.stream.rx();
+        let on_tcp = |doorbells: u64| {
+            (kernel.queued_past_mark()).is_ok_and(|queued| queued as u64 > doorbells)
+        };
+        match (rx.phase(), back_at(rx)) {
+            (ON_RING, None) => rx.available() != Ok(0),
+            (ON_RING, Some(end)) => {
+                let doorbells = self.taken_in_all(kernel).map(|at| end.saturating_sub(at));
+                rx.available() != Ok(0) || doorbells.is_ok_and(on_tcp)
+            }
+            _ => on_tcp(0),
         }
     }
 }

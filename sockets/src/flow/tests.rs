@@ -296,3 +296,18 @@ fn who_has_urgent_data_before_the_ring_consents_behind_it() {
     receiver.receive(&[2], Take::Read);
     assert_eq!(receiver.received, 3);
 }
+
+#[test]
+fn who_closes_with_an_urgent_byte_unread_says_no_orderly_end_in_memory() {
+    let network = Network::new(1000, Vec::new());
+    let [mut first, mut second] = rung(&network);
+    second.act(Deed::ArmReceive);
+    first.act(Deed::LeaveRing);
+    second.receive(&[10], Take::Read);
+    first.kernel.send(&[1]).expect("room");
+    second.kernel.set_mark(true);
+    second.act(Deed::Close);
+    first.act(Deed::ArmReceive);
+    first.receive(&[10], Take::Read);
+    assert_eq!(first.failed, Some(Errno::CONNRESET));
+}

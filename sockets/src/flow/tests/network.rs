@@ -318,6 +318,13 @@ impl Kernel for End<'_> {
     }
 
     fn queued(&self) -> Result<usize, Errno> {
+        if self.has_mark() {
+            return Ok(0);
+        }
+        self.queued_past_mark()
+    }
+
+    fn queued_past_mark(&self) -> Result<usize, Errno> {
         Ok(self.input().borrow().queue.len())
     }
 

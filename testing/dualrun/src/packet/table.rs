@@ -133,6 +133,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["options/zerocopy"],
     },
     Group {
+        reason: "an urgent byte that was taken out of band is no longer in the Unix socket, where TCP has it until a receive passes the mark: a close finds nothing unread",
+        programs: &["flags/oob_taken"],
+    },
+    Group {
         reason: "what the program forbids itself the NIC needs until the end of the process, to wait, to wake and to close",
         programs: &["raw/seccomp"],
     },
