@@ -150,7 +150,7 @@ fn close_pieces(first: u32, last: u32, close: &mut impl FnMut(u32, u32) -> i32) 
 
 pub use crate::handover::set_inherited;
 
-/// `shutdown` on a connection with rings. False if the kernel is to do it as well, now that nobody can move to the ring any more.
+/// `shutdown` on a connection with rings. False if the kernel is to do it.
 ///
 /// # Errors
 /// As `shutdown`.
@@ -165,26 +165,26 @@ pub fn shutdown(conn: &Conn, fd: BorrowedFd<'_>, how: i32) -> Result<bool, Errno
     if reading {
         send.shut_read();
     }
-    if !writing {
-        return Ok(false);
-    }
     // The switch makes the end of the stream something that memory can say.
-    let on_ring = send
-        .finish(&tcp, conn.is_quiet(Way::Out))
-        .map_err(|stop| match stop {
-            Stop::Failed(SPOILT) => Errno::CONNRESET,
-            Stop::Failed(errno) => errno,
-            Stop::Again | Stop::End => Errno::NOTCONN,
-        })?;
-    if !on_ring {
-        // In the same turn, or another thread could move to the ring, where the receiver would wait for doorbells that cannot come.
-        sys::socket::shut(fd, reading)?;
-        return Ok(true);
-    }
+    let finished = if writing {
+        send.finish(&tcp, conn.is_quiet(Way::Out))
+    } else {
+        Ok(send.finished())
+    };
+    let in_memory = finished.map_err(|stop| match stop {
+        Stop::Failed(SPOILT) => Errno::CONNRESET,
+        Stop::Failed(errno) => errno,
+        Stop::Again | Stop::End => Errno::NOTCONN,
+    })?;
+    let [reading, writing] = send.end_of_tcp(&tcp, [reading, writing], in_memory);
+    // In the same turn, or another thread could move to the ring, where the receiver would wait for doorbells that cannot come.
+    sys::socket::shut(fd, reading, writing)?;
     drop(send);
-    // Who waits for room waits no more, and the kernel does not know.
-    epoll::moved(fd.as_raw_fd(), conn);
-    Ok(!reading)
+    if in_memory {
+        // Who waits for room waits no more, and the kernel does not know.
+        epoll::moved(fd.as_raw_fd(), conn);
+    }
+    Ok(true)
 }
 
 /// What `FIONREAD` says of a connection with rings, where the kernel says `kernels`; `None` where that is right.

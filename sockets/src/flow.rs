@@ -249,7 +249,7 @@ impl Flow {
                     Err(stop) => Err(self.told(stop)),
                 };
             }
-            // The kernel knows best what becomes of bytes that nobody reads: an end that is gone answers with a reset.
+            // The kernel knows best what becomes of bytes that nobody reads: an end that is gone, or shut both ways, answers with a reset.
             if self.stream.peer_deaf() {
                 self.spoke.store(1, Ordering::Relaxed);
                 return self.send_plain(kernel, pieces);
@@ -376,7 +376,7 @@ impl Flow {
             return Err(Stop::End);
         }
         if self.read_shut.load(Ordering::Relaxed) != 0 {
-            return Err(Stop::End);
+            return Err(self.shut_means(kernel));
         }
         Err(Stop::Again)
     }

@@ -127,20 +127,19 @@ pub fn reset_now(fd: BorrowedFd<'_>) {
     }
 }
 
-/// `shutdown(SHUT_WR)`, or `SHUT_RDWR`.
+/// `shutdown` of what is received, of what is sent, or both.
 ///
 /// # Errors
 /// As `shutdown`.
-pub fn shut(fd: BorrowedFd<'_>, both: bool) -> Result<(), Errno> {
+pub fn shut(fd: BorrowedFd<'_>, reading: bool, writing: bool) -> Result<(), Errno> {
     use rustix::net::Shutdown;
-    rustix::net::shutdown(
-        fd,
-        if both {
-            Shutdown::Both
-        } else {
-            Shutdown::Write
-        },
-    )
+    let how = match (reading, writing) {
+        (false, false) => return Ok(()),
+        (true, false) => Shutdown::Read,
+        (false, true) => Shutdown::Write,
+        (true, true) => Shutdown::Both,
+    };
+    rustix::net::shutdown(fd, how)
 }
 
 /// Takes the error that the next call would tell (`SO_ERROR`).

@@ -278,7 +278,7 @@ impl Stream {
         self.lent == Some(board) && peer.notes.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that nobody reads at this end any more.
+    /// Says that this end takes nothing any more that is sent from now on: nobody reads there, or it is shut both ways.
     pub fn set_deaf(&self) {
         self.control().both.0.ends[self.side.index()]
             .deaf
@@ -291,7 +291,7 @@ impl Stream {
         deaf.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether nobody reads at the other end any more.
+    /// Whether [`Stream::set_deaf`] was called at the other end.
     #[inline]
     pub fn peer_deaf(&self) -> bool {
         self.control().both.0.ends[self.side.peer().index()]

@@ -89,6 +89,9 @@ impl Conn {
         flow.stream().options().store(flags, Ordering::Relaxed);
         if ready::has_ended(fd) && !self.tcp(fd).has_ended() {
             flow.shut_read();
+            if self.tcp(fd).has_finished() {
+                flow.stream().set_deaf();
+            }
         }
         sys::socket::set_nodelay(fd, true);
         if flags & CORK != 0 {

@@ -28,6 +28,23 @@ impl Flow {
         Ok(true)
     }
 
+    /// What the kernel is to shut of TCP, to receive and to send, where the program has shut this (`asked`): `in_memory` says that the end of what is sent
+    /// lies there. In a turn of side [`SEND`](super::SEND), in which that is to be done.
+    ///
+    /// An end that is shut both ways is deaf, and takes no doorbell: what the peer sends from now on goes over TCP, which answers with a reset.
+    pub fn end_of_tcp(&self, kernel: &impl Kernel, asked: [bool; 2], in_memory: bool) -> [bool; 2] {
+        let [reading, writing] = asked;
+        if !self.read_is_shut() || !(writing || in_memory || kernel.has_finished()) {
+            return [reading, writing && !in_memory];
+        }
+        self.stream.set_deaf();
+        // What moves to TCP goes there before the end.
+        if self.owes_back() {
+            let _ = self.serve_back(kernel);
+        }
+        [reading, self.sends_on_ring() || (writing && !in_memory)]
+    }
+
     /// Bytes that the peer has not taken from the ring.
     pub fn unread(&self) -> u64 {
         let tx = self.stream.tx();
@@ -50,6 +67,15 @@ impl Flow {
         if self.stream.options().load(Ordering::Relaxed) & READ_SHUT != 0 {
             self.read_shut.store(1, Ordering::Release);
         }
+    }
+
+    /// What to tell the program of a receiving side that is shut and has been read: an error if the kernel has reset the connection for what still came.
+    #[cold]
+    pub(super) fn shut_means(&self, kernel: &impl Kernel) -> Stop {
+        if self.stream.is_deaf() && kernel.has_ended() {
+            let _ = self.drain_to_end(kernel);
+        }
+        self.take_error().map_or(Stop::End, Stop::Failed)
     }
 
     /// Whether [`Flow::shut_read`] has been called.

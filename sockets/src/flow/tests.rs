@@ -311,3 +311,36 @@ fn who_closes_with_an_urgent_byte_unread_says_no_orderly_end_in_memory() {
     first.receive(&[10], Take::Read);
     assert_eq!(first.failed, Some(Errno::CONNRESET));
 }
+
+#[test]
+fn what_is_sent_to_an_end_that_is_shut_both_ways_the_kernel_answers() {
+    let network = Network::new(1000, Vec::new());
+    let [mut first, mut second] = rung(&network);
+    second.act(Deed::ArmReceive);
+    first.send(10);
+    second.send(10);
+    // With two calls as with one.
+    second.flow.shut_read();
+    let to_shut = second.flow.end_of_tcp(&second.kernel, [true, false], false);
+    assert_eq!(to_shut, [true, false]);
+    assert!(!first.flow.stream().peer_deaf());
+    let in_memory = second.flow.finish(&second.kernel, true);
+    assert_eq!(in_memory, Ok(true));
+    let to_shut = second.flow.end_of_tcp(&second.kernel, [false, true], true);
+    assert_eq!(to_shut, [false, true]);
+    second.kernel.shut();
+    // No doorbell, which would be answered, too.
+    assert!(!first.kernel.is_reset());
+    assert_eq!(first.flow.arm_send(), Ok(false), "nobody waits for room");
+    first.send(5);
+    assert_eq!(first.flow.unread(), 10, "that came before");
+    assert!(first.kernel.is_reset());
+    first.receive(&[100], Take::Read);
+    assert_eq!(first.received, second.sent);
+    first.receive(&[1], Take::Read);
+    assert!(first.is_over());
+    second.receive(&[100], Take::Read);
+    assert_eq!(second.received, 40);
+    second.receive(&[1], Take::Read);
+    assert_eq!(second.failed, Some(Errno::CONNRESET));
+}

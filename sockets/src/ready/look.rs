@@ -163,6 +163,11 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         look.ask |= ALWAYS;
         look.settled = false;
     }
+    if flow.stream().is_deaf() {
+        // What comes now the kernel answers with a reset, of which nothing is said in memory.
+        look.ask |= ALWAYS;
+        look.settled = false;
+    }
     if flow.is_reset_by_bell(&conn.tcp(fd)) {
         look.hush = if flow.finished() { ERR } else { ALWAYS };
     }

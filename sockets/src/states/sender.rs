@@ -103,7 +103,7 @@ pub const ROWS: &[Row<State, Event>] = table! {
     Shutdown: Invited => Ring, "`to_ring := written`; FIN in memory";
     Shutdown "TCP has ended": Invited => Invited, "TCP's FIN";
     Shutdown: Called => Called, "TCP's FIN";
-    Shutdown: Ring => Ring, "FIN in memory; TCP stays open for doorbells";
+    Shutdown: Ring => Ring, "FIN in memory; TCP stays open for doorbells, unless this end receives no more either: then it is deaf, and TCP's FIN follows";
     Shutdown: Recalled => Recalled, "FIN in memory";
     Shutdown "TCP has no room for all": Serving => Serving, "FIN in memory, repeated on TCP behind what is being moved";
     Shutdown "TCP has room": Serving => After, "TCP's FIN, behind what is being moved";

@@ -178,7 +178,7 @@ pub(super) struct ReceiverWords {
 pub(super) struct End {
     /// How many processes have it.
     pub(super) holders: AtomicU32,
-    /// Nobody reads here any more: bytes written to this end will not be taken.
+    /// Nobody reads here any more, or nothing but what is in the ring: what is sent to this end from now on is for TCP to answer.
     pub(super) deaf: AtomicU32,
     /// More than one process may act at this end, so turns are taken between processes too.
     pub(super) shared: AtomicU32,

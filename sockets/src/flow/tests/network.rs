@@ -48,6 +48,8 @@ struct State {
     linger: Cell<Option<Duration>>,
     /// What the next send says, once.
     refusal: Cell<Option<Errno>>,
+    /// Both ways are shut.
+    is_shut: Cell<bool>,
     /// What is queued is urgent, which a count leaves out.
     has_mark: Cell<bool>,
 }
@@ -129,6 +131,12 @@ impl Network {
                     drop(wire);
                     self.fly(1 - from, Segment::Reset);
                 }
+                Segment::Bytes(_) if to.is_shut.get() => {
+                    drop(wire);
+                    to.error.set(Some(Errno::CONNRESET));
+                    to.is_over.set(true);
+                    self.fly(1 - from, Segment::Reset);
+                }
                 Segment::Bytes(bytes) => wire.queue.extend(bytes),
                 Segment::Finish => wire.ended = true,
                 Segment::Reset => {
@@ -194,6 +202,12 @@ impl End<'_> {
     /// Whether what is queued is urgent.
     pub(super) fn set_mark(&self, on: bool) {
         self.state().has_mark.set(on);
+    }
+
+    /// `shutdown(SHUT_RDWR)`.
+    pub(super) fn shut(&self) {
+        self.state().is_shut.set(true);
+        self.finish();
     }
 
     pub(super) fn is_reset(&self) -> bool {

@@ -137,6 +137,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["flags/oob_taken"],
     },
     Group {
+        reason: "an end that is shut both ways says no more than that it sends nothing: what still comes waits in its window, and a sender for the window, until it is closed",
+        programs: &["shutdown/rdwr_ends_sender", "shutdown/rdwr_then_data"],
+    },
+    Group {
         reason: "what the program forbids itself the NIC needs until the end of the process, to wait, to wake and to close",
         programs: &["raw/seccomp"],
     },
