@@ -297,6 +297,8 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
     there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
         || flow.read_is_shut()
+        // A receive ends at an urgent byte.
+        || flow.stream().rx().mark().is_some()
         || flow.stream().rx().to_tcp().is_some()
         || !flow.receives_on_ring() && tcp.has_ended()
 }
