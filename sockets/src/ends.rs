@@ -318,9 +318,14 @@ pub fn before_disconnect(fd: BorrowedFd<'_>) {
     }
 }
 
-/// What `SO_ERROR` says of a connection whose error we have heard of and the program has not: from now on it has.
-pub fn untold_error(conn: &Conn, fd: BorrowedFd<'_>) -> Option<Errno> {
-    conn.turn(fd, RECEIVE)?.take_error()
+/// What `SO_ERROR` says where the kernel says `kernels`: an error that we have heard of and the program has not, and none that only a doorbell made. From
+/// now on the program has heard it.
+pub fn told_error(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> i32 {
+    let Some(turn) = conn.turn(fd, RECEIVE) else {
+        return kernels;
+    };
+    let errno = (kernels != 0).then(|| Errno::from_raw_os_error(kernels));
+    turn.tell(errno).map_or(0, Errno::raw_os_error)
 }
 
 /// Has the peer ring for what it sends next, because the program waits for a signal (`O_ASYNC`).

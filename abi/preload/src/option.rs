@@ -235,11 +235,7 @@ pub unsafe extern "C" fn getsockopt(
     {
         // SAFETY: the kernel has just written an int there, as below.
         let error = unsafe { &mut *value.cast::<c_int>() };
-        if *error == 0
-            && let Some(untold) = keeping_errno(|| ends::untold_error(conn, borrowed))
-        {
-            *error = untold.raw_os_error();
-        }
+        *error = keeping_errno(|| ends::told_error(conn, borrowed, *error));
     }
     if result == 0
         && level == libc::IPPROTO_TCP

@@ -69,10 +69,10 @@ impl Flow {
         }
     }
 
-    /// What to tell the program of a receiving side that is shut and has been read: an error if the kernel has reset the connection for what still came.
+    /// What to tell the program of a receiving side that is shut and has been read: an error if the connection has been reset.
     #[cold]
     pub(super) fn shut_means(&self, kernel: &impl Kernel) -> Stop {
-        if self.stream.is_deaf() && kernel.has_ended() {
+        if kernel.has_ended() {
             let _ = self.drain_to_end(kernel);
         }
         self.take_error().map_or(Stop::End, Stop::Failed)

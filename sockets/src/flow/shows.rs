@@ -160,14 +160,31 @@ impl Flow {
     pub fn waiting(&self, kernel: &impl Kernel) -> Result<usize, Stop> {
         let rx = self.stream.rx();
         let queued = kernel.queued()?;
-        Ok(match (rx.phase(), rx.to_ring()) {
-            (ON_RING, _) => rx.available()?,
-            (BEFORE, Some(end)) => {
-                let before = end.saturating_sub(self.taken_in_all(kernel)?);
-                queued.min(usize::try_from(before).unwrap_or(usize::MAX)) + rx.available()?
+        let up_to = |end: u64| {
+            let left = end.saturating_sub(self.taken_in_all(kernel)?);
+            Ok::<_, Errno>(queued.min(usize::try_from(left).unwrap_or(usize::MAX)))
+        };
+        let before = match (rx.phase(), rx.to_ring()) {
+            (ON_RING, _) => 0,
+            (BEFORE, Some(end)) => up_to(end)?,
+            _ => return Ok(queued),
+        };
+        let after = match back_at(rx) {
+            Some(end) => queued - up_to(end)?,
+            None => 0,
+        };
+        Ok(before + rx.available()? + after)
+    }
+
+    /// What to tell the program of an error that the kernel has told in answer to `SO_ERROR`, and of one that was kept; `None` if there is none to it.
+    pub(crate) fn tell(&self, kernels: Option<Errno>) -> Option<Errno> {
+        if let Some(errno) = kernels {
+            if !is_of_connection(errno) {
+                return Some(errno);
             }
-            _ => queued,
-        })
+            self.note_error(errno);
+        }
+        self.take_error()
     }
 
     /// Whether TCP's errors are none to the program: its end has come in order, or bytes lie there that were sent before the ring's, and what can have

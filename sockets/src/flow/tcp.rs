@@ -264,6 +264,7 @@ impl Flow {
         in_order
             && self.sends_on_ring()
             && tx.drained() == Ok(true)
+            && !tx.is_unread_before_ring()
             && tx.untaken_from_tcp() != Some(0)
     }
 }

@@ -105,6 +105,12 @@ impl Tx<'_> {
         Some(written.saturating_sub(taken))
     }
 
+    /// Whether the receiver has not taken all that went to TCP before the ring, by its count, if it counts.
+    pub fn is_unread_before_ring(&self) -> bool {
+        let taken = self.words().receiver.taken.load(Ordering::Relaxed);
+        (self.to_ring().zip(taken.checked_sub(1))).is_some_and(|(end, taken)| taken < end)
+    }
+
     /// Bytes that the receiver has taken in all, if it is to be believed.
     #[inline]
     pub fn read(&self) -> u64 {

@@ -16,6 +16,8 @@ pub(crate) struct Past {
     waits_for_more: bool,
     /// Urgent data was sent.
     has_urgent: bool,
+    /// There are processes that came from others.
+    begot: bool,
     /// Somebody else waits in a call, and makes no other.
     others_wait: bool,
 }
@@ -31,6 +33,7 @@ impl Past {
 
     pub(crate) fn note(&mut self, step: &Step) {
         self.has_killed |= step.verb() == "kill";
+        self.begot |= step.kind() == Kind::Begets;
         self.passed += u32::from(step.verb() == "pass");
         self.waits_for_more |= step.verb() == "set" && step.word(2) == "lowat";
         self.has_urgent |= step.verb() == "send" && step.word(6).contains('o');
@@ -60,13 +63,35 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     let is_of_broken = |error: &Option<String>| {
         matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
     };
-    let is_cut_off = is_of_broken(&of_sovia) || tells_more(kernel, sovia, POLLERR | POLLHUP);
+    let is_cut_off = is_of_broken(&of_sovia) || tells(sovia, POLLERR | POLLHUP);
     if past.passed > 1 && is_cut_off || past.passed > 0 && past.has_gone && is_cut_off {
         return Some(
             "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
         );
     }
     let is_receive = step.kind() == Kind::Receives;
+    if step.verb() == "pass" && past.passed > 0 && sovia == "hangs" {
+        return Some(
+            "the other end has to make a call where bytes from before the ring are unread (docs/limitations.md)",
+        );
+    }
+    if past.waits_for_more
+        && past.begot
+        && (kernel == "waits"
+            || step.words.iter().any(|word| word == "lowat")
+            || tells_less(sovia, kernel, POLLIN))
+    {
+        return Some("SO_RCVLOWAT that another process sets goes unnoticed");
+    }
+    if past.begot
+        && past.has_gone
+        && step.verb() == "epwait"
+        && events(kernel).count() > events(sovia).count()
+    {
+        return Some(
+            "a member is gone once its descriptor is closed, though another process has it",
+        );
+    }
     if past.passed > 0 && past.others_wait && is_receive && of_kernel.is_none() {
         return Some(
             "what goes back to TCP comes once the peer, who waits elsewhere, makes a call (docs/limitations.md)",
@@ -103,8 +128,18 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     if sends && past.has_gone && of_kernel.is_none() && is_of_broken(&of_sovia) {
         return Some("a send fails at once where the kernel finds out with the next");
     }
-    if past.has_killed && tells_less(kernel, sovia, POLLHUP) {
-        return Some("no POLLHUP beside POLLERR after the peer was killed");
+    if past.has_killed && tells_less(kernel, sovia, POLLERR | POLLHUP | POLLRDHUP) {
+        return Some("what memory shows is told without asking whether the peer was killed");
+    }
+    if past.has_killed
+        && is_receive
+        && kernel.starts_with("0 ")
+        && of_sovia.as_deref() == Some("ECONNRESET")
+    {
+        return Some("what is sent after the peer was killed looks as if it had been there unread");
+    }
+    if is_receive && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
+        return Some("a receive on a broken connection fails with another error");
     }
     if step.verb() == "peer" && past.has_gone && (kernel, sovia) == ("-1 ENOTCONN", "0") {
         return Some("getpeername succeeds on a connection that is over");
@@ -144,32 +179,34 @@ fn is_part(some: &str, all: &str) -> bool {
         && some.iter().zip(&all).all(|(some, all)| some & !all == 0)
 }
 
-/// Whether an answer of `poll` tells some of `bits` that another does not.
-fn tells_more(some: &str, more: &str, bits: u32) -> bool {
-    let told = |answer: &str| {
-        let numbers = answer.split([' ', ':']).skip(1);
-        let numbers = numbers.filter_map(|word| u32::from_str_radix(word, 16).ok());
-        numbers.fold(0, |all, number| all | number)
-    };
-    told(more) & !told(some) & bits != 0
+/// Whether an answer of `poll` or `epoll_wait` tells some of `bits`.
+fn tells(answer: &str, bits: u32) -> bool {
+    events(answer).any(|events| events & bits != 0)
 }
 
-/// Whether the only difference of two answers of `poll` is that one leaves out some of `bits`.
+/// The events in an answer of `poll` or `epoll_wait`.
+fn events(answer: &str) -> impl Iterator<Item = u32> {
+    let words = answer.split(' ').skip(1);
+    let events = words.map(|word| word.split_once(':').map_or(word, |(_, events)| events));
+    events.filter_map(|word| u32::from_str_radix(word, 16).ok())
+}
+
+/// Whether the only difference of two answers is that one leaves out some of `bits`.
 fn tells_less(all: &str, some: &str, bits: u32) -> bool {
-    let words = |answer: &str| -> Vec<Option<u32>> {
-        answer
-            .split(' ')
-            .map(|word| u32::from_str_radix(word, 16).ok())
-            .collect()
-    };
-    let (all, some) = (words(all), words(some));
-    all.len() == some.len()
-        && all.first() == some.first()
-        && all.iter().zip(&some).all(|pair| matches!(pair, (Some(all), Some(some)) if all & !bits == some & !bits && some & !all == 0))
+    let (mut all, mut some) = (events(all), events(some));
+    loop {
+        match (all.next(), some.next()) {
+            (Some(all), Some(some)) if all & !bits == some & !bits && some & !all == 0 => {}
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
 }
 
+const POLLIN: u32 = 0x1;
 const POLLERR: u32 = 0x8;
 const POLLHUP: u32 = 0x10;
+const POLLRDHUP: u32 = 0x2000;
 /// POSIX lets a receive return less than there is.
 pub(crate) const SHORT: &str = "bytes came in more pieces than natively";
 /// As [`SHORT`].
