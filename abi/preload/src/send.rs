@@ -160,6 +160,10 @@ unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -
                 return Outcome::NotOurs;
             }
             send_pieces(fd, pieces, asked, flags, |flags| {
+                if flags == 0 {
+                    // The kernel has no header to copy.
+                    return real::writev(fd, buffers, count as c_int);
+                }
                 let mut message: msghdr = std::mem::zeroed();
                 message.msg_iov = buffers.cast_mut();
                 message.msg_iovlen = count;
