@@ -20,7 +20,11 @@ pub(crate) fn begin(record: &Record, fd: u32, origin: Origin, ends: Option<[Sock
     record.nic.store(0, Ordering::Relaxed);
     record.flags.store(origin as u32, Ordering::Relaxed);
     record.changes.store(0, Ordering::Relaxed);
-    name(record, ends.unwrap_or([UNKNOWN; 2]));
+    match ends {
+        Some(ends) => name(record, ends),
+        // The addresses of the one before it say nothing without ports.
+        None => record.ports.store(0, Ordering::Release),
+    }
 }
 
 /// These are its ends, the one in this process first.
@@ -48,6 +52,9 @@ pub(crate) fn mark(record: &Record, upgrade: Upgrade, rule: u16) {
 pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
     // Pairs with the release in `name`.
     let ports = record.ports.load(Ordering::Acquire);
+    if ports == 0 {
+        return (UNKNOWN, UNKNOWN);
+    }
     (
         SocketAddr::new(get(&record.local), (ports >> 16) as u16),
         SocketAddr::new(get(&record.peer), (ports & 0xffff) as u16),

