@@ -68,21 +68,22 @@ pub struct Conn {
     left: AtomicU32,
     /// The rings, once both ends have them.
     pub(crate) flow: Turns<Flow>,
+    meeting: Lock<Option<Meeting>>,
+    // What a connection begins and ends with, and no more than that in these lines: a short one has hardly any other cost, for between two
+    // calls the kernel has used the cache.
+    schedule: Schedule,
     /// How many descriptors there are.
     refs: AtomicU32,
     /// Calls under way that give the program's buffers to the kernel.
     native_in: AtomicU32,
     native_out: AtomicU32,
-    /// How to wait for memory, and for the kernel.
-    pub(crate) memory: Spinner,
-    pub(crate) socket: Spinner,
-    /// How to let small messages come together in the kernel.
-    pub(crate) gather: Spinner,
-    /// Whether `connect` has begun it, and not yet said that it is there.
-    connecting: AtomicBool,
     reason: AtomicU32,
     origin: AtomicU32,
+    /// Whether `connect` has begun it, and not yet said that it is there.
+    connecting: AtomicBool,
     forked: AtomicBool,
+    /// Whether the other end is known to come again, having missed this one.
+    comes_again: AtomicBool,
     /// The first fork of the process that had it alone, if that was seen: ticks are 0 otherwise.
     fork_pid: AtomicU32,
     fork_ticks: AtomicU64,
@@ -92,20 +93,16 @@ pub struct Conn {
     pub(crate) at_fork: AtomicU32,
     /// The process that counts a program which it is starting, or will be, as a holder; 0 if none does.
     pub(crate) lent: AtomicU32,
-    /// The kernel's, 0 if it told none, or was not [asked](Conn::note_socket).
-    cookie: AtomicU64,
     /// How often others were found to have the socket too, or the ends missed each other.
     pub(crate) looks: AtomicU32,
-    /// Whether the other end is known to come again, having missed this one.
-    comes_again: AtomicBool,
-    /// Turns that were taken among processes.
-    pub(crate) entered: AtomicU32,
+    /// The kernel's, 0 if it told none, or was not [asked](Conn::note_socket).
+    cookie: AtomicU64,
     /// Threads asleep until something can be received.
     pub(crate) sleepers: Sleepers,
     /// Threads asleep until there is room to send.
     pub(crate) room_sleepers: Sleepers,
-    /// The connection's descriptor for those who sleep while another thread closes the program's.
-    kept: Lock<Option<Arc<Hidden>>>,
+    /// Turns that were taken among processes.
+    pub(crate) entered: AtomicU32,
     turnarounds: AtomicU32,
     last: AtomicU32,
     /// After how many of those, or after how many bytes, it is to be upgraded; 0 if the rules are to be asked first.
@@ -118,15 +115,20 @@ pub struct Conn {
     asked_ms: AtomicU32,
     /// What the user's [rules](crate::rules) say, once they were asked.
     pub(crate) rule: AtomicU32,
+    /// See [`Conn::trickles`].
+    trickle: AtomicU32,
     /// When somebody slept on it with pages to give back, for [`leftover`](crate::leftover); 0 if there are none.
     pub(crate) idle_since: AtomicU32,
     /// What it had sent by then.
     pub(crate) idle_tail: AtomicU64,
-    /// See [`Conn::trickles`].
-    trickle: AtomicU32,
-    meeting: Lock<Option<Meeting>>,
-    schedule: Schedule,
     standstill: Standstill,
+    /// The connection's descriptor for those who sleep while another thread closes the program's.
+    kept: Lock<Option<Arc<Hidden>>>,
+    /// How to wait for memory, and for the kernel.
+    pub(crate) memory: Spinner,
+    pub(crate) socket: Spinner,
+    /// How to let small messages come together in the kernel.
+    pub(crate) gather: Spinner,
 }
 
 /// How this process came by a connection.

@@ -153,7 +153,8 @@ impl<C: Clock> Spinner<C> {
     /// What it is for begins: if another policy of this process is barred, so is this.
     pub fn heed(&self) {
         let last = self.clock.last_bar();
-        if last.until_ns > self.barred_until_ns.load(Ordering::Relaxed) {
+        // Where there was none this is not even looked at: a short connection has no other use for it.
+        if last.until_ns != 0 && last.until_ns > self.barred_until_ns.load(Ordering::Relaxed) {
             self.set_bar(last);
         }
     }
