@@ -109,10 +109,14 @@ impl Set {
         let Some(index) = members.index_of(fd).or_else(|| members.orphan_at(fd)) else {
             return sys::epoll::modify(instance, fd, event.events, event.data);
         };
+        let is_others = members.shared || members.visiting || members.for_kernel;
         let Some(member) = members.get_mut(index).filter(|member| !member.dormant) else {
             return Err(Errno::NOENT);
         };
         if member.captured.is_none() || !member.is_same() {
+            if !is_others && member.is_so_in_kernel(event) {
+                return Ok(());
+            }
             sys::epoll::modify(instance, fd, event.events, event.data)?;
             member.modify(event);
             // One that became ours while it could not be captured.

@@ -30,6 +30,8 @@ pub(super) struct Member {
     said: u32,
     /// The kernel has said something since it was last armed: doorbells, perhaps.
     heard: bool,
+    /// A jump has left a change of the set: the kernel may have it otherwise.
+    pub(super) unsure: bool,
     /// Errors and ends that the program was told of.
     told_ends: u8,
     /// A descriptor of the connection for calls; `fd` is what the kernel knows it by, and may be closed.
@@ -140,6 +142,7 @@ impl Member {
             captured: None,
             said: 0,
             heard: true,
+            unsure: false,
             told_ends: 0,
             via: fd,
             fired: false,
@@ -164,6 +167,7 @@ impl Member {
         self.note_change();
         self.events = event.events;
         self.data = event.data;
+        self.unsure = false;
         self.fired = false;
         self.said = 0;
         self.told = UNTOLD;
@@ -180,6 +184,20 @@ impl Member {
         self.dormant = true;
         self.fired = true;
         true
+    }
+
+    /// Whether it is a connection on TCP of which the kernel reports all that there is for as long as it is so, and has it registered just like that: to
+    /// be told again would change nothing. `ae`, which Redis and `wrk` wait with, says so twice of each connection that it makes.
+    pub(super) fn is_so_in_kernel(&self, event: Event) -> bool {
+        let Event { events, data } = event;
+        self.captured.is_none()
+            && !self.unsure
+            && (events, data) == (self.events, self.data)
+            && events & FLAGS == 0
+            && self.via == self.fd
+            && self.is_connection()
+            && !self.what.is_in_memory()
+            && self.is_same()
     }
 
     /// Whether it is still the connection or set that it was registered as.

@@ -1,7 +1,7 @@
 use std::io::Write;
-use std::os::unix::net::UnixStream;
-
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 
 use super::member::{Member, What};
 use super::members::Members;
@@ -61,6 +61,44 @@ fn a_kernel_that_fills_the_buffer_has_had_its_turn() {
     members.kernel_had(true, false, true);
     assert!(!members.kernel_is_due(true));
     assert!(members.kernel_is_due(true));
+}
+
+#[test]
+fn the_kernel_is_not_told_again_what_it_has() {
+    sys::fork::settle();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
+    let kernels = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC);
+    let kernels = kernels.expect("a set");
+    let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
+    let change = |events| control(instance, fd, Change::Modify(Event { events, data: 9 }));
+    let member = Event { events: 5, data: 9 };
+    assert_eq!(control(instance, fd, Change::Add(member)), Ok(()));
+    assert_eq!(change(1), Ok(()));
+    // What the kernel says tells whether it is asked.
+    sys::epoll::delete(instance, fd).expect("a member");
+    assert_eq!(change(1), Ok(()));
+    assert_eq!(change(5), Err(Errno::NOENT));
+    sys::epoll::add(instance, fd, EDGE | 1, 9).expect("no member");
+    assert_eq!(change(EDGE | 1), Ok(()));
+    sys::epoll::delete(instance, fd).expect("a member");
+    assert_eq!(change(EDGE | 1), Err(Errno::NOENT), "an edge is told anew");
+
+    // After a jump nobody knows.
+    sys::epoll::add(instance, fd, 1, 9).expect("no member");
+    assert_eq!(change(1), Ok(()));
+    let set = known(instance).expect("created");
+    set.enter().expect("free").mend();
+    sys::epoll::delete(instance, fd).expect("a member");
+    assert_eq!(change(1), Err(Errno::NOENT));
+
+    for number in [fd, instance] {
+        crate::ends::before_close(number);
+    }
+    drop((near, kernels));
+    for number in [fd, instance] {
+        crate::ends::closed(number);
+    }
 }
 
 #[test]

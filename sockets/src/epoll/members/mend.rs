@@ -85,6 +85,7 @@ impl Members {
             return;
         };
         member.hot = None;
+        member.unsure = true;
         if matches!(member.what, What::Nothing) {
             return self.free.push(index);
         }
