@@ -9,6 +9,7 @@ use sys::stream::closes_on_exec;
 use crate::conn::{Conn, Way};
 use crate::flow::{RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::handover::go_back;
+use crate::kernel::Kernel;
 use crate::reason::Reason;
 use crate::{epoll, ready, share, table};
 
@@ -324,6 +325,10 @@ pub fn told_error(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> i32 {
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return kernels;
     };
+    if kernels == 0 && conn.tcp(fd).has_ended() {
+        // That of a peer that was killed with bytes unread the kernel does not know.
+        let _ = turn.drain_to_end(&conn.tcp(fd));
+    }
     let errno = (kernels != 0).then(|| Errno::from_raw_os_error(kernels));
     turn.tell(errno).map_or(0, Errno::raw_os_error)
 }

@@ -162,7 +162,8 @@ fn receive_all<'a>(
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::Again) => {}
         }
-        if got > 0 && !(how.wait_all && patient) {
+        // At an urgent byte it ends, however much was to be waited for.
+        if got > 0 && (!(how.wait_all && patient) || turn.stream().rx().mark().is_some()) {
             return Ok(got);
         }
         if turn.owes_back() {
@@ -300,7 +301,7 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
         // A receive ends at an urgent byte.
         || flow.stream().rx().mark().is_some()
         || flow.stream().rx().to_tcp().is_some()
-        || !flow.receives_on_ring() && tcp.has_ended()
+        || !flow.receives_on_ring() && (tcp.has_ended() || tcp.has_mark())
 }
 
 /// Goes on after the first `got` bytes of the buffers.

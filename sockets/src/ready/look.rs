@@ -132,7 +132,8 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         look.ready |= READ | RDHUP;
         look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
     } else if flow.finished() && has_ended(fd) {
-        // The kernel does not know that we have, too.
+        // The kernel does not know that we have, too, but whether that was an error.
+        look.ask |= ERR;
         look.ready |= READ | RDHUP | HUP;
     } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
         look.ask |= READ | RDHUP;
@@ -232,6 +233,8 @@ fn has_finished(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
 fn enough(conn: &Conn, flow: &Flow) -> bool {
     let least = conn.low_water.load(Ordering::Relaxed) as usize;
     least <= 1
+        // What was sent behind is on TCP.
+        || flow.stream().rx().to_tcp().is_some()
         || flow
             .available()
             .map_or(true, |n| n >= least.min(low_water_max(flow)) || n == 0)

@@ -91,11 +91,12 @@ static void change_set(char **words) {
     answer_result(epoll_ctl(slot_of(words[1]), how, slot_of(words[3]), &event));
 }
 
-// nudge: a call on each connection that takes nothing
-static void nudge(void) {
+// nudge BUT: a call that takes nothing on each connection, but on that of one slot
+static void nudge(char **words) {
     char byte;
+    int but = atoi(words[1]);
     for (int i = 0; i < SLOTS; i++)
-        if (slots[i] >= 0) recv(slots[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+        if (slots[i] >= 0 && i != but) recv(slots[i], &byte, 1, MSG_DONTWAIT | MSG_PEEK);
     answer_result(0);
 }
 
@@ -105,7 +106,7 @@ int waits_command(char **words, int count) {
     else if (!strcmp(words[0], "epcreate") && count == 2) fill_slot(words[1], epoll_create1(0));
     else if (!strcmp(words[0], "epctl") && count == 5) change_set(words);
     else if (!strcmp(words[0], "epwait") && count == 3) wait_for_set(words);
-    else if (!strcmp(words[0], "nudge")) nudge();
+    else if (!strcmp(words[0], "nudge") && count == 2) nudge(words);
     else return 0;
     return 1;
 }

@@ -65,8 +65,8 @@ impl Comparison<'_> {
             }
             // tidy: sleep because a world may say so later, and tells nobody when
             thread::sleep(Duration::from_millis(1));
-            nudge(self.kernel, &self.step.actor)?;
-            nudge(self.sovia, &self.step.actor)?;
+            nudge(self.kernel, self.step, self.past)?;
+            nudge(self.sovia, self.step, self.past)?;
             let words = self.step.words.join(" ");
             for (world, answer, ask) in [
                 (&mut *self.kernel, &mut outcome.kernel, ask_kernel),
@@ -137,8 +137,8 @@ impl Comparison<'_> {
                     // Not there, or not yet: the rest must be.
                     // tidy: sleep because a world may say so later, and tells nobody when
                     thread::sleep(Duration::from_millis(1));
-                    nudge(self.kernel, &actor)?;
-                    nudge(self.sovia, &actor)?;
+                    nudge(self.kernel, self.step, self.past)?;
+                    nudge(self.sovia, self.step, self.past)?;
                 }
             }
         }
@@ -146,11 +146,14 @@ impl Comparison<'_> {
     }
 }
 
-/// Has everybody else make a call on each connection, for which what goes back to TCP may have to wait. In both worlds, as it may take an error.
-pub(crate) fn nudge(world: &mut World, but: &str) -> io::Result<()> {
+/// Has everybody else make a call on each connection, for which what goes back to TCP may have to wait. In both worlds, as it may take an error. Who may have
+/// both ends of one, after a pass, makes it on the others of its own, too.
+pub(crate) fn nudge(world: &mut World, step: &Step, past: Past) -> io::Result<()> {
     for actor in world.idle() {
-        if actor != but {
-            again(world, &actor, "nudge")?;
+        if actor != step.actor {
+            again(world, &actor, "nudge -1")?;
+        } else if past.has_passed() {
+            again(world, &actor, &format!("nudge {}", step.word(1)))?;
         }
     }
     Ok(())

@@ -163,15 +163,15 @@ impl Session {
         let end = Instant::now() + HANGS;
         while heard == Heard::Nothing && Instant::now() < end {
             // What goes back to TCP waits until the peer makes a call (docs/limitations.md).
-            nudge(&mut self.kernel, &step.actor)?;
-            nudge(&mut self.sovia, &step.actor)?;
+            nudge(&mut self.kernel, step, self.past)?;
+            nudge(&mut self.sovia, step, self.past)?;
             heard = self.sovia.hear(&step.actor, BLOCKS)?;
             self.late += usize::from(heard != Heard::Nothing);
         }
         let sovia = match heard {
             Heard::Answer(sovia) => sovia,
             Heard::End => return Err(differs(step, &kernel, "its process ended")),
-            Heard::Nothing => return Err(self.hangs(step, &kernel)),
+            Heard::Nothing => return Err(self.unless_known(step, &kernel, "hangs")),
         };
         if step.kind() == Kind::Listens {
             let label = format!("{}.{}", step.actor, step.word(1));
@@ -185,14 +185,14 @@ impl Session {
         self.compare(step, kernel, sovia)
     }
 
-    fn hangs(&mut self, step: &Step, kernel: &str) -> Stop {
+    fn unless_known(&mut self, step: &Step, kernel: &str, sovia: &str) -> Stop {
         let past = self.past.among(&self.sovia, &step.actor);
-        match tolerated::reason(step, kernel, "hangs", past) {
+        match tolerated::reason(step, kernel, sovia, past) {
             Some(reason) => {
                 *self.tolerated.entry(reason).or_default() += 1;
                 Stop::Tolerated(reason)
             }
-            None => differs(step, kernel, "hangs"),
+            None => differs(step, kernel, sovia),
         }
     }
 
@@ -244,7 +244,7 @@ impl Session {
                             self.pending.remove(&actor);
                             done.push(self.compare(&step, kernel, sovia)?);
                         }
-                        _ => return Err(differs(&step, "waits", &sovia)),
+                        _ => return Err(self.unless_known(&step, "waits", &sovia)),
                     },
                 },
             }

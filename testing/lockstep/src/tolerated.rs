@@ -31,6 +31,10 @@ impl Past {
         }
     }
 
+    pub(crate) fn has_passed(self) -> bool {
+        self.passed > 0
+    }
+
     pub(crate) fn note(&mut self, step: &Step) {
         self.has_killed |= step.verb() == "kill";
         self.begot |= step.kind() == Kind::Begets;
@@ -64,7 +68,9 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
     };
     let is_cut_off = is_of_broken(&of_sovia) || tells(sovia, POLLERR | POLLHUP);
-    if past.passed > 1 && is_cut_off || past.passed > 0 && past.has_gone && is_cut_off {
+    if past.passed > 1 && is_cut_off
+        || past.passed > 0 && (past.has_gone || past.has_urgent) && is_cut_off
+    {
         return Some(
             "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
         );
@@ -104,12 +110,10 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     {
         return Some("a receive that waits for more leaves there what the kernel has it take");
     }
-    if past.has_urgent
-        && step.word(3) == "splice"
-        && is_receive
-        && count(kernel) == Some(0)
-        && sovia == "hangs"
-    {
+    if past.waits_for_more && is_receive && step.word(3) == "splice" && sovia == "hangs" {
+        return Some("splice waits for what SO_RCVLOWAT says, which the kernel's does not heed");
+    }
+    if past.has_urgent && is_receive && step.word(3) == "splice" && sovia == "hangs" {
         return Some("splice waits at an urgent byte, where the kernel's ends");
     }
     if sends && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
@@ -141,7 +145,7 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     if is_receive && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
         return Some("a receive on a broken connection fails with another error");
     }
-    if step.verb() == "peer" && past.has_gone && (kernel, sovia) == ("-1 ENOTCONN", "0") {
+    if step.verb() == "peer" && (kernel, sovia) == ("-1 ENOTCONN", "0") {
         return Some("getpeername succeeds on a connection that is over");
     }
     if step.verb() == "shut" && (kernel, sovia) == ("-1 ENOTCONN", "0") {
