@@ -16,6 +16,10 @@ pub(crate) struct Past {
     waits_for_more: bool,
     /// Urgent data was sent.
     has_urgent: bool,
+    /// A connection may go back to TCP, for which its peer has to make a call.
+    goes_back: bool,
+    /// A set has an edge-triggered member.
+    has_edges: bool,
     /// There are processes that came from others.
     begot: bool,
     /// Somebody else waits in a call, and makes no other.
@@ -31,12 +35,18 @@ impl Past {
         }
     }
 
+    pub(crate) fn goes_back(self) -> bool {
+        self.goes_back
+    }
+
     pub(crate) fn has_passed(self) -> bool {
         self.passed > 0
     }
 
     pub(crate) fn note(&mut self, step: &Step) {
         self.has_killed |= step.verb() == "kill";
+        self.goes_back |= matches!(step.verb(), "pass" | "exec" | "spawn");
+        self.has_edges |= step.verb() == "epctl" && step.word(4).len() == 8 && step.word(4) >= "8";
         self.begot |= step.kind() == Kind::Begets;
         self.passed += u32::from(step.verb() == "pass");
         self.waits_for_more |= step.verb() == "set" && step.word(2) == "lowat";
@@ -68,9 +78,7 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
     };
     let is_cut_off = is_of_broken(&of_sovia) || tells(sovia, POLLERR | POLLHUP);
-    if past.passed > 1 && is_cut_off
-        || past.passed > 0 && (past.has_gone || past.has_urgent) && is_cut_off
-    {
+    if past.passed > 0 && is_cut_off {
         return Some(
             "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
         );
@@ -98,7 +106,7 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
             "a member is gone once its descriptor is closed, though another process has it",
         );
     }
-    if past.passed > 0 && past.others_wait && is_receive && of_kernel.is_none() {
+    if past.passed > 0 && past.others_wait && step.kind() != Kind::Calls && of_kernel.is_none() {
         return Some(
             "what goes back to TCP comes once the peer, who waits elsewhere, makes a call (docs/limitations.md)",
         );
@@ -151,7 +159,11 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     if step.verb() == "shut" && (kernel, sovia) == ("-1 ENOTCONN", "0") {
         return Some("shutdown succeeds on a connection that was reset");
     }
-    if step.verb() != "epwait" && step.word(1) == "-1" && is_part(sovia, kernel) {
+    let is_patient = match step.verb() {
+        "epwait" => step.word(2) == "-1",
+        _ => step.word(1) == "-1",
+    };
+    if is_patient && tells(sovia, u32::MAX) && is_part(sovia, kernel) {
         return Some("a wait leaves out others that are ready, too (docs/limitations.md)");
     }
     if step.word(3) == "recvmmsg" && is_of_broken(&of_kernel) && of_sovia.is_none() {
@@ -169,18 +181,13 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
 
 /// Whether an answer of `poll` or `select` tells some of the events of another, and nothing else.
 fn is_part(some: &str, all: &str) -> bool {
-    let bits = |answer: &str| -> Option<Vec<u32>> {
-        let words = answer.split(' ').skip(1);
-        words
-            .map(|word| u32::from_str_radix(word, 16).ok())
-            .collect()
-    };
-    let (Some(some), Some(all)) = (bits(some), bits(all)) else {
-        return false;
-    };
-    some.len() == all.len()
-        && some.iter().any(|&bits| bits != 0)
-        && some.iter().zip(&all).all(|(some, all)| some & !all == 0)
+    let all = told(all);
+    told(some).iter().all(|(of, some)| {
+        *some == 0
+            || all
+                .iter()
+                .any(|(other, all)| of == other && some & !all == 0)
+    })
 }
 
 /// Whether an answer of `poll` or `epoll_wait` tells some of `bits`.
@@ -188,11 +195,18 @@ fn tells(answer: &str, bits: u32) -> bool {
     events(answer).any(|events| events & bits != 0)
 }
 
-/// The events in an answer of `poll` or `epoll_wait`.
 fn events(answer: &str) -> impl Iterator<Item = u32> {
-    let words = answer.split(' ').skip(1);
-    let events = words.map(|word| word.split_once(':').map_or(word, |(_, events)| events));
-    events.filter_map(|word| u32::from_str_radix(word, 16).ok())
+    told(answer).into_iter().map(|(_, events)| events)
+}
+
+/// The events in an answer of `poll`, `select` or `epoll_wait`, and of whom: by place, or by the set's data.
+fn told(answer: &str) -> Vec<(u32, u32)> {
+    let words = answer.split(' ').skip(1).zip(0..);
+    let told = words.filter_map(|(word, place)| match word.split_once(':') {
+        Some((data, events)) => Some((data.parse().ok()?, u32::from_str_radix(events, 16).ok()?)),
+        None => Some((place, u32::from_str_radix(word, 16).ok()?)),
+    });
+    told.collect()
 }
 
 /// Whether the only difference of two answers is that one leaves out some of `bits`.
