@@ -187,7 +187,8 @@ impl Kernel for Tcp<'_> {
         sys::socket::set_urgent_inline(self.fd, !inline);
         let otherwise = self.queued();
         sys::socket::set_urgent_inline(self.fd, inline);
-        so != otherwise
+        // What comes in between changes it, too.
+        so != otherwise && so == self.queued()
     }
 }
 

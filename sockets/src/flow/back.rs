@@ -56,10 +56,14 @@ impl Flow {
         Ok(())
     }
 
-    /// How much was written to TCP. Of a connection that is over the kernel does not say, and the peer reads none of what comes after it.
+    /// How much was written to TCP. Of a connection that is over the kernel does not say: doorbells, since the ring.
     fn written_in_all(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
         match kernel.written() {
-            Err(Errno::NOTCONN) => Ok(self.stream.tx().to_ring().unwrap_or_default()),
+            Err(Errno::NOTCONN) => {
+                let tx = self.stream.tx();
+                let before = tx.to_ring().unwrap_or_default();
+                Ok(before.saturating_add(tx.bells()))
+            }
             written => written,
         }
     }
@@ -175,6 +179,10 @@ impl Flow {
                     Ok(0) | Err(Errno::AGAIN) => break,
                     taken => self.count(taken?),
                 }
+            }
+            if self.meant(Errno::CONNRESET).is_none() {
+                // But for one that only a doorbell made.
+                self.drain_to_end(kernel)?;
             }
             if let Some(Some(errno)) = self.kernel_end() {
                 return Err(Stop::Failed(errno));

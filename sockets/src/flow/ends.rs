@@ -102,10 +102,11 @@ impl Flow {
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);
-        if unread && !is_over || cut {
+        if unread == Unread::Ring && !is_over || cut {
             // The kernel tells it, as a reset.
             kernel.reset_on_close();
-        } else if (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))
+        } else if (unread == Unread::Nothing || is_over)
+            && (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))
             && !kernel.resets_on_close()
             && !self.has_failed()
         {
@@ -115,22 +116,41 @@ impl Flow {
         }
     }
 
-    /// Whether bytes of the program have come that it has not taken, urgent ones among them. Of those on TCP the kernel knows, and would reset the
-    /// connection; but the other direction's end, said on the ring, would be all that the peer looks for.
-    fn leaves_unread(&self, kernel: &impl Kernel) -> bool {
+    /// Where bytes of the program lie that it has not taken, urgent ones among them. For those on TCP the kernel resets the connection by itself once nobody
+    /// has it any more, among whom may be some who do not use the rings; but an end that was said on the ring would be all that the peer looks for.
+    fn leaves_unread(&self, kernel: &impl Kernel) -> Unread {
         let rx = self.stream.rx();
-        let on_tcp = |doorbells: u64| {
-            (kernel.queued_past_mark()).is_ok_and(|queued| queued as u64 > doorbells)
+        let doorbells = match (rx.phase(), back_at(rx)) {
+            (ON_RING, _) if rx.available() != Ok(0) => return Unread::Ring,
+            (ON_RING, None) => return Unread::Nothing,
+            (ON_RING, Some(end)) => self.taken_in_all(kernel).map(|at| end.saturating_sub(at)),
+            _ => Ok(0),
         };
-        match (rx.phase(), back_at(rx)) {
-            (ON_RING, None) => rx.available() != Ok(0),
-            (ON_RING, Some(end)) => {
-                let doorbells = self.taken_in_all(kernel).map(|at| end.saturating_sub(at));
-                rx.available() != Ok(0) || doorbells.is_ok_and(on_tcp)
-            }
-            _ => on_tcp(0),
-        }
+        let on_tcp = doorbells.is_ok_and(|doorbells| {
+            (kernel.queued_past_mark()).is_ok_and(|queued| queued as u64 > doorbells)
+        });
+        if on_tcp { Unread::Tcp } else { Unread::Nothing }
     }
+
+    /// Before the process ends: as [`Flow::leave`], but in memory nothing is said, for until then it may send: what is in the buffers of `stdio`, say.
+    pub(crate) fn leave_at_exit(&self, kernel: &impl Kernel) {
+        if !self.stream.holders().leave() || self.is_alone() {
+            return;
+        }
+        let is_over = self.finished() && self.stream.rx().finished() & FIN != 0;
+        if self.leaves_unread(kernel) == Unread::Ring && !is_over {
+            kernel.reset_on_close();
+        }
+        let _ = self.drain(kernel);
+    }
+}
+
+/// See [`Flow::leaves_unread`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unread {
+    Nothing,
+    Tcp,
+    Ring,
 }
 
 /// Among the options of an end: its receiving side is shut. The others are in `conn::option` and `owed`.

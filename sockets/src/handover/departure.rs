@@ -7,7 +7,7 @@ use sys::fds;
 use sys::stream::{closes_on_exec, cookie};
 
 use super::{back, is_inherited, pass_on};
-use crate::conn::{Conn, Way};
+use crate::conn::Conn;
 use crate::epoll::departure::{self as sets, Heir};
 use crate::flow::{RECEIVE, SEND};
 use crate::reason::Reason;
@@ -182,7 +182,10 @@ impl Spawning {
     }
 }
 
-/// This process ends now, and its descriptors with it: as if it closed them, for those who have the other ends.
+/// This process ends now, and its descriptors with it.
+///
+/// What it sent is in memory that its peer has. What is left is that a connection with a doorbell on it would be reset by the kernel, and one with bytes
+/// unread in memory would not, and that other processes may have the connection.
 #[inline]
 pub fn before_exit() {
     // Most programs have none, and what is not looked at need not be in memory.
@@ -206,12 +209,9 @@ fn leave_all() {
     });
 }
 
-/// As a close does, with the rings left in place for other threads, which go on until the kernel ends them.
 fn leave(conn: &Conn, fd: BorrowedFd<'_>) {
-    // In the middle of a call that a handler came into, there is none to take.
-    let _both = conn.flow.both();
-    if let Some(flow) = conn.flow.take(SEND) {
-        flow.leave(&conn.tcp(fd), conn.is_quiet(Way::Out));
+    if let Some(flow) = conn.flow.take(RECEIVE) {
+        flow.leave_at_exit(&conn.tcp(fd));
     }
 }
 

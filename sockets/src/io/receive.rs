@@ -162,8 +162,7 @@ fn receive_all<'a>(
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::Again) => {}
         }
-        // At an urgent byte it ends, however much was to be waited for.
-        if got > 0 && (!(how.wait_all && patient) || turn.stream().rx().mark().is_some()) {
+        if got > 0 && !(how.wait_all && patient) {
             return Ok(got);
         }
         if turn.owes_back() {
@@ -298,10 +297,10 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
     there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
         || flow.read_is_shut()
-        // A receive ends at an urgent byte.
-        || flow.stream().rx().mark().is_some()
         || flow.stream().rx().to_tcp().is_some()
-        || !flow.receives_on_ring() && (tcp.has_ended() || tcp.has_mark())
+        || !flow.receives_on_ring() && tcp.has_ended()
+        // A receive ends at an urgent byte.
+        || (!flow.receives_on_ring() || flow.stream().rx().mark().is_some()) && tcp.has_mark()
 }
 
 /// Goes on after the first `got` bytes of the buffers.

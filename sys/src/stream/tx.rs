@@ -105,6 +105,11 @@ impl Tx<'_> {
         Some(written.saturating_sub(taken))
     }
 
+    /// Doorbells that this end has written to TCP since it moved to the ring. In its turn.
+    pub fn bells(&self) -> u64 {
+        self.words().switch.bells.load(Ordering::SeqCst)
+    }
+
     /// Whether the receiver has not taken all that went to TCP before the ring, by its count, if it counts.
     pub fn is_unread_before_ring(&self) -> bool {
         let taken = self.words().receiver.taken.load(Ordering::Relaxed);
