@@ -6,8 +6,8 @@ use crate::world::World;
 /// What there has been in a session on which it depends whether a difference is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past {
-    /// An actor was killed.
-    has_killed: bool,
+    /// An actor was killed, or ended without a close: it says nothing in memory.
+    has_died: bool,
     /// An end of a connection has gone, or takes nothing any more.
     has_gone: bool,
     /// How often a connection was passed on.
@@ -44,7 +44,7 @@ impl Past {
     }
 
     pub(crate) fn note(&mut self, step: &Step) {
-        self.has_killed |= step.verb() == "kill";
+        self.has_died |= matches!(step.verb(), "kill" | "exit" | "_exit");
         self.goes_back |= matches!(step.verb(), "pass" | "exec" | "spawn");
         self.has_edges |= step.verb() == "epctl" && step.word(4).len() == 8 && step.word(4) >= "8";
         self.begot |= step.kind() == Kind::Begets;
@@ -77,7 +77,8 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     let is_of_broken = |error: &Option<String>| {
         matches!(error.as_deref(), Some("EPIPE" | "ECONNRESET" | "ENOTCONN"))
     };
-    let is_cut_off = is_of_broken(&of_sovia) || tells(sovia, POLLERR | POLLHUP);
+    let waits = matches!(step.verb(), "poll" | "ppoll" | "select" | "epwait");
+    let is_cut_off = is_of_broken(&of_sovia) || waits && tells(sovia, POLLERR | POLLHUP);
     if past.passed > 0 && is_cut_off {
         return Some(
             "bytes that nobody can put on TCP any more, after a pass, make a reset (docs/limitations.md)",
@@ -93,9 +94,14 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         && past.begot
         && (kernel == "waits"
             || step.words.iter().any(|word| word == "lowat")
-            || tells_less(sovia, kernel, POLLIN))
+            || waits && tells_less(sovia, kernel, POLLIN))
     {
         return Some("SO_RCVLOWAT that another process sets goes unnoticed");
+    }
+    if past.has_edges && waits && tells(sovia, POLLIN) && is_part(kernel, sovia) {
+        return Some(
+            "an edge is told a second time as its connection moves to memory (docs/limitations.md)",
+        );
     }
     if past.begot
         && past.has_gone
@@ -131,8 +137,8 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         return Some("a send of no bytes succeeds on a broken connection");
     }
     if sends && is_of_broken(&of_kernel) && count(sovia) > Some(0) {
-        return Some(if past.has_killed {
-            "sends succeed after the peer was killed (docs/limitations.md)"
+        return Some(if past.has_died {
+            "sends succeed after the peer has died (docs/limitations.md)"
         } else {
             "a send succeeds where the kernel has been told of a reset"
         });
@@ -140,15 +146,15 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
     if sends && past.has_gone && of_kernel.is_none() && is_of_broken(&of_sovia) {
         return Some("a send fails at once where the kernel finds out with the next");
     }
-    if past.has_killed && tells_less(kernel, sovia, POLLERR | POLLHUP | POLLRDHUP) {
-        return Some("what memory shows is told without asking whether the peer was killed");
+    if past.has_died && waits && tells_less(kernel, sovia, POLLERR | POLLHUP | POLLRDHUP) {
+        return Some("what memory shows is told without asking whether the peer has died");
     }
-    if past.has_killed
+    if past.has_died
         && is_receive
         && kernel.starts_with("0 ")
         && of_sovia.as_deref() == Some("ECONNRESET")
     {
-        return Some("what is sent after the peer was killed looks as if it had been there unread");
+        return Some("what is sent after the peer has died looks as if it had been there unread");
     }
     if is_receive && is_of_broken(&of_kernel) && is_of_broken(&of_sovia) {
         return Some("a receive on a broken connection fails with another error");
@@ -163,7 +169,7 @@ pub(crate) fn reason(step: &Step, kernel: &str, sovia: &str, past: Past) -> Opti
         "epwait" => step.word(2) == "-1",
         _ => step.word(1) == "-1",
     };
-    if is_patient && tells(sovia, u32::MAX) && is_part(sovia, kernel) {
+    if waits && is_patient && tells(sovia, u32::MAX) && is_part(sovia, kernel) {
         return Some("a wait leaves out others that are ready, too (docs/limitations.md)");
     }
     if step.word(3) == "recvmmsg" && is_of_broken(&of_kernel) && of_sovia.is_none() {
@@ -195,6 +201,7 @@ fn tells(answer: &str, bits: u32) -> bool {
     events(answer).any(|events| events & bits != 0)
 }
 
+/// The events alone.
 fn events(answer: &str) -> impl Iterator<Item = u32> {
     told(answer).into_iter().map(|(_, events)| events)
 }
