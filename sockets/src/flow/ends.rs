@@ -95,17 +95,15 @@ impl Flow {
         }
         let _ = self.follow(kernel);
         let unread = self.leaves_unread(kernel);
-        // Ended in both directions it is over for the kernel, too, which resets nothing any more.
-        let is_over = self.finished() && self.stream.rx().finished() & FIN != 0;
         // Cut off, the sender's bytes would be missing and nobody told.
         let cut = self.owes_back() && self.serve_back(kernel) != Ok(true);
         self.stream.set_deaf();
         // Closed with a doorbell on it, a connection would be reset, and what we sent might be lost.
         let _ = self.drain(kernel);
-        if unread == Unread::Ring && !is_over || cut {
+        if unread == Unread::Ring || cut {
             // The kernel tells it, as a reset.
             kernel.reset_on_close();
-        } else if (unread == Unread::Nothing || is_over)
+        } else if unread == Unread::Nothing
             && (self.sends_on_ring() || may_switch && self.switch(kernel) == Ok(true))
             && !kernel.resets_on_close()
             && !self.has_failed()
@@ -121,6 +119,8 @@ impl Flow {
     fn leaves_unread(&self, kernel: &impl Kernel) -> Unread {
         let rx = self.stream.rx();
         let doorbells = match (rx.phase(), back_at(rx)) {
+            // Ended in both directions it is over for the kernel, too, which resets nothing any more.
+            (ON_RING, _) if self.finished() && rx.finished() & FIN != 0 => return Unread::Nothing,
             (ON_RING, _) if rx.available() != Ok(0) => return Unread::Ring,
             (ON_RING, None) => return Unread::Nothing,
             (ON_RING, Some(end)) => self.taken_in_all(kernel).map(|at| end.saturating_sub(at)),
@@ -137,8 +137,8 @@ impl Flow {
         if !self.stream.holders().leave() || self.is_alone() {
             return;
         }
-        let is_over = self.finished() && self.stream.rx().finished() & FIN != 0;
-        if self.leaves_unread(kernel) == Unread::Ring && !is_over {
+        let _ = self.follow(kernel);
+        if self.leaves_unread(kernel) == Unread::Ring {
             kernel.reset_on_close();
         }
         let _ = self.drain(kernel);

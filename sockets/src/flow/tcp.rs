@@ -53,7 +53,10 @@ impl Flow {
 
     /// How much was taken from TCP.
     pub(super) fn taken(&self, kernel: &impl Kernel) -> Result<u64, Errno> {
-        if self.stream.rx().mark().is_some() {
+        let rx = self.stream.rx();
+        // Since the sender has gone back, one who knows nothing of rings may send urgent data there.
+        let is_marked = || back_at(rx).is_some() && kernel.has_mark();
+        if rx.mark().is_some() || is_marked() {
             kernel.taken_past_mark()
         } else {
             kernel.taken()

@@ -122,6 +122,10 @@ fn receive_all<'a>(
         if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent(&tcp);
         }
+        if low > 1 && !turn.receives_on_ring() {
+            // For who receives nothing yet does not follow. What is wrong the attempt tells.
+            let _ = turn.follow(&tcp);
+        }
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, &tcp, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
