@@ -369,11 +369,7 @@ impl Flow {
             if rx.available()? != 0 {
                 return self.receive(kernel, into, take);
             }
-            // An error is told once; after it comes the end.
-            if let Some(errno) = self.take_error() {
-                return Err(Stop::Failed(errno));
-            }
-            return Err(Stop::End);
+            return Err(self.end_or_error());
         }
         if self.read_shut.load(Ordering::Relaxed) != 0 {
             return Err(self.shut_means(kernel));

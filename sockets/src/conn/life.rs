@@ -14,6 +14,7 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
+use super::option::LOW_WATER_UNKNOWN;
 use super::schedule::Schedule;
 use super::standstill::Standstill;
 use super::{CLOSED, Conn, Origin, Way};
@@ -61,7 +62,7 @@ impl Conn {
             record: ledger::record(index),
             idle_since: AtomicU32::new(0),
             idle_tail: AtomicU64::new(0),
-            low_water: AtomicU32::new(1),
+            low_water: AtomicU32::new(LOW_WATER_UNKNOWN),
             left: AtomicU32::new(0),
             meeting: Lock::new(None),
             schedule: Schedule::new(),
@@ -134,7 +135,7 @@ impl Conn {
         }
         self.idle_since.store(0, Ordering::Relaxed);
         self.idle_tail.store(0, Ordering::Relaxed);
-        self.low_water.store(1, Ordering::Relaxed);
+        self.low_water.store(LOW_WATER_UNKNOWN, Ordering::Relaxed);
         self.forget_what_it_says();
         self.standstill.end();
         self.memory.heed();

@@ -127,12 +127,32 @@ impl Conn {
         }
     }
 
+    /// Whether a receive that waits ends with the first byte. A socket that was accepted has `SO_RCVLOWAT` from the one that listens, and one that was
+    /// inherited may have it from the program before.
+    #[inline]
+    pub(crate) fn takes_any(&self, fd: BorrowedFd<'_>) -> bool {
+        if self.low_water.load(Ordering::Relaxed) == LOW_WATER_UNKNOWN {
+            let bytes = sys::socket::low_water(fd).max(1);
+            // Another thread, which gives the connection rings, knows it from before.
+            let _ = self.low_water.compare_exchange(
+                LOW_WATER_UNKNOWN,
+                bytes,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+        }
+        self.low_water.load(Ordering::Relaxed) <= 1
+    }
+
     /// `SO_RCVLOWAT` as the program set it, where the kernel does not know.
     pub fn low_water(&self) -> Option<u32> {
         self.is_mapped()
-            .then(|| self.low_water.load(Ordering::Relaxed))
+            .then(|| self.low_water.load(Ordering::Relaxed).max(1))
     }
 }
+
+/// The program has set no `SO_RCVLOWAT` here, and nobody has asked the kernel.
+pub(super) const LOW_WATER_UNKNOWN: u32 = 0;
 
 // 8 is `flow::owed`'s, 16 `flow::ends`'s.
 const NONBLOCKING: u32 = 1;

@@ -75,6 +75,16 @@ impl Flow {
         if kernel.has_ended() {
             let _ = self.drain_to_end(kernel);
         }
+        self.end_or_error()
+    }
+
+    /// What to tell a receiver for which nothing more comes. An error is told once; after it comes the end. One that has read the peer's end is told no
+    /// error any more, but who sends is.
+    #[cold]
+    pub(super) fn end_or_error(&self) -> Stop {
+        if self.peer_has_shut() {
+            return Stop::End;
+        }
         self.take_error().map_or(Stop::End, Stop::Failed)
     }
 

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, IoSliceMut};
 
 use sys::errno::Errno;
-use sys::stream::GONE;
+use sys::stream::{FIN, GONE};
 use sys::sync::Ordering;
 
 use super::back::back_at;
@@ -251,8 +251,23 @@ impl Flow {
     /// have died with it.
     pub(super) fn meant(&self, errno: Errno) -> Option<Errno> {
         let all_came = self.receives_on_ring() && back_at(self.stream.rx()).is_none();
-        let by_bell = all_came && self.only_bells_are_unread();
-        (errno != Errno::CONNRESET || !by_bell).then_some(errno)
+        if errno != Errno::CONNRESET {
+            return Some(errno);
+        }
+        if all_came && self.only_bells_are_unread() {
+            return None;
+        }
+        // TCP has not heard of an end that was said in memory.
+        Some(if self.peer_has_shut() {
+            Errno::PIPE
+        } else {
+            errno
+        })
+    }
+
+    /// Whether the peer has said in memory that it sends no more, and went on.
+    pub(super) fn peer_has_shut(&self) -> bool {
+        self.receives_on_ring() && self.stream.rx().finished() & FIN != 0
     }
 
     /// Whether nothing but doorbells, which go where the ring is, can have been unread when the peer went, and one can. One that closed is deaf, and says

@@ -4,7 +4,6 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
-use sys::sync::Ordering;
 use sys::wait::{Spin, note_sent};
 
 use super::duty::pay_late;
@@ -23,15 +22,16 @@ pub(super) fn receive_plain(
         return receive_mapped(conn, fd, into, how);
     };
     let patient = !(how.dont_wait || conn.is_nonblocking());
-    let may_poll = patient && !how.wait_all && conn.low_water.load(Ordering::Relaxed) <= 1;
+    let may_poll = patient && !how.wait_all;
     let is_first = conn.begins();
-    let result = if may_poll && conn.expects_answer() && (!is_first || FIRST.pays()) {
+    let polls = may_poll && conn.expects_answer() && (!is_first || FIRST.pays());
+    let result = if polls && conn.takes_any(fd) {
         let (result, met) = poll_then_wait(conn.socket.begin(), &mut native);
         if is_first && let Some(met) = met {
             FIRST.note(met);
         }
         result
-    } else if may_poll && conn.trickles() {
+    } else if may_poll && conn.trickles() && conn.takes_any(fd) {
         conn.gather(|| native(0))
     } else {
         native(0)

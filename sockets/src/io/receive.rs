@@ -13,6 +13,7 @@ use super::duty::{look_at_peer, pay_bell, serve_back};
 use super::rest::{Stay, doze, has_moved_away, heard, nap, wait_for_more};
 use super::{Receive, errno_of};
 use crate::conn::{Ask, Conn, Way};
+use crate::ends::at_mark;
 use crate::epoll;
 use crate::flow::{RECEIVE, Stop, Take};
 use crate::host::host;
@@ -129,6 +130,9 @@ fn receive_all<'a>(
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, &tcp, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
+        }
+        if got > 0 && is_at_mark(conn, &turn, fd) {
+            return Ok(got);
         }
         let result = if short {
             Err(Stop::Again)
@@ -305,6 +309,12 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
         || !flow.receives_on_ring() && tcp.has_ended()
         // A receive ends at an urgent byte.
         || (!flow.receives_on_ring() || flow.stream().rx().mark().is_some()) && tcp.has_mark()
+}
+
+/// Whether an urgent byte comes next: who has received something receives no more then.
+fn is_at_mark(conn: &Conn, flow: &crate::flow::Flow, fd: BorrowedFd<'_>) -> bool {
+    let goes_on = flow.receives_on_ring() && flow.stream().rx().to_tcp().is_none();
+    !goes_on && at_mark(conn, fd).unwrap_or_else(|| sys::socket::is_at_mark(fd))
 }
 
 /// Goes on after the first `got` bytes of the buffers.

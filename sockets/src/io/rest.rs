@@ -136,7 +136,7 @@ fn wait_and_look(
     }
 }
 
-/// Sleeps until there is more of what was received in part: for as long as the program would wait in all, or until a signal comes.
+/// Sleeps until there is more of what was received in part, or an urgent byte: for as long as the program would wait in all, or until a signal comes.
 #[cold]
 pub(super) fn wait_for_more(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
     let timeout_ms = until.map_or(-1, |until| {
@@ -144,7 +144,12 @@ pub(super) fn wait_for_more(fd: BorrowedFd<'_>, until: Option<Instant>) -> Resul
         let left = until.saturating_duration_since(now()).as_millis() + 1;
         i32::try_from(left).unwrap_or(i32::MAX)
     });
-    wait_with(fd, POLL_IN, timeout_ms, true)
+    // One that is there already is not what the call is to end at.
+    let news = match sys::epoll::shows(fd.as_raw_fd(), POLL_PRI as u16) {
+        0 => POLL_IN | POLL_PRI,
+        _ => POLL_IN,
+    };
+    wait_with(fd, news, timeout_ms, true)
 }
 
 #[cold]
@@ -249,5 +254,7 @@ fn another(conn: &Conn) -> Option<Arc<Hidden>> {
 const YIELDS: u32 = 10_000;
 
 const POLL_IN: i16 = 0x1;
+
+const POLL_PRI: i16 = 0x2;
 
 const POLL_OUT: i16 = 0x4;

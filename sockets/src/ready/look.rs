@@ -42,15 +42,19 @@ impl Marks {
     }
 }
 
-/// Bytes that have come by the ring. While what came over TCP before them has not all been taken they have not come: who has got less than it asked for
-/// at the end of that waits for an edge.
+/// Bytes that have come by the ring. They come once more when what came over TCP before them has all been taken: who has got less than it asked for at the
+/// end of that waits for an edge.
 #[inline]
 pub(super) fn arrived(flow: &Flow) -> u64 {
     let rx = flow.stream().rx();
-    if !flow.receives_on_ring() {
+    let behind = if flow.receives_on_ring() {
+        0
+    } else if flow.has_bytes_before_ring() && rx.has_bytes() == Ok(true) {
+        1 << 61
+    } else {
         return rx.head();
-    }
-    rx.head().wrapping_add(rx.available().unwrap_or(0) as u64)
+    };
+    rx.head().wrapping_add(rx.available().unwrap_or(0) as u64) ^ behind
 }
 
 // What is put together in memory and read back as a whole is waited for: 15 ns a look.
@@ -137,6 +141,11 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         look.ready |= READ | RDHUP | HUP;
     } else if conn.low_water.load(Ordering::Relaxed) <= 1 {
         look.ask |= READ | RDHUP;
+        look.ready |= if has_more_behind(conn, flow, fd) {
+            READ
+        } else {
+            0
+        };
     } else {
         look.ask |= RDHUP | HUP;
         look.ready |= if enough_in_all(conn, flow, fd) {
@@ -228,6 +237,14 @@ fn has_finished(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     flow.finished() || (!flow.sends_on_ring() && conn.tcp(fd).has_finished())
 }
 
+/// Whether bytes are there on the ring, and on TCP some from before them: of those on the ring the kernel tells nobody.
+#[cold]
+fn has_more_behind(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+    flow.has_bytes_before_ring()
+        && flow.stream().rx().has_bytes() == Ok(true)
+        && conn.tcp(fd).queued().is_ok_and(|queued| queued > 0)
+}
+
 /// `SO_RCVLOWAT`: less than that is nothing yet.
 #[inline]
 fn enough(conn: &Conn, flow: &Flow) -> bool {
@@ -244,7 +261,17 @@ fn enough(conn: &Conn, flow: &Flow) -> bool {
 #[cold]
 fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(low_water_max(flow));
-    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least) || has_ended(fd)
+    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least)
+        || has_ended(fd)
+        || has_enough_past_mark(conn, flow, fd, least)
+}
+
+/// Whether `least` bytes are on TCP, where an urgent one comes after less: one that would be left out is not counted if it is the next.
+#[cold]
+fn has_enough_past_mark(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, least: usize) -> bool {
+    let left_out = sys::socket::is_at_mark(fd) && !sys::socket::urgent_inline(fd);
+    let queued = conn.tcp(fd).queued_past_mark();
+    !flow.has_bytes_before_ring() && queued.is_ok_and(|n| n >= least + usize::from(left_out))
 }
 
 /// More than this never lies in a ring that a sender waits to fill.
