@@ -229,7 +229,9 @@ pub fn at_mark(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
         return Some(false);
     }
     // To the kernel doorbells lie before the mark.
-    let _ = turn.receive(&conn.tcp(fd), &mut [], Take::Skip(0));
+    if let Err(stop) = turn.receive(&conn.tcp(fd), &mut [], Take::Skip(0)) {
+        turn.tell_later(stop);
+    }
     None
 }
 

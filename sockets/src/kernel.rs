@@ -105,6 +105,11 @@ pub trait Kernel {
     fn has_mark(&self) -> bool {
         false
     }
+
+    /// Whether the urgent byte comes next, or came last.
+    fn is_at_mark(&self) -> bool {
+        false
+    }
 }
 
 /// A real one.
@@ -189,6 +194,10 @@ impl Kernel for Tcp<'_> {
         sys::socket::set_urgent_inline(self.fd, inline);
         // What comes in between changes it, too.
         so != otherwise && so == self.queued()
+    }
+
+    fn is_at_mark(&self) -> bool {
+        sys::socket::is_at_mark(self.fd)
     }
 }
 

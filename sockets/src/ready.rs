@@ -23,7 +23,7 @@ pub(crate) use look::{Marks, has_ended, is_silent};
 pub(crate) use rest::{Bed, Bells, Rest, lie_down, lie_down_again, rest};
 pub(crate) use time::{Deadline, LOOK, LOOK_SELDOM, NAP, Naps, nap_within, worth_polling};
 
-use look::{arrived, asked_of_kernel, look_at};
+use look::{arrived, asked_of_kernel, follow, look_at};
 
 mod asking;
 mod bits;
@@ -138,10 +138,25 @@ pub(crate) fn look_closely(
     interest: u32,
 ) -> Option<(Look, Marks)> {
     let turn = conn.turn(fd, RECEIVE)?;
+    if !turn.receives_on_ring() || turn.stream().rx().to_tcp().is_some() {
+        // Else the look does, and what it finds there is new once more at the next.
+        follow(conn, &turn, fd);
+    }
     // First: what comes in between must be new at the next look.
-    let arrived = arrived(&turn);
-    let look = look_at(conn, &turn, fd, interest);
-    Some((look, Marks::of(&turn, arrived, look)))
+    let mut came = arrived(conn, &turn, fd);
+    let mut look = look_at(conn, &turn, fd, interest);
+    if conn.low_water.load(Ordering::Relaxed) > 1 {
+        // Both take system calls, in which much may come; and it is not to be told of twice.
+        for _ in 0..LOOKS {
+            let now = arrived(conn, &turn, fd);
+            if now == came {
+                break;
+            }
+            came = now;
+            look = look_at(conn, &turn, fd, interest);
+        }
+    }
+    Some((look, Marks::of(&turn, came, look)))
 }
 
 /// One who slept on the connection among others is awake and looks at it: what comes need not ring, unless somebody else sleeps on it.
@@ -180,6 +195,9 @@ pub(crate) fn poller_is_up() {
 }
 
 static POLLERS: AtomicU32 = AtomicU32::new(0);
+
+/// A sender that goes on and on is not waited for.
+const LOOKS: u32 = 4;
 
 /// What one who sleeps on TCP's own events is told that the end of TCP has come: reads it, so that memory shows it.
 #[cold]

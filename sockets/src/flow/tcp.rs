@@ -137,9 +137,18 @@ impl Flow {
                 return self.receive(kernel, into, take);
             }
         }
+        // A call of the kernel's begins behind an urgent byte that is next, and one receive ends before it.
+        let mut begun = false;
+        let more = |room: &mut [u8]| {
+            if begun && kernel.is_at_mark() {
+                return Err(Errno::AGAIN);
+            }
+            begun = true;
+            self.hear(kernel.recv(room))
+        };
         let n = match take {
-            Take::Skip(most) => skip(most.min(limit), |room| self.hear(kernel.recv(room))),
-            Take::Read => fill(into, limit, |room| self.hear(kernel.recv(room))),
+            Take::Skip(most) => skip(most.min(limit), more),
+            Take::Read => fill(into, limit, more),
             // One call, for a second would see the same bytes again.
             Take::Peek => {
                 let first = into.iter().position(|buffer| !buffer.is_empty());

@@ -112,6 +112,7 @@ fn receive_all<'a>(
     let mut got = 0;
     let mut patience = None;
     let mut low_passed = false;
+    let mut slept_in_vain = false;
     // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
     let mut asleep = None;
     let mut spin = conn.memory.begin();
@@ -150,6 +151,7 @@ fn receive_all<'a>(
                     serve_back(conn, fd);
                 }
                 got += n;
+                slept_in_vain = false;
                 if got >= enough || take.leaves() || !patient {
                     spin.hit();
                     return Ok(got);
@@ -273,9 +275,10 @@ fn receive_all<'a>(
         });
         let own = elsewhere.get().is_some();
         let slept = doze(conn, &conn.sleepers, fd, own, || match more_until {
-            Some(until) => wait_for_more(fd, until),
+            Some(until) => wait_for_more(fd, until, slept_in_vain),
             None => host.wait_to_receive(fd),
         });
+        slept_in_vain = got > 0;
         if has_moved_away(conn, fd) {
             fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
             tcp = conn.tcp(fd);
@@ -305,7 +308,7 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
     there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
         || flow.read_is_shut()
-        || flow.stream().rx().to_tcp().is_some()
+        || flow.receives_on_ring() && flow.stream().rx().to_tcp().is_some()
         || !flow.receives_on_ring() && tcp.has_ended()
         // A receive ends at an urgent byte.
         || (!flow.receives_on_ring() || flow.stream().rx().mark().is_some()) && tcp.has_mark()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
 use sys::hidden::Hidden;
-use sys::time::now;
+use sys::time::{self, now};
 
 use super::duty::look_at_peer;
 use super::errno_of;
@@ -137,19 +137,26 @@ fn wait_and_look(
 }
 
 /// Sleeps until there is more of what was received in part, or an urgent byte: for as long as the program would wait in all, or until a signal comes.
+/// `again`: nothing has been received since the last such sleep.
 #[cold]
-pub(super) fn wait_for_more(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
+pub(super) fn wait_for_more(
+    fd: BorrowedFd<'_>,
+    until: Option<Instant>,
+    again: bool,
+) -> Result<(), Errno> {
     let timeout_ms = until.map_or(-1, |until| {
         // Upwards, or the last of it would be spent awake.
         let left = until.saturating_duration_since(now()).as_millis() + 1;
         i32::try_from(left).unwrap_or(i32::MAX)
     });
-    // One that is there already is not what the call is to end at.
-    let news = match sys::epoll::shows(fd.as_raw_fd(), POLL_PRI as u16) {
-        0 => POLL_IN | POLL_PRI,
-        _ => POLL_IN,
-    };
-    wait_with(fd, news, timeout_ms, true)
+    // An urgent byte goes on showing until it is received: where it is not what the call ends at, all that comes is looked for.
+    if again && sys::epoll::shows(fd.as_raw_fd(), POLL_PRI as u16) != 0 {
+        return match time::expired(until) {
+            true => Err(Errno::AGAIN),
+            false => nap_for(fd, NAP, true),
+        };
+    }
+    wait_with(fd, POLL_IN | POLL_PRI, timeout_ms, true)
 }
 
 #[cold]

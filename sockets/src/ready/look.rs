@@ -45,12 +45,15 @@ impl Marks {
 /// Bytes that have come by the ring. They come once more when what came over TCP before them has all been taken: who has got less than it asked for at the
 /// end of that waits for an edge.
 #[inline]
-pub(super) fn arrived(flow: &Flow) -> u64 {
+pub(super) fn arrived(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> u64 {
     let rx = flow.stream().rx();
     let behind = if flow.receives_on_ring() {
         0
     } else if flow.has_bytes_before_ring() && rx.has_bytes() == Ok(true) {
         1 << 61
+    } else if conn.low_water.load(Ordering::Relaxed) > 1 {
+        // Of these the kernel, which does not know what is enough, tells nothing.
+        return flow.arrived_on_tcp(&conn.tcp(fd)) ^ rx.head();
     } else {
         return rx.head();
     };
@@ -186,7 +189,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
 
 /// Follows a sender that has moved to the ring, or back; whether what comes before the way back has still to come over TCP.
 #[cold]
-fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
+pub(super) fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let tcp = conn.tcp(fd);
     // The same turn again, and against other processes.
     let Some(turn) = conn.turn(fd, RECEIVE) else {
@@ -200,15 +203,17 @@ fn follow(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
         conn.heed_call_back(&send);
     }
     // What is wrong with the connection is for the call that moves bytes to find.
-    if flow.receives_on_ring() {
-        if flow.available() == Ok(0) {
-            let _ = flow.came_back(&tcp);
-        }
-        flow.receives_on_ring() && flow.awaits_tcp(&tcp)
-    } else {
+    if !flow.receives_on_ring() {
         let _ = flow.follow(&tcp);
-        false
     }
+    // One that has gone there and back since is followed all the way, or its way back would look like bytes.
+    if !flow.receives_on_ring() || flow.stream().rx().to_tcp().is_none() {
+        return false;
+    }
+    if flow.available() == Ok(0) {
+        let _ = flow.came_back(&tcp);
+    }
+    flow.receives_on_ring() && flow.awaits_tcp(&tcp)
 }
 
 /// Reads TCP's end, if it has come.
@@ -269,9 +274,16 @@ fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
 /// Whether `least` bytes are on TCP, where an urgent one comes after less: one that would be left out is not counted if it is the next.
 #[cold]
 fn has_enough_past_mark(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, least: usize) -> bool {
-    let left_out = sys::socket::is_at_mark(fd) && !sys::socket::urgent_inline(fd);
-    let queued = conn.tcp(fd).queued_past_mark();
-    !flow.has_bytes_before_ring() && queued.is_ok_and(|n| n >= least + usize::from(left_out))
+    let at_mark = sys::socket::is_at_mark(fd);
+    // One that was sent before there were rings shows until it is received.
+    let may_come = at_mark
+        || flow.stream().rx().mark().is_some()
+        || sys::epoll::shows(fd.as_raw_fd(), PRI as u16) != 0;
+    if flow.has_bytes_before_ring() || !may_come {
+        return false;
+    }
+    let left_out = at_mark && !sys::socket::urgent_inline(fd);
+    (conn.tcp(fd).queued_past_mark()).is_ok_and(|n| n >= least + usize::from(left_out))
 }
 
 /// More than this never lies in a ring that a sender waits to fill.

@@ -126,7 +126,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         reason: "the kernel shows the urgent byte of a Unix socket as something to read, too, and a program that waits for other bytes cannot be put to sleep by another rule than the kernel's",
-        programs: &["wait/select_end"],
+        programs: &["options/rcvlowat_after_urgent", "wait/select_end"],
     },
     Group {
         reason: "a stand-in cannot show POLLERR while it is connected, by which the kernel tells that memory is free again: so SO_ZEROCOPY is refused, as by a kernel without it",
