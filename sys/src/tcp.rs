@@ -21,7 +21,7 @@ mod owner;
 mod tests;
 mod witness;
 
-pub use counts::{State, inq, is_opener, outq, state, taken, written, written_by};
+pub use counts::{State, inq, is_opener, outq, received, state, taken, written, written_by};
 pub use demand::{is_filtered, is_paced, is_wrapped, peeks_at_offset};
 pub use elsewhere::Sockets;
 pub use owner::{Owner, every_user_has_a_name, owner};

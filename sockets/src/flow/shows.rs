@@ -176,13 +176,6 @@ impl Flow {
         Ok(before + rx.available()? + after)
     }
 
-    /// Bytes that have come over TCP in all, as far as the kernel says.
-    #[cold]
-    pub(crate) fn arrived_on_tcp(&self, kernel: &impl Kernel) -> u64 {
-        let queued = kernel.queued_past_mark().unwrap_or(0) as u64;
-        self.taken_in_all(kernel).unwrap_or(0).wrapping_add(queued)
-    }
-
     /// What to tell the program of an error that the kernel has told in answer to `SO_ERROR`, and of one that was kept; `None` if there is none to it.
     pub(crate) fn tell(&self, kernels: Option<Errno>) -> Option<Errno> {
         if let Some(errno) = kernels {

@@ -172,6 +172,8 @@ impl Flow {
         if before
             && limit == usize::MAX
             && let Some(end) = rx.to_ring()
+            // Else it never was on the ring, and all that comes is the program's.
+            && back_at(rx) != Some(end)
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
             let peeked = if take.leaves() { n as u64 } else { 0 };

@@ -47,18 +47,24 @@ impl Marks {
 #[inline]
 pub(super) fn arrived(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> u64 {
     let rx = flow.stream().rx();
-    let behind = if flow.receives_on_ring() {
-        0
-    } else if flow.has_bytes_before_ring() && rx.has_bytes() == Ok(true) {
-        1 << 61
-    } else if conn.low_water.load(Ordering::Relaxed) > 1 {
+    let counted = conn.low_water.load(Ordering::Relaxed) > 1;
+    let by_ring = || rx.available().unwrap_or(0) as u64;
+    if flow.receives_on_ring() {
+        rx.head().wrapping_add(by_ring())
+    } else if counted {
         // Of these the kernel, which does not know what is enough, tells nothing.
-        return flow.arrived_on_tcp(&conn.tcp(fd)) ^ rx.head();
+        let on_tcp = sys::tcp::received(fd).unwrap_or(0).wrapping_add(by_ring());
+        rx.head().wrapping_add(on_tcp) ^ ON_TCP
+    } else if flow.has_bytes_before_ring() && rx.has_bytes() == Ok(true) {
+        rx.head().wrapping_add(by_ring()) ^ BEHIND
     } else {
-        return rx.head();
-    };
-    rx.head().wrapping_add(rx.available().unwrap_or(0) as u64) ^ behind
+        rx.head()
+    }
 }
+
+/// In [`Marks::input`], for counts of one kind to differ from those of the others.
+const BEHIND: u64 = 1 << 61;
+const ON_TCP: u64 = 1 << 60;
 
 // What is put together in memory and read back as a whole is waited for: 15 ns a look.
 #[inline(always)]
@@ -266,24 +272,29 @@ fn enough(conn: &Conn, flow: &Flow) -> bool {
 #[cold]
 fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     let least = (conn.low_water.load(Ordering::Relaxed) as usize).min(low_water_max(flow));
-    flow.waiting(&conn.tcp(fd)).map_or(true, |n| n >= least)
-        || has_ended(fd)
-        || has_enough_past_mark(conn, flow, fd, least)
+    let Ok(there) = flow.waiting(&conn.tcp(fd)) else {
+        return true;
+    };
+    there >= least || has_ended(fd) || has_enough_past_mark(conn, flow, fd, there, least)
 }
 
-/// Whether `least` bytes are on TCP, where an urgent one comes after less: one that would be left out is not counted if it is the next.
+/// Whether `least` bytes are on TCP, where an urgent one comes after those that are `there`: one that would be left out is not counted if it is the next.
 #[cold]
-fn has_enough_past_mark(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, least: usize) -> bool {
-    let at_mark = sys::socket::is_at_mark(fd);
-    // One that was sent before there were rings shows until it is received.
-    let may_come = at_mark
-        || flow.stream().rx().mark().is_some()
-        || sys::epoll::shows(fd.as_raw_fd(), PRI as u16) != 0;
-    if flow.has_bytes_before_ring() || !may_come {
+fn has_enough_past_mark(
+    conn: &Conn,
+    flow: &Flow,
+    fd: BorrowedFd<'_>,
+    there: usize,
+    least: usize,
+) -> bool {
+    let tcp = conn.tcp(fd);
+    let at_mark = tcp.is_at_mark();
+    let is_there = || flow.stream().rx().mark().is_some() || tcp.has_mark();
+    if flow.has_bytes_before_ring() || !(at_mark || (there > 0 && is_there())) {
         return false;
     }
     let left_out = at_mark && !sys::socket::urgent_inline(fd);
-    (conn.tcp(fd).queued_past_mark()).is_ok_and(|n| n >= least + usize::from(left_out))
+    (tcp.queued_past_mark()).is_ok_and(|n| n >= least + usize::from(left_out))
 }
 
 /// More than this never lies in a ring that a sender waits to fill.

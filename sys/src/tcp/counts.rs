@@ -87,6 +87,14 @@ pub fn taken(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
         .ok_or(Errno::INVAL)
 }
 
+/// Bytes that have come in all, taken or not; with a FIN it is one more.
+///
+/// # Errors
+/// `EINVAL` for what is no connection of TCP.
+pub fn received(fd: BorrowedFd<'_>) -> Result<u64, Errno> {
+    Ok(info(fd)?.received)
+}
+
 /// Bytes that can be received.
 ///
 /// # Errors
