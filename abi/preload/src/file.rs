@@ -314,13 +314,20 @@ fn to_socket(
         // Goes to the ring if it may; else it is the kernel that knows how much there is room for.
         put(conn, out, &[], true)?;
         let flags = libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MOVE;
+        let mut asked = false;
         let by_kernel = io::send_on_tcp(conn, fd, || {
+            asked = true;
             // SAFETY: the program's own call.
             checked(unsafe { real::splice(pipe, null_mut(), out, null_mut(), len, flags) })
         });
         match by_kernel {
             Some(Err(Errno::AGAIN)) if waits => {}
-            Some(sent) => return sent,
+            Some(sent) => {
+                if sent == Err(Errno::PIPE) && !asked {
+                    raise_pipe();
+                }
+                return sent;
+            }
             None => match sockets::ends::room(conn, fd) {
                 Some(0) if waits => {}
                 Some(0) => return Err(Errno::AGAIN),

@@ -203,7 +203,8 @@ fn send_all(
 /// Has `act` send on TCP, which does not wait, if the bytes go there on a connection with rings; `None` if they go to the ring.
 ///
 /// # Errors
-/// What `act` says; [`Errno::AGAIN`] while bytes of the ring have to go before.
+/// What `act` says; without it, [`Errno::AGAIN`] while bytes of the ring have to go before, [`Errno::PIPE`] behind the end, and what is wrong with the
+/// connection.
 pub fn send_on_tcp(
     conn: &Conn,
     fd: BorrowedFd<'_>,
@@ -214,8 +215,13 @@ pub fn send_on_tcp(
     if turn.sends_on_ring() {
         return None;
     }
-    if turn.owes_back() && turn.serve_back(&conn.tcp(fd)) != Ok(true) {
-        return Some(Err(Errno::AGAIN));
+    if turn.owes_back() {
+        match turn.serve_back(&conn.tcp(fd)) {
+            Ok(true) => {}
+            Ok(false) if turn.finished() => return Some(Err(Errno::PIPE)),
+            Ok(false) => return Some(Err(Errno::AGAIN)),
+            Err(stop) => return Some(Err(errno_of(stop))),
+        }
     }
     let sent = act();
     if let Ok(bytes) = sent {
