@@ -272,7 +272,7 @@ impl Flow {
 
     /// Resets the connection, for what became of bytes of the program can no more be said. Both ends are told: neither takes it for an orderly end.
     #[cold]
-    fn abort(&self, kernel: &impl Kernel) {
+    pub(super) fn abort(&self, kernel: &impl Kernel) {
         self.stream.set_deaf();
         kernel.reset_now();
         self.note_error(Errno::CONNRESET);

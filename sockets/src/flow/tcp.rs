@@ -173,7 +173,7 @@ impl Flow {
             && limit == usize::MAX
             && let Some(end) = rx.to_ring()
             // Else it never was on the ring, and all that comes is the program's.
-            && back_at(rx) != Some(end)
+            && !(back_at(rx) == Some(end) && rx.available()? == 0)
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
             let peeked = if take.leaves() { n as u64 } else { 0 };
@@ -187,6 +187,11 @@ impl Flow {
                     None => return Err(errno.into()),
                 },
             };
+            if !take.leaves() && back_at(rx).is_some_and(|back| taken > back) {
+                // It went back, too, and we have some that come after what is on the ring: none is to be lost, or told before its turn.
+                self.abort(kernel);
+                return Err(self.told(Stop::Failed(Errno::CONNRESET)));
+            }
             let beyond = usize::try_from(taken.saturating_sub(end))
                 .unwrap_or(usize::MAX)
                 .min(n);

@@ -128,9 +128,6 @@ fn receive_all<'a>(
             // For who receives nothing yet does not follow. What is wrong the attempt tells.
             let _ = turn.follow(&tcp);
         }
-        if low > 1 && turn.stream().rx().to_tcp().is_some() && turn.available() == Ok(0) {
-            let _ = turn.came_back(&tcp);
-        }
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, &tcp, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
@@ -298,7 +295,7 @@ fn receive_all<'a>(
 
 /// How much can be received, on TCP and on the ring.
 fn there(flow: &crate::flow::Flow, tcp: &Tcp<'_>) -> Result<usize, Stop> {
-    if flow.receives_on_ring() && flow.stream().rx().to_tcp().is_none() {
+    if flow.receives_on_ring() {
         flow.available()
     } else {
         flow.waiting(tcp)
@@ -311,7 +308,8 @@ fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
     there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
         || flow.read_is_shut()
-        || !(flow.receives_on_ring() && flow.stream().rx().to_tcp().is_none()) && tcp.has_ended()
+        || flow.receives_on_ring() && flow.stream().rx().to_tcp().is_some()
+        || !flow.receives_on_ring() && tcp.has_ended()
         // A receive ends at an urgent byte.
         || (!flow.receives_on_ring() || flow.stream().rx().mark().is_some()) && tcp.has_mark()
 }

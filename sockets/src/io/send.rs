@@ -13,7 +13,7 @@ use super::errno_of;
 use super::rest::{Stay, has_moved_away, wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
-use crate::flow::{Flow, Pieces, SEND, Stop};
+use crate::flow::{Flow, Pieces, SEND, SPOILT, Stop};
 use crate::ready::Naps;
 
 // With a frame of its own, for a turn that is left in it to be found by whoever looks from its caller.
@@ -220,6 +220,8 @@ pub fn send_on_tcp(
             Ok(true) => {}
             Ok(false) if turn.finished() => return Some(Err(Errno::PIPE)),
             Ok(false) => return Some(Err(Errno::AGAIN)),
+            // Who spoilt the stream is found by the call that moves bytes.
+            Err(Stop::Failed(SPOILT)) => return Some(Err(Errno::CONNRESET)),
             Err(stop) => return Some(Err(errno_of(stop))),
         }
     }
