@@ -15,6 +15,7 @@ use sys::turn::Turns;
 use sys::wait::Spinner;
 
 pub(crate) use self::asleep::{Counted, Sleepers};
+pub use self::option::low_water_is_used;
 pub(crate) use self::pace::Ask;
 use self::schedule::Schedule;
 use self::standstill::Standstill;

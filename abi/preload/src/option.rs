@@ -181,6 +181,9 @@ pub unsafe extern "C" fn setsockopt(
     }
     // SAFETY: as above.
     let outcome = unsafe { extended::set(fd, level, name, value, len) };
+    if (level, name) == (libc::SOL_SOCKET, libc::SO_RCVLOWAT) {
+        sockets::conn::low_water_is_used();
+    }
     // SAFETY: as above.
     let result = outcome.or(|| unsafe { real::setsockopt(fd, level, name, value, len) });
     if result == 0

@@ -14,7 +14,7 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
-use super::option::LOW_WATER_UNKNOWN;
+use super::option::{LOW_WATER_UNKNOWN, first_low_water};
 use super::schedule::Schedule;
 use super::standstill::Standstill;
 use super::{CLOSED, Conn, Origin, Way};
@@ -135,7 +135,8 @@ impl Conn {
         }
         self.idle_since.store(0, Ordering::Relaxed);
         self.idle_tail.store(0, Ordering::Relaxed);
-        self.low_water.store(LOW_WATER_UNKNOWN, Ordering::Relaxed);
+        self.low_water
+            .store(first_low_water(origin), Ordering::Relaxed);
         self.forget_what_it_says();
         self.standstill.end();
         self.memory.heed();

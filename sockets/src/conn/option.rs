@@ -5,8 +5,9 @@ use std::os::fd::BorrowedFd;
 
 use sys::stream::Stream;
 use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
 
-use super::Conn;
+use super::{Conn, Origin};
 use crate::flow::SEND;
 use crate::kernel::Kernel;
 use crate::{handover, ready};
@@ -151,7 +152,23 @@ impl Conn {
     }
 }
 
-/// The program has set no `SO_RCVLOWAT` here, and nobody has asked the kernel.
+/// The program sets `SO_RCVLOWAT` of a socket, perhaps of one that listens: of connections that begin from now on the kernel is to be asked.
+pub fn low_water_is_used() {
+    LOW_WATER_IS_USED.store(1, Ordering::Relaxed);
+}
+
+/// `SO_RCVLOWAT` of a connection that begins, as far as it is known: nobody asks the kernel of one that nobody can have set it for.
+pub(super) fn first_low_water(origin: Origin) -> u32 {
+    if origin == Origin::Inherited || LOW_WATER_IS_USED.load(Ordering::Relaxed) != 0 {
+        LOW_WATER_UNKNOWN
+    } else {
+        1
+    }
+}
+
+static LOW_WATER_IS_USED: AtomicU32 = AtomicU32::new(0);
+
+/// Nobody has asked the kernel for `SO_RCVLOWAT`.
 pub(super) const LOW_WATER_UNKNOWN: u32 = 0;
 
 // 8 is `flow::owed`'s, 16 `flow::ends`'s.

@@ -188,9 +188,8 @@ impl Flow {
                 },
             };
             if !take.leaves() && back_at(rx).is_some_and(|back| taken > back) {
-                // It went back, too, and we have some that come after what is on the ring: none is to be lost, or told before its turn.
+                // It went back, too, and we have some that come after what is on the ring, and cannot be told in their turn. What comes before can.
                 self.abort(kernel);
-                return Err(self.told(Stop::Failed(Errno::CONNRESET)));
             }
             let beyond = usize::try_from(taken.saturating_sub(end))
                 .unwrap_or(usize::MAX)

@@ -307,6 +307,7 @@ fn there(flow: &crate::flow::Flow, tcp: &Tcp<'_>) -> Result<usize, Stop> {
 fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
     there(flow, tcp).map_or(true, |n| n >= enough)
         || flow.peer_finished()
+        || flow.is_to_finish() && flow.has_all_of_tcp(tcp)
         || flow.read_is_shut()
         || flow.receives_on_ring() && flow.stream().rx().to_tcp().is_some()
         || !flow.receives_on_ring() && tcp.has_ended()
