@@ -16,6 +16,7 @@ use crate::flow::{SPOILT, Stop};
 use crate::left;
 
 mod duty;
+mod enough;
 mod plain;
 mod receive;
 mod rest;

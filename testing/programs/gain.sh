@@ -81,7 +81,12 @@ ratios() {
         }'
 }
 
-[ "$ends" != each ] || ends="both server client"
+case $ends in
+    both | server | client) ;;
+    each) ends="both server client" ;;
+    *) echo "gain.sh: --ends is both, server, client or each, not $ends" >&2; exit 2 ;;
+esac
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "gain.sh: --rounds is a number from 1 on, not $rounds" >&2; exit 2; }
 # shellcheck disable=SC2086 # one column each
 printf '%-18s %10s %s  unit\n' program TCP "$(printf '%-18s ' $ends)"
 for name in "${names[@]}"; do

@@ -133,7 +133,7 @@ impl Conn {
     #[inline]
     pub(crate) fn takes_any(&self, fd: BorrowedFd<'_>) -> bool {
         if self.low_water.load(Ordering::Relaxed) == LOW_WATER_UNKNOWN {
-            let bytes = sys::socket::low_water(fd).max(1);
+            let bytes = sys::socket::low_water(fd);
             // Another thread, which gives the connection rings, knows it from before.
             let _ = self.low_water.compare_exchange(
                 LOW_WATER_UNKNOWN,

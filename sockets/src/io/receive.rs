@@ -10,14 +10,14 @@ use sys::sync::Ordering;
 use sys::{time, wait};
 
 use super::duty::{look_at_peer, pay_bell, serve_back};
+use super::enough::{ends_soon, is_at_mark, there};
 use super::rest::{Stay, doze, has_moved_away, heard, nap, wait_for_more};
 use super::{Receive, errno_of};
 use crate::conn::{Ask, Conn, Way};
-use crate::ends::at_mark;
 use crate::epoll;
 use crate::flow::{RECEIVE, Stop, Take};
 use crate::host::host;
-use crate::kernel::{Kernel, Tcp};
+use crate::kernel::Tcp;
 use crate::share::Turn;
 
 // As `send_mapped`.
@@ -132,7 +132,7 @@ fn receive_all<'a>(
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
             wait::let_gather();
         }
-        if got > 0 && is_at_mark(conn, &turn, fd) {
+        if got > 0 && is_at_mark(conn, &turn, &tcp, fd) {
             return Ok(got);
         }
         let result = if short {
@@ -291,34 +291,6 @@ fn receive_all<'a>(
             slept => slept?,
         }
     }
-}
-
-/// How much can be received, on TCP and on the ring.
-fn there(flow: &crate::flow::Flow, tcp: &Tcp<'_>) -> Result<usize, Stop> {
-    if flow.receives_on_ring() {
-        flow.available()
-    } else {
-        flow.waiting(tcp)
-    }
-}
-
-/// Whether `enough` bytes are there, on TCP and on the ring, or no more will come.
-#[cold]
-fn ends_soon(flow: &crate::flow::Flow, tcp: &Tcp<'_>, enough: usize) -> bool {
-    there(flow, tcp).map_or(true, |n| n >= enough)
-        || flow.peer_finished()
-        || flow.is_to_finish() && flow.has_all_of_tcp(tcp)
-        || flow.read_is_shut()
-        || flow.receives_on_ring() && flow.stream().rx().to_tcp().is_some()
-        || !flow.receives_on_ring() && tcp.has_ended()
-        // A receive ends at an urgent byte.
-        || (!flow.receives_on_ring() || flow.stream().rx().mark().is_some()) && tcp.has_mark()
-}
-
-/// Whether an urgent byte comes next: who has received something receives no more then.
-fn is_at_mark(conn: &Conn, flow: &crate::flow::Flow, fd: BorrowedFd<'_>) -> bool {
-    let goes_on = flow.receives_on_ring() && flow.stream().rx().to_tcp().is_none();
-    !goes_on && at_mark(conn, fd).unwrap_or_else(|| sys::socket::is_at_mark(fd))
 }
 
 /// Goes on after the first `got` bytes of the buffers.
