@@ -34,6 +34,7 @@ mod back;
 mod bell;
 mod ends;
 mod owed;
+mod peek;
 mod short;
 mod shows;
 mod steps;
@@ -282,6 +283,20 @@ impl Flow {
         into: &mut [IoSliceMut<'_>],
         take: Take,
     ) -> Result<usize, Stop> {
+        if take.leaves() {
+            return self.look(kernel, into, take);
+        }
+        self.receive_here(kernel, into, take)
+    }
+
+    /// As [`Flow::receive`], from where the direction is: a look ends where that does.
+    #[inline]
+    fn receive_here(
+        &self,
+        kernel: &impl Kernel,
+        into: &mut [IoSliceMut<'_>],
+        take: Take,
+    ) -> Result<usize, Stop> {
         if self.stream.rx().phase() == ON_RING {
             match self.receive_from_ring(into, take)? {
                 Some(n) => return Ok(n),
@@ -355,7 +370,7 @@ impl Flow {
                 return match take {
                     // Else a peer who writes while we look could have us look for ever.
                     Take::Skip(0) | Take::Count(0) => Ok(0),
-                    _ => self.receive(kernel, into, take),
+                    _ => self.receive_here(kernel, into, take),
                 };
             }
             if !(self.drop_doorbells(kernel, end)).map_err(|stop| self.told(stop))? {
@@ -367,7 +382,7 @@ impl Flow {
         if ended {
             // What was written before the end was said is there by now.
             if rx.available()? != 0 {
-                return self.receive(kernel, into, take);
+                return self.receive_here(kernel, into, take);
             }
             return Err(self.end_or_error());
         }

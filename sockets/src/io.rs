@@ -17,6 +17,7 @@ use crate::left;
 
 mod duty;
 mod enough;
+mod patience;
 mod plain;
 mod receive;
 mod rest;

@@ -37,6 +37,14 @@ pub trait Kernel {
     /// As [`Kernel::recv`].
     fn peek(&self, into: &mut [u8]) -> Result<usize, Errno>;
 
+    /// As [`Kernel::peek`], into several buffers; into the first at least.
+    ///
+    /// # Errors
+    /// As [`Kernel::recv`].
+    fn peek_pieces(&self, into: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
+        self.peek(into.first_mut().map_or(&mut [], |first| &mut **first))
+    }
+
     /// `SO_LINGER`, if it is on.
     fn linger(&self) -> Option<Duration>;
 
@@ -138,6 +146,10 @@ impl Kernel for Tcp<'_> {
         tcp::recv_peek(self.fd, into)
     }
 
+    fn peek_pieces(&self, into: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
+        tcp::recv_peek_pieces(self.fd, into)
+    }
+
     fn linger(&self) -> Option<Duration> {
         sys::socket::linger(self.fd)
     }
@@ -202,6 +214,12 @@ impl Kernel for Tcp<'_> {
 }
 
 impl Tcp<'_> {
+    /// Whether `enough` bytes are queued, and urgent data among them: a byte that would be left out is not counted if it is the next.
+    pub(crate) fn has_past_mark(&self, enough: usize) -> bool {
+        let left_out = self.is_at_mark() && !sys::socket::urgent_inline(self.fd);
+        (self.queued_past_mark()).is_ok_and(|n| n >= enough + usize::from(left_out))
+    }
+
     /// Asks with `SO_OOBINLINE` set: with it the kernel counts all that is queued, without it up to the mark. It changes nothing else while nobody receives.
     fn past_mark<T>(&self, ask: impl FnOnce() -> T) -> T {
         if sys::socket::urgent_inline(self.fd) {

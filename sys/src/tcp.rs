@@ -3,14 +3,14 @@
 //! Nothing here waits, allocates or goes through the C library: this runs inside programs whose calls to the C library come to us,
 //! also in their signal handlers.
 
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 mod counts;
 mod demand;
@@ -144,6 +144,19 @@ pub fn recv_dontwait(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno
 /// As [`recv_dontwait`].
 pub fn recv_peek(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     receive(fd, into, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+}
+
+/// As [`recv_peek`], into several buffers.
+///
+/// # Errors
+/// As [`recv_dontwait`].
+pub fn recv_peek_pieces(
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+) -> Result<usize, Errno> {
+    let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+    let mut control = RecvAncillaryBuffer::default();
+    retry_on_intr(|| rustix::net::recvmsg(fd, into, &mut control, flags)).map(|shown| shown.bytes)
 }
 
 /// Has the connection reset when its last descriptor is closed.

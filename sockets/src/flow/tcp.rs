@@ -134,7 +134,7 @@ impl Flow {
             };
             if limit == 0 {
                 self.follow_to(ON_RING);
-                return self.receive(kernel, into, take);
+                return self.receive_here(kernel, into, take);
             }
         }
         // A call of the kernel's begins behind an urgent byte that is next, and one receive ends before it.
@@ -149,13 +149,7 @@ impl Flow {
         let n = match take {
             Take::Skip(most) => skip(most.min(limit), more),
             Take::Read => fill(into, limit, more),
-            // One call, for a second would see the same bytes again.
-            Take::Peek => {
-                let first = into.iter().position(|buffer| !buffer.is_empty());
-                let first = first.and_then(|at| into.get_mut(at..=at));
-                let peek = |room: &mut [u8]| self.hear(kernel.peek(room));
-                fill(first.unwrap_or_default(), limit, peek)
-            }
+            Take::Peek => self.peek_on_tcp(kernel, into, limit),
             Take::Count(most) => match self.hear(kernel.peek(&mut [0])) {
                 Ok(0) => Ok(0),
                 Ok(_) => {
@@ -195,10 +189,10 @@ impl Flow {
                 .unwrap_or(usize::MAX)
                 .min(n);
             if beyond == n && n > 0 {
-                return self.receive(kernel, into, take);
+                return self.receive_here(kernel, into, take);
             }
             return if n == 0 {
-                self.receive(kernel, into, take)
+                self.receive_here(kernel, into, take)
             } else {
                 Ok(n - beyond)
             };

@@ -344,3 +344,47 @@ fn what_is_sent_to_an_end_that_is_shut_both_ways_the_kernel_answers() {
     second.receive(&[1], Take::Read);
     assert_eq!(second.failed, Some(Errno::CONNRESET));
 }
+
+/// Who looks for more than lies on one side of a move sees what is on the other, too.
+#[test]
+fn a_look_goes_on_where_the_direction_moves() {
+    let network = Network::new(1000, Vec::new());
+    let [mut sender, mut receiver] = Actor::both([network.end(0), network.end(1)]);
+    let shows = |receiver: &Actor<End<'_>>, most: usize| {
+        let mut room = vec![0; most];
+        let mut into = [IoSliceMut::new(&mut room)];
+        let shown = receiver
+            .flow
+            .receive(&receiver.kernel, &mut into, Take::Peek);
+        let counted = receiver
+            .flow
+            .receive(&receiver.kernel, &mut [], Take::Count(most));
+        assert_eq!(shown, counted);
+        let shown = shown.expect("bytes");
+        let is_right = |(at, found): (u64, &u8)| *found == actor::byte(at);
+        assert!((receiver.received..).zip(room.iter().take(shown)).all(is_right));
+        shown
+    };
+    sender.send(4);
+    receiver.flow.consent(&receiver.kernel);
+    sender.flow.consent(&sender.kernel);
+    sender.send(8);
+    assert!(sender.flow.sends_on_ring());
+    assert_eq!(shows(&receiver, 3), 3);
+    assert_eq!(shows(&receiver, 6), 6);
+    assert_eq!(shows(&receiver, 100), 12);
+    receiver.receive(&[4], Take::Read);
+    receiver.receive(&[1], Take::Read);
+    assert_eq!(shows(&receiver, 100), 8 - 1);
+    // A doorbell, and behind it what the sender has to say on TCP.
+    assert_eq!(receiver.flow.arm_receive(&receiver.kernel), Ok(false));
+    sender.send(2);
+    sender.act(Deed::LeaveRing);
+    sender.send(20);
+    assert!(!sender.flow.sends_on_ring());
+    assert_eq!(shows(&receiver, 8), 8);
+    assert_eq!(shows(&receiver, 100), 7 + 2 + 20);
+    receiver.receive(&[100], Take::Read);
+    receiver.receive(&[100], Take::Read);
+    assert_eq!(receiver.received, 4 + 8 + 2 + 20);
+}

@@ -10,8 +10,11 @@ use sys::sync::Ordering;
 use sys::{time, wait};
 
 use super::duty::{look_at_peer, pay_bell, serve_back};
-use super::enough::{ends_soon, is_at_mark, there};
-use super::rest::{Stay, doze, has_moved_away, heard, nap, wait_for_more};
+use super::enough::{ends_soon, follow, is_at_mark, shows_some};
+use super::patience::Patience;
+use super::rest::{
+    Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more,
+};
 use super::{Receive, errno_of};
 use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
@@ -110,7 +113,7 @@ fn receive_all<'a>(
         _ => Take::Read,
     };
     let mut got = 0;
-    let mut patience = None;
+    let mut patience = Patience::default();
     let mut low_passed = false;
     let mut slept_in_vain = false;
     // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
@@ -124,9 +127,9 @@ fn receive_all<'a>(
         if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent(&tcp);
         }
-        if low > 1 && !turn.receives_on_ring() {
-            // For who receives nothing yet does not follow. What is wrong the attempt tells.
-            let _ = turn.follow(&tcp);
+        if low > 1 {
+            // For who receives nothing yet does not.
+            follow(&turn, &tcp);
         }
         let short = patient && low > 1 && !low_passed && got == 0 && !ends_soon(&turn, &tcp, low);
         if got == 0 && conn.keeps_up() && !turn.stream().rx().has_seen_bytes() {
@@ -183,7 +186,7 @@ fn receive_all<'a>(
             if !patient {
                 return Err(Errno::AGAIN);
             }
-            match nap(fd) {
+            match nap_until(fd, patience.until(fd)) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -219,17 +222,16 @@ fn receive_all<'a>(
             alone::slow_down();
             continue;
         }
-        if short && there(&turn, &tcp).is_ok_and(|n| n > 0) {
+        if short && shows_some(&turn, &tcp) {
             drop(turn);
-            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
-            let until = *patience.get_or_insert_with(|| time::deadline(limit_ms));
+            let until = patience.until(fd);
             if time::expired(until) {
                 // What is there is better than nothing, as the kernel has it.
                 low_passed = true;
                 continue;
             }
             look_at_peer(conn, fd);
-            match nap(fd) {
+            match nap_until(fd, until) {
                 // Also for a signal: what was seen so far is told.
                 Err(_) if take.leaves() => low_passed = true,
                 napped => napped?,
@@ -243,7 +245,8 @@ fn receive_all<'a>(
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
             let own = elsewhere.get().is_some();
-            let napped = doze(conn, &conn.sleepers, fd, own, || nap(fd));
+            let until = patience.until(fd);
+            let napped = doze(conn, &conn.sleepers, fd, own, || nap_until(fd, until));
             if !own && has_moved_away(conn, fd) {
                 fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
                 tcp = conn.tcp(fd);
@@ -269,14 +272,12 @@ fn receive_all<'a>(
             return Err(Errno::AGAIN);
         };
         conn.count_sleep();
-        let more_until = (got > 0).then(|| {
-            let limit_ms = || u64::try_from(sys::socket::receive_timeout_ms(fd)).ok();
-            *patience.get_or_insert_with(|| time::deadline(limit_ms()))
-        });
+        let until = (got > 0 || !patience.begins()).then(|| patience.until(fd));
         let own = elsewhere.get().is_some();
-        let slept = doze(conn, &conn.sleepers, fd, own, || match more_until {
-            Some(until) => wait_for_more(fd, until, slept_in_vain),
-            None => host.wait_to_receive(fd),
+        let slept = doze(conn, &conn.sleepers, fd, own, || match until {
+            Some(until) if got > 0 => wait_for_more(fd, until, slept_in_vain),
+            Some(until @ Some(_)) => wait_for_first(fd, until),
+            Some(None) | None => host.wait_to_receive(fd),
         });
         slept_in_vain = got > 0;
         if has_moved_away(conn, fd) {

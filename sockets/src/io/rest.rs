@@ -51,14 +51,14 @@ pub(super) fn wait_for_room(
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
-            return doze(&mut || nap_for(fd, naps.next_within(None), begun));
+            return doze(&mut || nap_for(fd, naps.next_within(None), until, begun));
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
         if turn.kernel_end().is_some() || turn.read_is_shut() {
             // The kernel would wake it at once, for nothing.
             drop(turn);
-            return doze(&mut || nap_for(fd, NAP, begun));
+            return doze(&mut || nap_for(fd, NAP, until, begun));
         }
         let rang = turn.took_bell();
         drop(turn);
@@ -76,11 +76,11 @@ pub(super) fn wait_for_room(
         if !turn.can_be_rung() {
             // The receiver has gone to TCP with what it sends, and did not see that somebody was armed.
             drop(turn);
-            return doze(&mut || nap_for(fd, NAP, begun));
+            return doze(&mut || nap_for(fd, NAP, until, begun));
         }
     }
     let Some(host) = host() else {
-        return doze(&mut || nap(fd));
+        return doze(&mut || nap_for(fd, NAP, until, begun));
     };
     let look = if host.has_threads() || conn.waits_for_one_that_waits() {
         LOOK
@@ -90,7 +90,7 @@ pub(super) fn wait_for_room(
     let left = until.map_or(look, |until| {
         until.saturating_duration_since(now()).min(look)
     });
-    doze(&mut || wait_and_look(host, fd, left, begun))
+    doze(&mut || wait_and_look(host, fd, left, until, begun))
 }
 
 /// Sleeps on the program's number, or on one of the call's `own`. The program's may be another file's once all that sleep do so: who comes late does not.
@@ -112,11 +112,11 @@ pub(super) fn doze(
 /// Sleeps in `poll`, which no signal restarts: who has moved something already returns with that.
 fn wait_with(fd: BorrowedFd<'_>, events: i16, timeout_ms: i32, begun: bool) -> Result<(), Errno> {
     match host().map(|host| host.poll(fd, events, timeout_ms)) {
-        None => nap(fd),
+        None => Ok(()),
         Some(Ok(0)) => Err(Errno::AGAIN),
         Some(Ok(_)) => Ok(()),
         Some(Err(errno)) if begun => Err(errno),
-        Some(Err(errno)) => goes_on(errno, timeout_ms),
+        Some(Err(errno)) => goes_on(errno, timeout_ms >= 0),
     }
 }
 
@@ -125,6 +125,7 @@ fn wait_and_look(
     host: &dyn Host,
     fd: BorrowedFd<'_>,
     look: Duration,
+    until: Option<Instant>,
     begun: bool,
 ) -> Result<(), Errno> {
     // Upwards, or the last of it would be spent awake.
@@ -132,7 +133,7 @@ fn wait_and_look(
         // Whether the program's time is over the sender knows.
         Ok(_) => Ok(()),
         Err(errno) if begun => Err(errno),
-        Err(errno) => goes_on(errno, sys::socket::send_timeout_ms(fd)),
+        Err(errno) => goes_on(errno, until.is_some()),
     }
 }
 
@@ -144,44 +145,70 @@ pub(super) fn wait_for_more(
     until: Option<Instant>,
     again: bool,
 ) -> Result<(), Errno> {
-    let timeout_ms = until.map_or(-1, |until| {
-        // Upwards, or the last of it would be spent awake.
-        let left = until.saturating_duration_since(now()).as_millis() + 1;
-        i32::try_from(left).unwrap_or(i32::MAX)
-    });
     // An urgent byte goes on showing until it is received: where it is not what the call ends at, all that comes is looked for.
     if again && sys::epoll::shows(fd.as_raw_fd(), POLL_PRI as u16) != 0 {
         return match time::expired(until) {
             true => Err(Errno::AGAIN),
-            false => nap_for(fd, NAP, true),
+            false => nap_for(fd, NAP, until, true),
         };
     }
-    wait_with(fd, POLL_IN | POLL_PRI, timeout_ms, true)
+    wait_with(fd, POLL_IN | POLL_PRI, left_ms(until), true)
+}
+
+/// Sleeps until something can be received, for what is left of the time that the program would wait.
+#[cold]
+pub(super) fn wait_for_first(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
+    wait_with(fd, POLL_IN, left_ms(until), false)
+}
+
+/// What is left until then, for `poll`.
+fn left_ms(until: Option<Instant>) -> i32 {
+    until.map_or(-1, |until| {
+        // Upwards, or the last of it would be spent awake.
+        let left = until.saturating_duration_since(now()).as_millis() + 1;
+        i32::try_from(left).unwrap_or(i32::MAX)
+    })
 }
 
 #[cold]
-pub(super) fn wait_for_kernel(fd: BorrowedFd<'_>, begun: bool) -> Result<(), Errno> {
-    wait_with(fd, POLL_OUT, sys::socket::send_timeout_ms(fd), begun)
+pub(super) fn wait_for_kernel(
+    fd: BorrowedFd<'_>,
+    until: Option<Instant>,
+    begun: bool,
+) -> Result<(), Errno> {
+    wait_with(fd, POLL_OUT, left_ms(until), begun)
 }
 
-/// A millisecond, or until the connection is reset.
-pub(super) fn nap(fd: BorrowedFd<'_>) -> Result<(), Errno> {
-    nap_for(fd, NAP, false)
+/// A millisecond, or until the connection is reset, in a receive that waits until then at most.
+///
+/// # Errors
+/// `EAGAIN` if that has passed; `EINTR`.
+#[cold]
+pub(super) fn nap_until(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
+    if time::expired(until) {
+        return Err(Errno::AGAIN);
+    }
+    nap_for(fd, NAP, until, false)
 }
 
-fn nap_for(fd: BorrowedFd<'_>, time: Duration, begun: bool) -> Result<(), Errno> {
+/// As long, or until the connection is reset. `until` is for how long the program would wait.
+fn nap_for(
+    fd: BorrowedFd<'_>,
+    time: Duration,
+    until: Option<Instant>,
+    begun: bool,
+) -> Result<(), Errno> {
     match host().map(|host| host.nap(fd, time)) {
         Some(Err(errno)) if begun => Err(errno),
-        Some(Err(errno)) => goes_on(errno, -1),
+        Some(Err(errno)) => goes_on(errno, until.is_some()),
         _ => Ok(()),
     }
 }
 
 /// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
 /// and the signal's handler asks for it.
-fn goes_on(errno: Errno, timeout_ms: i32) -> Result<(), Errno> {
-    let restarted =
-        errno == Errno::INTR && timeout_ms < 0 && host().is_some_and(|host| host.restarts());
+fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
+    let restarted = errno == Errno::INTR && !limited && host().is_some_and(|host| host.restarts());
     if restarted { Ok(()) } else { Err(errno) }
 }
 

@@ -184,7 +184,7 @@ fn send_all(
         let slept = if on_ring {
             wait_for_room(conn, fd, &mut naps, until, sent > 0, own)
         } else {
-            wait_for_kernel(fd, sent > 0)
+            wait_for_kernel(fd, until, sent > 0)
         };
         if has_moved_away(conn, fd) {
             fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);

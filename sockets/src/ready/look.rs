@@ -278,7 +278,7 @@ fn enough_in_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> bool {
     there >= least || has_ended(fd) || has_enough_past_mark(conn, flow, fd, there, least)
 }
 
-/// Whether `least` bytes are on TCP, where an urgent one comes after those that are `there`: one that would be left out is not counted if it is the next.
+/// Whether `least` bytes are on TCP, where an urgent one comes after those that are `there`.
 #[cold]
 fn has_enough_past_mark(
     conn: &Conn,
@@ -293,8 +293,7 @@ fn has_enough_past_mark(
     if flow.has_bytes_before_ring() || !(at_mark || (there > 0 && is_there())) {
         return false;
     }
-    let left_out = at_mark && !sys::socket::urgent_inline(fd);
-    (tcp.queued_past_mark()).is_ok_and(|n| n >= least + usize::from(left_out))
+    tcp.has_past_mark(least)
 }
 
 /// More than this never lies in a ring that a sender waits to fill.

@@ -275,6 +275,10 @@ impl Kernel for Loopback {
         self.with(Err(Errno::BADF), |tcp| tcp.peek(into))
     }
 
+    fn peek_pieces(&self, into: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
+        self.with(Err(Errno::BADF), |tcp| tcp.peek_pieces(into))
+    }
+
     fn linger(&self) -> Option<Duration> {
         self.with(None, |tcp| tcp.linger())
     }

@@ -1,0 +1,35 @@
+//! How long a receive waits in all.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use sys::time::now;
+
+/// Of one call: `SO_RCVTIMEO` counts from its first sleep on, however often it wakes.
+#[derive(Default)]
+pub(super) struct Patience {
+    since: Option<Instant>,
+    /// Once it was asked for.
+    until: Option<Option<Instant>>,
+}
+
+impl Patience {
+    /// Before a sleep that the kernel ends in time by itself; false if it is not the first, whose time is not all of it.
+    pub(super) fn begins(&mut self) -> bool {
+        let first = self.since.is_none();
+        if first {
+            self.since = Some(now());
+        }
+        first
+    }
+
+    /// The end of it; `None` for ever.
+    #[cold]
+    pub(super) fn until(&mut self, fd: BorrowedFd<'_>) -> Option<Instant> {
+        let since = *self.since.get_or_insert_with(now);
+        *self.until.get_or_insert_with(|| {
+            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok()?;
+            since.checked_add(Duration::from_millis(limit_ms))
+        })
+    }
+}
