@@ -101,13 +101,12 @@ impl Comparison<'_> {
         let is_sovia_short = sovia < kernel;
         let actor = self.step.actor.clone();
         if flags.contains('p') {
-            let words = format!("recv {slot} {} {call} {flags}", kernel.min(sovia));
-            if is_sovia_short {
-                outcome.kernel = again(self.kernel, &actor, &words)?;
-            } else {
+            // Who looks until there is enough would look for ever at less.
+            if !is_sovia_short {
+                let words = format!("recv {slot} {kernel} {call} {flags}");
                 outcome.sovia = again(self.sovia, &actor, &words)?;
+                outcome.tolerated = Some(tolerated::LONG_PEEK);
             }
-            outcome.tolerated = Some(tolerated::SHORT_PEEK);
             return Ok(());
         }
         outcome.tolerated = Some(tolerated::SHORT);

@@ -235,4 +235,4 @@ const POLLRDHUP: u32 = 0x2000;
 /// POSIX lets a receive return less than there is.
 pub(crate) const SHORT: &str = "bytes came in more pieces than natively";
 /// As [`SHORT`].
-pub(crate) const SHORT_PEEK: &str = "MSG_PEEK showed less than natively";
+pub(crate) const LONG_PEEK: &str = "MSG_PEEK showed more than natively";
