@@ -150,10 +150,7 @@ pub fn recv_peek(fd: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
 ///
 /// # Errors
 /// As [`recv_dontwait`].
-pub fn recv_peek_pieces(
-    fd: BorrowedFd<'_>,
-    into: &mut [IoSliceMut<'_>],
-) -> Result<usize, Errno> {
+pub fn recv_peek_pieces(fd: BorrowedFd<'_>, into: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
     let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
     let mut control = RecvAncillaryBuffer::default();
     retry_on_intr(|| rustix::net::recvmsg(fd, into, &mut control, flags)).map(|shown| shown.bytes)

@@ -2,7 +2,6 @@
 
 use std::io::IoSliceMut;
 
-
 use super::back::back_at;
 use super::{BEFORE, Flow, ON_RING, Stop, Take};
 use crate::kernel::Kernel;

@@ -362,7 +362,11 @@ fn a_look_goes_on_where_the_direction_moves() {
         assert_eq!(shown, counted);
         let shown = shown.expect("bytes");
         let is_right = |(at, found): (u64, &u8)| *found == actor::byte(at);
-        assert!((receiver.received..).zip(room.iter().take(shown)).all(is_right));
+        assert!(
+            (receiver.received..)
+                .zip(room.iter().take(shown))
+                .all(is_right)
+        );
         shown
     };
     sender.send(4);

@@ -12,9 +12,7 @@ use sys::{time, wait};
 use super::duty::{look_at_peer, pay_bell, serve_back};
 use super::enough::{ends_soon, follow, is_at_mark, shows_some};
 use super::patience::Patience;
-use super::rest::{
-    Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more,
-};
+use super::rest::{Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more};
 use super::{Receive, errno_of};
 use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
