@@ -351,23 +351,34 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
     found
 }
 
-/// Takes a place, of those that there are if one is free: in turns, so that who looks at one that was just left does not see the next.
+/// Takes a place, of the first few if one is free: in turns, so that who looks at one that was just left does not see the next, and yet soon again, while it
+/// is in the cache.
 fn free_conn() -> Option<u32> {
-    let places = CONNS.iter().map_while(OnceLock::get).count() * CHUNK;
-    let start = NEXT.load(Ordering::Relaxed) as usize;
-    let free = (0..places)
-        .map(|n| (start + n) % places.max(PLACES_MIN))
-        .find(|index| conn(*index as u32).is_some_and(Conn::claim));
+    let window = WINDOW.load(Ordering::Relaxed);
+    let start = NEXT.load(Ordering::Relaxed);
+    let free = (0..window)
+        .map(|n| (start + n) % window)
+        .find(|&index| is_made(index) && conn(index).is_some_and(Conn::claim));
     let index = match free {
         Some(index) => index,
         None => {
-            let more = CONNS.get(places / CHUNK)?;
-            once(more, || (places..places + CHUNK).map(Conn::new).collect());
-            conn(places as u32)?.claim().then_some(places)?
+            let more = u32::try_from(CONNS.len() * CHUNK).ok()?.min(window * 2);
+            WINDOW.store(more, Ordering::Relaxed);
+            (window..more).find(|&index| is_made(index) && conn(index).is_some_and(Conn::claim))?
         }
     };
-    NEXT.store(index as u32 + 1, Ordering::Relaxed);
-    Some(index as u32)
+    NEXT.store(index + 1, Ordering::Relaxed);
+    Some(index)
+}
+
+/// Makes the place, and those beside it, if it is not there.
+fn is_made(index: u32) -> bool {
+    let chunk = index as usize / CHUNK;
+    let first = chunk * CHUNK;
+    (CONNS.get(chunk)).is_some_and(|made| {
+        once(made, || (first..first + CHUNK).map(Conn::new).collect());
+        true
+    })
 }
 
 fn note_top(fd: RawFd) {
@@ -403,8 +414,8 @@ const LISTENER: u32 = 3;
 const FIRST: u32 = 4;
 
 const CHUNK: usize = 64;
-/// So many places are taken in turns from the beginning on.
-const PLACES_MIN: usize = 1024;
+/// So many places are taken in turns, or more, twice as many each time that all have been taken.
+static WINDOW: AtomicU32 = AtomicU32::new(16);
 
 /// Whoever changes what descriptors are has this.
 static CHANGES: OwnLock = OwnLock::new();

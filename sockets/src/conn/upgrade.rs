@@ -29,7 +29,10 @@ impl Conn {
     }
 
     pub(super) fn end_meeting(&self) {
-        if let Some(mut meeting) = self.hold_meeting() {
+        // A short connection, which never had one, would notice the look.
+        if self.path.load(Ordering::Acquire) != YOUNG
+            && let Some(mut meeting) = self.hold_meeting()
+        {
             drop(meeting.take());
         }
     }

@@ -30,8 +30,8 @@ pub fn wait(
     if set.is_in_memory() {
         return mixed(set, events, timeout, kernel);
     }
-    let end = Deadline::after(timeout.filter(|timeout| !timeout.is_zero()));
-    let found = plain(set, events, timeout, end, kernel)?;
+    let mut end = None;
+    let found = plain(set, events, timeout, &mut end, kernel)?;
     if !set.is_in_memory() && !token::any(events, found) {
         return Ok(found);
     }
@@ -40,24 +40,21 @@ pub fn wait(
         Some(mut members) => members.hear(events, found),
         None => found,
     };
-    let over = timeout.is_some() && end.left().is_none_or(|left| left.is_zero());
+    let left = end.map_or(timeout, Deadline::left);
+    let over = left.is_some_and(|left| left.is_zero());
     if kept > 0 || (found == 0 && over) {
         return Ok(kept);
     }
-    let left = if timeout == Some(Duration::ZERO) {
-        timeout
-    } else {
-        end.left()
-    };
     mixed(set, events, left, kernel)
 }
 
-/// Only the kernel knows, but for connections a few looks are quicker than sleep and wake-up.
+/// Only the kernel knows, but for connections a few looks are quicker than sleep and wake-up. `end` is noted where time passes before events come: a busy server
+/// of short connections would notice a clock that is read in vain.
 fn plain(
     set: &Set,
     events: &mut [Event],
     timeout: Option<Duration>,
-    end: Deadline,
+    end: &mut Option<Deadline>,
     kernel: &impl Waiter,
 ) -> Result<usize, Errno> {
     if timeout == Some(Duration::ZERO) {
@@ -68,7 +65,10 @@ fn plain(
     let may_poll = trickle.is_none() && set.has_connections() && ready::worth_polling(timeout);
     if may_poll {
         let met = spin.poll_kernel(|| match kernel.wait(events, Some(Duration::ZERO)) {
-            Ok(0) => None,
+            Ok(0) => {
+                end.get_or_insert_with(|| Deadline::after(timeout));
+                None
+            }
             result => Some(result),
         });
         if let Some(result) = met {
@@ -76,13 +76,20 @@ fn plain(
             return result;
         }
     }
+    let left = match end {
+        Some(end) => end.left(),
+        None => {
+            *end = Some(Deadline::after(timeout));
+            timeout
+        }
+    };
     set.lie_down_unaware();
     let found = if set.is_in_memory() {
         Ok(0)
     } else if let Some(conn) = trickle {
-        conn.gather(|| kernel.wait(events, end.left()))
+        conn.gather(|| kernel.wait(events, left))
     } else {
-        kernel.wait(events, end.left())
+        kernel.wait(events, left)
     };
     set.get_up();
     if found.is_ok_and(|found| found > 0) {

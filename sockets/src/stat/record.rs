@@ -63,7 +63,8 @@ pub(crate) fn addresses(record: &Record) -> (SocketAddr, SocketAddr) {
 
 /// It takes another path.
 pub(crate) fn change(record: &Record, state: u32, reason: u32) {
-    let now_ms = now_ms();
+    // Short connections would notice a finer clock.
+    let now_ms = time::coarse().as_millis() as u64;
     record.reason.store(reason, Ordering::Relaxed);
     record
         .since
