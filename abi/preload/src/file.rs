@@ -285,11 +285,21 @@ fn from_socket(
     if moved == 0 {
         return Err(Errno::AGAIN);
     }
-    let how = Receive {
-        skip: Some(moved),
-        ..Receive::default()
-    };
-    io::receive(conn, fd, &mut [], how, |_| Err(Errno::AGAIN))
+    // In more than one piece, perhaps; they are there.
+    let mut taken = 0;
+    while taken < moved {
+        let how = Receive {
+            dont_wait: true,
+            skip: Some(moved - taken),
+            ..Receive::default()
+        };
+        match io::receive(conn, fd, &mut [], how, |_| Err(Errno::AGAIN)) {
+            Ok(n) if n > 0 => taken += n,
+            // Of what is in the pipe by now nothing is to be said but how much that is.
+            Ok(_) | Err(_) => break,
+        }
+    }
+    Ok(moved)
 }
 
 fn to_socket(

@@ -103,7 +103,10 @@ impl Flow {
         if before {
             self.begin_count(kernel);
         }
-        if before && let Some(end) = rx.to_ring() {
+        if before
+            && let Some(end) = rx.to_ring()
+            && !(take.leaves() && self.was_never_on_ring()?)
+        {
             limit = match self.taken(kernel) {
                 Ok(taken) => usize::try_from(end.saturating_sub(taken)).unwrap_or(usize::MAX),
                 // Ended on both sides, the kernel counts no more: we did, or what there is, is there.
@@ -166,8 +169,7 @@ impl Flow {
         if before
             && limit == usize::MAX
             && let Some(end) = rx.to_ring()
-            // Else it never was on the ring, and all that comes is the program's.
-            && !(back_at(rx) == Some(end) && rx.available()? == 0)
+            && !self.was_never_on_ring()?
         {
             // The sender went to the ring while we read: what we have beyond that point are doorbells.
             let peeked = if take.leaves() { n as u64 } else { 0 };
@@ -206,6 +208,12 @@ impl Flow {
             return Err(self.take_error().map_or(Stop::End, Stop::Failed));
         }
         Ok(n)
+    }
+
+    /// Whether the sender was on the ring, and put nothing there, not even a doorbell on TCP: all that comes is the program's.
+    fn was_never_on_ring(&self) -> Result<bool, Stop> {
+        let rx = self.stream.rx();
+        Ok(rx.to_ring().is_some() && back_at(rx) == rx.to_ring() && rx.available()? == 0)
     }
 
     /// Sends on TCP, before the ring or after it: what the program sends in one call goes in one, for readers there are that count on it.

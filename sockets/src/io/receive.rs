@@ -10,7 +10,7 @@ use sys::sync::Ordering;
 use sys::{time, wait};
 
 use super::duty::{look_at_peer, pay_bell, serve_back};
-use super::enough::{ends_soon, follow, is_at_mark, shows_some};
+use super::enough::{ends_soon, follow, is_at_mark, moves, shows_some};
 use super::patience::Patience;
 use super::rest::{Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more};
 use super::{Receive, errno_of};
@@ -147,13 +147,19 @@ fn receive_all<'a>(
             Ok(n) => {
                 // Who takes what is on the ring comes to where there is no more. Another may make no call but this one.
                 let owed = (take.leaves() || !turn.receives_on_ring()) && turn.owes_back();
+                let has_moved = moves(&turn);
                 conclude(conn, fd, turn, spin.is_fresh());
                 if owed {
                     serve_back(conn, fd);
                 }
                 got += n;
                 slept_in_vain = false;
-                if got >= enough || take.leaves() || !patient {
+                if got >= wanted || take.leaves() {
+                    spin.hit();
+                    return Ok(got);
+                }
+                // What a look has shown on both sides of a move comes in one call, as natively.
+                if !has_moved && (got >= enough || !patient) {
                     spin.hit();
                     return Ok(got);
                 }
@@ -174,6 +180,7 @@ fn receive_all<'a>(
             Err(Stop::Again) => {}
         }
         if got > 0 && !(how.wait_all && patient) {
+            spin.hit();
             return Ok(got);
         }
         if turn.owes_back() {
