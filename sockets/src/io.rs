@@ -17,6 +17,7 @@ use crate::left;
 
 mod duty;
 mod enough;
+mod more;
 mod patience;
 mod plain;
 mod receive;

@@ -356,19 +356,37 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
 fn free_conn() -> Option<u32> {
     let window = WINDOW.load(Ordering::Relaxed);
     let start = NEXT.load(Ordering::Relaxed);
-    let free = (0..window)
-        .map(|n| (start + n) % window)
-        .find(|&index| is_made(index) && conn(index).is_some_and(Conn::claim));
-    let index = match free {
-        Some(index) => index,
+    let is_free = |index: &u32| is_made(*index) && conn(*index).is_some_and(Conn::claim);
+    let skipped = (0..window).find(|n| is_free(&((start + n) % window)));
+    let index = match skipped {
+        Some(skipped) => {
+            let index = (start + skipped) % window;
+            note_turn(window, skipped, index < start);
+            index
+        }
         None => {
-            let more = u32::try_from(CONNS.len() * CHUNK).ok()?.min(window * 2);
+            let more = wider(window);
             WINDOW.store(more, Ordering::Relaxed);
-            (window..more).find(|&index| is_made(index) && conn(index).is_some_and(Conn::claim))?
+            (window..more).find(is_free)?
         }
     };
     NEXT.store(index + 1, Ordering::Relaxed);
     Some(index)
+}
+
+/// After each round, the window is to have as many free places as taken ones, at least, and not many more.
+fn note_turn(window: u32, skipped: u32, ends_round: bool) {
+    let taken = SKIPPED.load(Ordering::Relaxed) + skipped;
+    SKIPPED.store(if ends_round { 0 } else { taken }, Ordering::Relaxed);
+    if ends_round && taken > window / 2 {
+        WINDOW.store(wider(window), Ordering::Relaxed);
+    } else if ends_round && taken < window / 8 && window > WINDOW_MIN {
+        WINDOW.store(window / 2, Ordering::Relaxed);
+    }
+}
+
+fn wider(window: u32) -> u32 {
+    window.saturating_mul(2).min((CONNS.len() * CHUNK) as u32)
 }
 
 /// Makes the place, and those beside it, if it is not there.
@@ -414,8 +432,12 @@ const LISTENER: u32 = 3;
 const FIRST: u32 = 4;
 
 const CHUNK: usize = 64;
-/// So many places are taken in turns, or more, twice as many each time that all have been taken.
-static WINDOW: AtomicU32 = AtomicU32::new(16);
+/// So many places are taken in turns at least: some are free, and all fit into the cache.
+const WINDOW_MIN: u32 = 32;
+/// So many places are taken in turns.
+static WINDOW: AtomicU32 = AtomicU32::new(WINDOW_MIN);
+/// How many were found taken in this round.
+static SKIPPED: AtomicU32 = AtomicU32::new(0);
 
 /// Whoever changes what descriptors are has this.
 static CHANGES: OwnLock = OwnLock::new();

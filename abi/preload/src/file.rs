@@ -289,7 +289,6 @@ fn from_socket(
     let mut taken = 0;
     while taken < moved {
         let how = Receive {
-            dont_wait: true,
             skip: Some(moved - taken),
             ..Receive::default()
         };

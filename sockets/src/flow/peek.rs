@@ -51,7 +51,14 @@ impl Flow {
                         break;
                     }
                 }
-                Ok(at.wrapping_sub(head) as usize)
+                // A handler may have taken meanwhile what was looked at.
+                let (is_there, _) = rx.take(head, head);
+                let still = is_there && rx.phase() == BEFORE;
+                Ok(if still {
+                    at.wrapping_sub(head) as usize
+                } else {
+                    0
+                })
             }
             (ON_RING, _, Some(end)) if rx.available()? == shown => {
                 self.drain(kernel)?;

@@ -7,16 +7,6 @@ use crate::ends::at_mark;
 use crate::flow::{Flow, Stop, Take};
 use crate::kernel::{Kernel, Tcp};
 
-/// Whether the bytes that come next may lie elsewhere than those before.
-pub(super) fn moves(flow: &Flow) -> bool {
-    let rx = flow.stream().rx();
-    if flow.receives_on_ring() {
-        rx.to_tcp().is_some()
-    } else {
-        flow.has_bytes_before_ring()
-    }
-}
-
 /// Whether who sleeps would wake at once, for there is something, if not enough.
 #[cold]
 pub(super) fn shows_some(flow: &Flow, tcp: &Tcp<'_>) -> bool {

@@ -10,7 +10,8 @@ use sys::sync::Ordering;
 use sys::{time, wait};
 
 use super::duty::{look_at_peer, pay_bell, serve_back};
-use super::enough::{ends_soon, follow, is_at_mark, moves, shows_some};
+use super::enough::{ends_soon, follow, is_at_mark, shows_some};
+use super::more::{receive_behind, receive_more};
 use super::patience::Patience;
 use super::rest::{Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more};
 use super::{Receive, errno_of};
@@ -18,7 +19,6 @@ use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, Stop, Take};
 use crate::host::host;
-use crate::kernel::Tcp;
 use crate::share::Turn;
 
 // As `send_mapped`.
@@ -145,21 +145,22 @@ fn receive_all<'a>(
         };
         match result {
             Ok(n) => {
+                got += n;
+                if !take.leaves() {
+                    got = receive_behind(conn, &turn, &tcp, fd, into, got..wanted, take);
+                }
                 // Who takes what is on the ring comes to where there is no more. Another may make no call but this one.
                 let owed = (take.leaves() || !turn.receives_on_ring()) && turn.owes_back();
-                let has_moved = moves(&turn);
+                let rang = take.leaves() && turn.took_bell();
                 conclude(conn, fd, turn, spin.is_fresh());
+                if rang {
+                    epoll::rang(fd.as_raw_fd(), conn);
+                }
                 if owed {
                     serve_back(conn, fd);
                 }
-                got += n;
                 slept_in_vain = false;
-                if got >= wanted || take.leaves() {
-                    spin.hit();
-                    return Ok(got);
-                }
-                // What a look has shown on both sides of a move comes in one call, as natively.
-                if !has_moved && (got >= enough || !patient) {
+                if got >= enough || take.leaves() || !patient {
                     spin.hit();
                     return Ok(got);
                 }
@@ -180,7 +181,6 @@ fn receive_all<'a>(
             Err(Stop::Again) => {}
         }
         if got > 0 && !(how.wait_all && patient) {
-            spin.hit();
             return Ok(got);
         }
         if turn.owes_back() {
@@ -236,11 +236,8 @@ fn receive_all<'a>(
                 continue;
             }
             look_at_peer(conn, fd);
-            match nap_until(fd, until) {
-                // Also for a signal: what was seen so far is told.
-                Err(_) if take.leaves() => low_passed = true,
-                napped => napped?,
-            }
+            // At the end of the time, and for a signal, what has come is told.
+            low_passed = nap_until(fd, until).is_err();
             continue;
         }
         if elsewhere.get().is_none() {
@@ -297,29 +294,4 @@ fn receive_all<'a>(
             slept => slept?,
         }
     }
-}
-
-/// Goes on after the first `got` bytes of the buffers.
-fn receive_more(
-    flow: &crate::flow::Flow,
-    tcp: &Tcp<'_>,
-    into: &mut [IoSliceMut<'_>],
-    got: usize,
-    take: Take,
-) -> Result<usize, Stop> {
-    if let Take::Skip(most) = take {
-        return flow.receive(tcp, into, Take::Skip(most.saturating_sub(got)));
-    }
-    let mut skip = got;
-    for buffer in into.iter_mut() {
-        if skip >= buffer.len() {
-            skip -= buffer.len();
-            continue;
-        }
-        let Some(rest) = buffer.get_mut(skip..) else {
-            break;
-        };
-        return flow.receive(tcp, &mut [IoSliceMut::new(rest)], take);
-    }
-    Ok(0)
 }

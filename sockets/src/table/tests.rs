@@ -201,3 +201,40 @@ fn a_handler_that_comes_into_a_change_makes_its_own() {
     assert!(connection(far.as_fd()).is_some());
     close(far);
 }
+
+/// Who looks at a place that was just left does not see the next connection there, however many last.
+#[test]
+fn a_place_is_not_taken_again_at_once() {
+    settled();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let open = || {
+        let near = TcpStream::connect(address).expect("loopback");
+        let far = listener.accept().expect("the connection").0;
+        accepted(listener.as_raw_fd(), far.as_fd(), false);
+        (near, far)
+    };
+    let place = |far: &TcpStream| std::ptr::from_ref(known(far.as_raw_fd()).expect("noted"));
+    for lasting in [0, 15, 60] {
+        let last: Vec<_> = (0..lasting).map(|_| open()).collect();
+        // A round, after which there is room.
+        for _ in 0..200 {
+            close(open().1);
+        }
+        let before: Vec<_> = (0..WINDOW_MIN / 2 - 1)
+            .map(|_| {
+                let (_near, far) = open();
+                let place = place(&far);
+                close(far);
+                place
+            })
+            .collect();
+        for (n, one) in before.iter().enumerate() {
+            assert!(!before[n + 1..].contains(one), "{lasting} last");
+        }
+        for (_near, far) in last {
+            close(far);
+        }
+    }
+    close(listener);
+}
