@@ -365,9 +365,10 @@ fn free_conn() -> Option<u32> {
             index
         }
         None => {
-            let more = wider(window);
-            WINDOW.store(more, Ordering::Relaxed);
-            (window..more).find(is_free)?
+            // Those beyond may be taken, too: the window was wider before.
+            let index = (window..PLACES).find(is_free)?;
+            WINDOW.store(wider(index), Ordering::Relaxed);
+            index
         }
     };
     NEXT.store(index + 1, Ordering::Relaxed);
@@ -381,12 +382,16 @@ fn note_turn(window: u32, skipped: u32, ends_round: bool) {
     if ends_round && taken > window / 2 {
         WINDOW.store(wider(window), Ordering::Relaxed);
     } else if ends_round && taken < window / 8 && window > WINDOW_MIN {
-        WINDOW.store(window / 2, Ordering::Relaxed);
+        // Those that this round gave out may last.
+        let is_taken = |index: &u32| conn(*index).is_some_and(Conn::is_open);
+        if (0..window).filter(is_taken).count() < window as usize / 8 {
+            WINDOW.store(window / 2, Ordering::Relaxed);
+        }
     }
 }
 
 fn wider(window: u32) -> u32 {
-    window.saturating_mul(2).min((CONNS.len() * CHUNK) as u32)
+    (window + 1).next_power_of_two().min(PLACES)
 }
 
 /// Makes the place, and those beside it, if it is not there.
@@ -432,6 +437,7 @@ const LISTENER: u32 = 3;
 const FIRST: u32 = 4;
 
 const CHUNK: usize = 64;
+const PLACES: u32 = 65_536;
 /// So many places are taken in turns at least: some are free, and all fit into the cache.
 const WINDOW_MIN: u32 = 32;
 /// So many places are taken in turns.
@@ -446,7 +452,8 @@ static ENTRIES: [AtomicU32; 1 << 20] = [const { AtomicU32::new(UNKNOWN) }; 1 << 
 /// Above the highest that was ever something.
 static TOP: AtomicU32 = AtomicU32::new(0);
 /// Connections never move and are never freed, so that who has one need not own it: it is used again for another.
-static CONNS: [OnceLock<Box<[Conn]>>; 1024] = [const { OnceLock::new() }; 1024];
+static CONNS: [OnceLock<Box<[Conn]>>; PLACES as usize / CHUNK] =
+    [const { OnceLock::new() }; PLACES as usize / CHUNK];
 static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A TCP socket that was nothing to us yet got another descriptor.
 static DUPLICATED: AtomicU32 = AtomicU32::new(0);

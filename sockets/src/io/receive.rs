@@ -191,7 +191,7 @@ fn receive_all<'a>(
             if !patient {
                 return Err(Errno::AGAIN);
             }
-            match nap_until(fd, patience.until(fd)) {
+            match nap_until(fd, patience.until(fd), got > 0) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -237,7 +237,7 @@ fn receive_all<'a>(
             }
             look_at_peer(conn, fd);
             // At the end of the time, and for a signal, what has come is told.
-            low_passed = nap_until(fd, until).is_err();
+            low_passed = nap_until(fd, until, true).is_err();
             continue;
         }
         if elsewhere.get().is_none() {
@@ -248,7 +248,9 @@ fn receive_all<'a>(
             drop(turn);
             let own = elsewhere.get().is_some();
             let until = patience.until(fd);
-            let napped = doze(conn, &conn.sleepers, fd, own, || nap_until(fd, until));
+            let napped = doze(conn, &conn.sleepers, fd, own, || {
+                nap_until(fd, until, got > 0)
+            });
             if !own && has_moved_away(conn, fd) {
                 fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
                 tcp = conn.tcp(fd);

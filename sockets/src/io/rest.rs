@@ -179,16 +179,20 @@ pub(super) fn wait_for_kernel(
     wait_with(fd, POLL_OUT, left_ms(until), begun)
 }
 
-/// A millisecond, or until the connection is reset, in a receive that waits until then at most.
+/// A millisecond, or until the connection is reset, in a receive that waits until then at most. One that has `begun` to receive is not restarted.
 ///
 /// # Errors
 /// `EAGAIN` if that has passed; `EINTR`.
 #[cold]
-pub(super) fn nap_until(fd: BorrowedFd<'_>, until: Option<Instant>) -> Result<(), Errno> {
+pub(super) fn nap_until(
+    fd: BorrowedFd<'_>,
+    until: Option<Instant>,
+    begun: bool,
+) -> Result<(), Errno> {
     if time::expired(until) {
         return Err(Errno::AGAIN);
     }
-    nap_for(fd, NAP, until, false)
+    nap_for(fd, NAP, until, begun)
 }
 
 /// As long, or until the connection is reset. `until` is for how long the program would wait.

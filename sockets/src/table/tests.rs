@@ -238,3 +238,25 @@ fn a_place_is_not_taken_again_at_once() {
     }
     close(listener);
 }
+
+#[test]
+fn each_of_a_burst_has_a_place() {
+    settled();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    for burst in [70, 70, 70, 150, 300, 70, 300] {
+        let ends: Vec<_> = (0..burst)
+            .map(|_| {
+                let near = TcpStream::connect(address).expect("loopback");
+                let far = listener.accept().expect("the connection").0;
+                accepted(listener.as_raw_fd(), far.as_fd(), false);
+                assert!(known(far.as_raw_fd()).is_some(), "of {burst}");
+                (near, far)
+            })
+            .collect();
+        for (_near, far) in ends {
+            close(far);
+        }
+    }
+    close(listener);
+}
