@@ -1,11 +1,9 @@
 //! What each descriptor of the program is.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::OnceLock;
 
 use sys::alone::Exchange;
 use sys::lock::{OwnGuard, OwnLock};
-use sys::quiet::once;
 use sys::section::{self, Section};
 use sys::socket;
 use sys::stream::cookie;
@@ -17,8 +15,11 @@ use crate::conn::{Conn, Origin};
 use crate::share;
 
 pub use newcomers::{accepted, connected, listens, made};
+use places::conn;
+pub(crate) use places::{each, has_any, have_been};
 
 mod newcomers;
+mod places;
 
 /// The connection behind a descriptor; `None` if it is not a connected TCP socket.
 ///
@@ -251,22 +252,6 @@ pub(crate) fn try_freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
     CHANGES.try_enter()
 }
 
-/// Whether there has been a connection.
-#[inline]
-pub(crate) fn has_any() -> bool {
-    NEXT.load(Ordering::Relaxed) != 0
-}
-
-/// Calls `visit` with each connection of this process.
-pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
-    for chunk in CONNS.iter().map_while(OnceLock::get) {
-        chunk
-            .iter()
-            .filter(|conn| conn.is_open())
-            .for_each(&mut visit);
-    }
-}
-
 #[cold]
 fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     if is_retired() {
@@ -322,7 +307,7 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Optio
         debug_assert!(!last, "it was open");
         return None;
     }
-    let index = free_conn()?;
+    let index = places::claim()?;
     let conn = conn(index)?;
     conn.open(fd, origin, nonblocking);
     conn.set_cookie(cookie);
@@ -351,75 +336,9 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
     found
 }
 
-/// Takes a place, of the first few if one is free: in turns, so that who looks at one that was just left does not see the next, and yet soon again, while it
-/// is in the cache.
-fn free_conn() -> Option<u32> {
-    let window = WINDOW.load(Ordering::Relaxed);
-    let start = NEXT.load(Ordering::Relaxed);
-    let is_free = |index: &u32| is_made(*index) && conn(*index).is_some_and(Conn::claim);
-    let skipped = (0..window).find(|n| is_free(&((start + n) % window)));
-    let index = match skipped {
-        Some(skipped) => {
-            let index = (start + skipped) % window;
-            note_turn(window, skipped, index < start);
-            index
-        }
-        None => {
-            // Those beyond may be taken, too: the window was wider before.
-            let index = (window..PLACES).find(is_free)?;
-            WINDOW.store(wider(index), Ordering::Relaxed);
-            index
-        }
-    };
-    NEXT.store(index + 1, Ordering::Relaxed);
-    Some(index)
-}
-
-/// After each round, the window is to have as many free places as taken ones, at least, and not many more.
-fn note_turn(window: u32, skipped: u32, ends_round: bool) {
-    let taken = SKIPPED.load(Ordering::Relaxed) + skipped;
-    SKIPPED.store(if ends_round { 0 } else { taken }, Ordering::Relaxed);
-    if ends_round && taken > window / 2 {
-        WINDOW.store(wider(window), Ordering::Relaxed);
-    } else if ends_round && taken < window / 8 && window > WINDOW_MIN {
-        // Those that this round gave out may last.
-        let is_taken = |index: &u32| conn(*index).is_some_and(Conn::is_open);
-        if (0..window).filter(is_taken).count() < window as usize / 8 {
-            WINDOW.store(window / 2, Ordering::Relaxed);
-        }
-    }
-}
-
-fn wider(window: u32) -> u32 {
-    (window + 1).next_power_of_two().min(PLACES)
-}
-
-/// Makes the place, and those beside it, if it is not there.
-fn is_made(index: u32) -> bool {
-    let chunk = index as usize / CHUNK;
-    let first = chunk * CHUNK;
-    (CONNS.get(chunk)).is_some_and(|made| {
-        once(made, || (first..first + CHUNK).map(Conn::new).collect());
-        true
-    })
-}
-
 fn note_top(fd: RawFd) {
     let above = u32::try_from(fd).unwrap_or(0).saturating_add(1);
     TOP.fetch_max(above, Ordering::AcqRel);
-}
-
-/// Whether there have been so many connections at a time, as far as their places tell.
-#[inline]
-pub(crate) fn have_been(many: usize) -> bool {
-    let last = CONNS.get(many / CHUNK);
-    last.is_some_and(|places| places.get().is_some())
-}
-
-#[inline]
-fn conn(index: u32) -> Option<&'static Conn> {
-    let index = index as usize;
-    CONNS.get(index / CHUNK)?.get()?.get(index % CHUNK)
 }
 
 #[inline]
@@ -436,25 +355,12 @@ const LISTENER: u32 = 3;
 /// The value of the connection with index 0.
 const FIRST: u32 = 4;
 
-const CHUNK: usize = 64;
-const PLACES: u32 = 65_536;
-/// So many places are taken in turns at least: some are free, and all fit into the cache.
-const WINDOW_MIN: u32 = 32;
-/// So many places are taken in turns.
-static WINDOW: AtomicU32 = AtomicU32::new(WINDOW_MIN);
-/// How many were found taken in this round.
-static SKIPPED: AtomicU32 = AtomicU32::new(0);
-
 /// Whoever changes what descriptors are has this.
 static CHANGES: OwnLock = OwnLock::new();
 /// As many as the kernel allows by default (`fs.nr_open`); what lies above is not ours. Untouched pages cost nothing.
 static ENTRIES: [AtomicU32; 1 << 20] = [const { AtomicU32::new(UNKNOWN) }; 1 << 20];
 /// Above the highest that was ever something.
 static TOP: AtomicU32 = AtomicU32::new(0);
-/// Connections never move and are never freed, so that who has one need not own it: it is used again for another.
-static CONNS: [OnceLock<Box<[Conn]>>; PLACES as usize / CHUNK] =
-    [const { OnceLock::new() }; PLACES as usize / CHUNK];
-static NEXT: AtomicU32 = AtomicU32::new(0);
 /// A TCP socket that was nothing to us yet got another descriptor.
 static DUPLICATED: AtomicU32 = AtomicU32::new(0);
 static RETIRED: AtomicU32 = AtomicU32::new(0);

@@ -3,6 +3,7 @@
 use std::io::IoSliceMut;
 
 use super::back::back_at;
+use super::tcp::TOGETHER;
 use super::{BEFORE, Flow, ON_RING, Stop, Take};
 use crate::kernel::Kernel;
 
@@ -107,10 +108,9 @@ fn pieces<'a>(
     std::array::from_fn(|_| IoSliceMut::new(rest.next().unwrap_or_default()))
 }
 
+/// Those of them that have room.
 fn used<'a, 'b>(pieces: &'a mut [IoSliceMut<'b>]) -> &'a mut [IoSliceMut<'b>] {
     let end = pieces.iter().position(|room| room.is_empty());
     let end = end.unwrap_or(pieces.len());
     pieces.get_mut(..end).unwrap_or_default()
 }
-
-const TOGETHER: usize = 64;

@@ -305,4 +305,4 @@ impl Flow {
 }
 
 /// So many pieces go in one call of the kernel's. What has more is rare, and may be read in parts.
-const TOGETHER: usize = 64;
+pub(super) const TOGETHER: usize = 64;

@@ -47,11 +47,10 @@ impl Marks {
 #[inline]
 pub(super) fn arrived(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>) -> u64 {
     let rx = flow.stream().rx();
-    let counted = || conn.low_water.load(Ordering::Relaxed) > 1;
     let by_ring = || rx.available().unwrap_or(0) as u64;
     if flow.receives_on_ring() {
         rx.head().wrapping_add(by_ring())
-    } else if counted() {
+    } else if conn.low_water.load(Ordering::Relaxed) > 1 {
         // Of these the kernel, which does not know what is enough, tells nothing.
         let on_tcp = sys::tcp::received(fd).unwrap_or(0).wrapping_add(by_ring());
         rx.head().wrapping_add(on_tcp) ^ ON_TCP

@@ -221,7 +221,7 @@ fn a_place_is_not_taken_again_at_once() {
         for _ in 0..200 {
             close(open().1);
         }
-        let before: Vec<_> = (0..WINDOW_MIN / 2 - 1)
+        let before: Vec<_> = (0..places::WINDOW_MIN / 2 - 1)
             .map(|_| {
                 let (_near, far) = open();
                 let place = place(&far);
