@@ -117,9 +117,17 @@ fn receive_all<'a>(
     // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
     let mut asleep = None;
     let mut spin = conn.memory.begin();
+    let generation = conn.generation();
     loop {
-        let Some(turn) = begun.take().or_else(|| conn.turn(fd, RECEIVE)) else {
-            // Closed by another thread meanwhile.
+        if asleep.is_some() && has_moved_away(conn, fd) {
+            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
+            tcp = conn.tcp(fd);
+            // That counts it.
+            asleep = None;
+        }
+        let turn = begun.take().or_else(|| conn.turn(fd, RECEIVE));
+        let Some(turn) = turn.filter(|_| conn.generation() == generation) else {
+            // Closed by another thread meanwhile; and its place may be another's.
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
         if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
@@ -191,7 +199,13 @@ fn receive_all<'a>(
             if !patient {
                 return Err(Errno::AGAIN);
             }
-            match nap_until(fd, patience.until(fd), got > 0) {
+            let own = elsewhere.get().is_some();
+            if !own {
+                asleep.get_or_insert_with(|| conn.sleepers.enter());
+            }
+            let until = patience.until(fd);
+            let nap = || nap_until(fd, until, got > 0);
+            match doze(conn, &conn.sleepers, fd, own, nap) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -227,6 +241,10 @@ fn receive_all<'a>(
             alone::slow_down();
             continue;
         }
+        let own = elsewhere.get().is_some();
+        if !own {
+            asleep.get_or_insert_with(|| conn.sleepers.enter());
+        }
         if short && shows_some(&turn, &tcp) {
             drop(turn);
             let until = patience.until(fd);
@@ -237,26 +255,16 @@ fn receive_all<'a>(
             }
             look_at_peer(conn, fd);
             // At the end of the time, and for a signal, what has come is told.
-            low_passed = nap_until(fd, until, true).is_err();
+            let nap = || nap_until(fd, until, true);
+            low_passed = doze(conn, &conn.sleepers, fd, own, nap).is_err();
             continue;
-        }
-        if elsewhere.get().is_none() {
-            asleep.get_or_insert_with(|| conn.sleepers.enter());
         }
         if conn.room_sleepers.others() {
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
-            let own = elsewhere.get().is_some();
             let until = patience.until(fd);
-            let napped = doze(conn, &conn.sleepers, fd, own, || {
-                nap_until(fd, until, got > 0)
-            });
-            if !own && has_moved_away(conn, fd) {
-                fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
-                tcp = conn.tcp(fd);
-                asleep = None;
-            }
-            match napped {
+            let nap = || nap_until(fd, until, got > 0);
+            match doze(conn, &conn.sleepers, fd, own, nap) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -277,7 +285,6 @@ fn receive_all<'a>(
         };
         conn.count_sleep();
         let until = (got > 0 || !patience.begins()).then(|| patience.until(fd));
-        let own = elsewhere.get().is_some();
         let slept = doze(conn, &conn.sleepers, fd, own, || match until {
             Some(until) if got > 0 => wait_for_more(fd, until, slept_in_vain),
             Some(until @ Some(_)) => wait_for_first(fd, until),
