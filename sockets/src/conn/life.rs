@@ -168,7 +168,7 @@ impl Conn {
 
     /// Whether it has descriptors.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.refs.load(Ordering::Acquire), 1..CLOSING)
+        matches!(self.refs.load(Ordering::SeqCst), 1..CLOSING)
     }
 
     /// One descriptor more.
@@ -178,9 +178,10 @@ impl Conn {
 
     /// One descriptor less; true if it was the last. The place stays taken until [`Conn::close`].
     pub(crate) fn release(&self) -> bool {
+        // Before the look of `end_meeting`.
         let before = self
             .refs
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |refs| {
+            .fetch_update(Ordering::SeqCst, Ordering::Acquire, |refs| {
                 Some(if refs <= 1 { CLOSING } else { refs - 1 })
             });
         matches!(before, Ok(0 | 1))
@@ -188,6 +189,7 @@ impl Conn {
 
     /// Ends the connection as far as this process goes: `fd` is its last descriptor and about to be closed.
     pub fn close(&self, fd: BorrowedFd<'_>) {
+        let generation = self.generation();
         self.end_meeting();
         let kept = self.others_sleep() && self.keep(fd).is_ok();
         if kept {
@@ -199,8 +201,11 @@ impl Conn {
                 }
                 std::thread::yield_now();
             }
-            if self.others_sleep() {
-                // They go on, though the number is gone, as in the kernel: the last of them ends it.
+            // They go on, though the number is gone, as in the kernel: the last of them ends it, or has, and the place may be another's.
+            if self.others_sleep()
+                || self.generation() != generation
+                || !self.closing.swap(false, Ordering::SeqCst)
+            {
                 return;
             }
         }
@@ -212,7 +217,6 @@ impl Conn {
             }
         }
         if kept {
-            self.closing.store(false, Ordering::Relaxed);
             drop(self.kept.lock().take());
         }
         self.leave_kin();
@@ -227,6 +231,11 @@ impl Conn {
             return;
         }
         let kept = self.kept.lock().take();
+        if let Some(fd) = &kept
+            && self.is_mapped()
+        {
+            handover::finish_serving(self, fd.as_fd());
+        }
         if let (Ok(Some(flow)), Some(fd)) = (self.flow.replace(None), &kept) {
             flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }

@@ -30,7 +30,7 @@ impl Conn {
 
     pub(super) fn end_meeting(&self) {
         // A short connection, which never had one, would notice the look.
-        if self.path.load(Ordering::Acquire) != YOUNG
+        if self.path.load(Ordering::SeqCst) != YOUNG
             && let Some(mut meeting) = self.hold_meeting()
         {
             drop(meeting.take());
@@ -113,6 +113,7 @@ impl Conn {
             return;
         }
         let _quiet = Quiet::begin();
+        let generation = self.generation();
         if let Some(reason) = self.identify(fd) {
             return self.refuse(reason);
         }
@@ -152,8 +153,9 @@ impl Conn {
                 stat::name(self.record, begun.ends());
                 *meeting = Some(begun);
                 self.schedule.begin();
-                if !self.go(Event::Enough, None) {
-                    // A signal handler has had it stay on TCP meanwhile.
+                let is_same = self.generation() == generation;
+                if !(is_same && self.go(Event::Enough, None) && self.is_open()) {
+                    // A signal handler has had it stay on TCP meanwhile, or another thread closes it and saw no meeting, or has closed it.
                     *meeting = None;
                 }
             }

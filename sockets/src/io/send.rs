@@ -87,8 +87,10 @@ fn send_all(
     // As in `receive_all`.
     let mut asleep = None;
     let mut spin = conn.memory.begin();
+    let generation = conn.generation();
     loop {
-        let Some(mut turn) = conn.turn(fd, SEND) else {
+        let turn = conn.turn(fd, SEND);
+        let Some(mut turn) = turn.filter(|_| conn.generation() == generation) else {
             return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
         };
         if turn.is_time_to_look() {
