@@ -142,20 +142,15 @@ pub(crate) fn look_closely(
         // Else the look does, and what it finds there is new once more at the next.
         follow(conn, &turn, fd);
     }
-    // First: what comes in between must be new at the next look.
-    let mut came = arrived(conn, &turn, fd);
-    let mut look = look_at(conn, &turn, fd, interest);
-    if conn.low_water.load(Ordering::Relaxed) > 1 {
-        // Both take system calls, in which much may come; and it is not to be told of twice.
-        for _ in 0..LOOKS {
-            let now = arrived(conn, &turn, fd);
-            if now == came {
-                break;
-            }
-            came = now;
-            look = look_at(conn, &turn, fd, interest);
-        }
-    }
+    // First: what comes in between, and does not show, must be new at the next look.
+    let before = arrived(conn, &turn, fd);
+    let look = look_at(conn, &turn, fd, interest);
+    let came = if look.ready & READ != 0 {
+        // Who is told of what shows finds all that is there by now. A second edge would be one of nothing new.
+        arrived(conn, &turn, fd)
+    } else {
+        before
+    };
     Some((look, Marks::of(&turn, came, look)))
 }
 
@@ -195,9 +190,6 @@ pub(crate) fn poller_is_up() {
 }
 
 static POLLERS: AtomicU32 = AtomicU32::new(0);
-
-/// A sender that goes on and on is not waited for.
-const LOOKS: u32 = 4;
 
 /// What one who sleeps on TCP's own events is told that the end of TCP has come: reads it, so that memory shows it.
 #[cold]
