@@ -17,6 +17,7 @@ use crate::left;
 
 mod duty;
 mod enough;
+mod footing;
 mod more;
 mod patience;
 mod plain;
@@ -51,11 +52,7 @@ pub fn receive(
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
         left::find();
-        let moved = receive_mapped(conn, fd, into, how);
-        if conn.is_closing() {
-            conn.end_if_closed();
-        }
-        moved.map_err(|errno| spoilt_is_reset(conn, fd, errno))
+        receive_on_rings(conn, fd, into, how)
     } else {
         receive_plain(conn, fd, into, how, native)
     };
@@ -81,11 +78,7 @@ pub fn send(
 ) -> Result<usize, Errno> {
     let moved = if conn.is_mapped() {
         left::find();
-        let moved = send_mapped(conn, fd, buffers, dont_wait);
-        if conn.is_closing() {
-            conn.end_if_closed();
-        }
-        moved.map_err(|errno| spoilt_is_reset(conn, fd, errno))
+        send_on_rings(conn, fd, buffers, dont_wait)
     } else {
         send_plain(conn, fd, buffers, dont_wait, native)
     };
@@ -93,6 +86,36 @@ pub fn send(
         conn.count(Way::Out, bytes);
     }
     moved
+}
+
+/// As [`receive`], where there are rings.
+#[inline(always)]
+fn receive_on_rings(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    into: &mut [IoSliceMut<'_>],
+    how: Receive,
+) -> Result<usize, Errno> {
+    let received = receive_mapped(conn, fd, into, how);
+    if conn.is_closing() {
+        conn.end_if_closed();
+    }
+    received.map_err(|errno| spoilt_is_reset(conn, fd, errno))
+}
+
+/// As [`send`], where there are rings.
+#[inline(always)]
+fn send_on_rings(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    buffers: &[IoSlice<'_>],
+    dont_wait: bool,
+) -> Result<usize, Errno> {
+    let sent = send_mapped(conn, fd, buffers, dont_wait);
+    if conn.is_closing() {
+        conn.end_if_closed();
+    }
+    sent.map_err(|errno| spoilt_is_reset(conn, fd, errno))
 }
 
 /// A peer that spoilt the shared memory is told as one that reset the connection, which it then is. To be called outside turns.

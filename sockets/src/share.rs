@@ -293,6 +293,7 @@ pub fn in_child() {
         conn.after_fork(true);
         conn.at_fork.store(0, Ordering::Relaxed);
     });
+    table::each_kept(Conn::forget_kept);
     thaw(true);
     epoll::after_fork(true);
 }

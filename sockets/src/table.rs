@@ -16,7 +16,7 @@ use crate::share;
 
 pub use newcomers::{accepted, connected, listens, made};
 use places::conn;
-pub(crate) use places::{each, has_any, have_been};
+pub(crate) use places::{each, each_kept, has_any, have_been};
 
 mod newcomers;
 mod places;

@@ -3,13 +3,14 @@
 use sys::sync::{AtomicU32, AtomicUsize, Ordering};
 use sys::turn::thread_id;
 
-/// How many there are, and who came last.
+/// How many there are, and who.
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     count: AtomicU32,
     /// Those of them that are in the kernel, or have a descriptor of their own: they do not use the program's now.
     dozing: AtomicU32,
-    last: AtomicUsize,
+    /// The sum of their numbers: of one, who it is.
+    ids: AtomicUsize,
     /// Of the connections that have had this place: one that ends takes its sleepers with it.
     epoch: AtomicU32,
 }
@@ -19,7 +20,7 @@ impl Sleepers {
     pub(crate) fn others(&self) -> bool {
         match self.count.load(Ordering::SeqCst) {
             0 => false,
-            1 => self.last.load(Ordering::SeqCst) != thread_id(),
+            1 => self.ids.load(Ordering::SeqCst) != thread_id(),
             _ => true,
         }
     }
@@ -31,20 +32,22 @@ impl Sleepers {
 
     /// This thread sleeps, as long as what it gets lives.
     pub(crate) fn enter(&self) -> Counted<'_> {
-        self.last.store(thread_id(), Ordering::SeqCst);
-        self.count_one(&self.count)
+        let id = thread_id();
+        self.ids.fetch_add(id, Ordering::SeqCst);
+        self.count_one(&self.count, id)
     }
 
     /// This thread, which has [entered](Sleepers::enter), does nothing with the program's descriptor, as long as what it gets lives.
     pub(crate) fn doze(&self) -> Counted<'_> {
-        self.count_one(&self.dozing)
+        self.count_one(&self.dozing, 0)
     }
 
-    fn count_one<'a>(&'a self, count: &'a AtomicU32) -> Counted<'a> {
+    fn count_one<'a>(&'a self, count: &'a AtomicU32, id: usize) -> Counted<'a> {
         count.fetch_add(1, Ordering::SeqCst);
         Counted {
+            sleepers: self,
             count,
-            now: &self.epoch,
+            id,
             epoch: self.epoch.load(Ordering::Relaxed),
         }
     }
@@ -58,20 +61,28 @@ impl Sleepers {
                 count.store(0, Ordering::SeqCst);
             }
         }
+        if self.ids.load(Ordering::Relaxed) != 0 {
+            self.ids.store(0, Ordering::SeqCst);
+        }
     }
 }
 
 /// One thread in a count, unless the connection has ended meanwhile.
 pub(crate) struct Counted<'a> {
+    sleepers: &'a Sleepers,
     count: &'a AtomicU32,
-    now: &'a AtomicU32,
+    /// Its number, where that counts.
+    id: usize,
     epoch: u32,
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        if self.now.load(Ordering::Relaxed) == self.epoch {
+        if self.sleepers.epoch.load(Ordering::Relaxed) == self.epoch {
             self.count.fetch_sub(1, Ordering::SeqCst);
+            if self.id != 0 {
+                self.sleepers.ids.fetch_sub(self.id, Ordering::SeqCst);
+            }
         }
     }
 }
@@ -94,6 +105,19 @@ mod tests {
         });
         assert!(sleepers.others());
         drop(other);
+    }
+
+    #[test]
+    fn who_has_slept_is_told_of_those_who_still_do() {
+        let sleepers = Sleepers::default();
+        let other = std::thread::scope(|scope| {
+            let asleep = scope.spawn(|| sleepers.enter());
+            asleep.join().expect("no panic")
+        });
+        drop(sleepers.enter());
+        assert!(sleepers.others());
+        drop(other);
+        assert!(!sleepers.others());
     }
 
     #[test]

@@ -248,7 +248,8 @@ impl Conn {
     /// Whether another thread closed it while this one slept.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
+        // After one's own sleep has ended: who closes looks for sleepers after it has said so.
+        self.closing.load(Ordering::SeqCst)
     }
 
     /// Whether another thread has taken its last descriptor away, and not yet decided what becomes of it.
@@ -272,7 +273,7 @@ impl Conn {
     }
 
     fn keep(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let kept = Hidden::new(fd.try_clone_to_owned()?)?;
+        let kept = Hidden::duplicate_of(fd)?;
         *self.kept.lock() = Some(Arc::new(kept));
         Ok(())
     }
@@ -288,6 +289,23 @@ impl Conn {
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.stream().holders().leave();
         }
+        self.go(Event::Close, None);
+        stat::end(self.record);
+        self.refs.store(0, Ordering::Release);
+    }
+
+    /// In the child of a fork, of one that lives on for other threads after its descriptor was closed: it is their process's alone, and no end would come to the
+    /// peer while this one had its socket.
+    #[cold]
+    pub(crate) fn forget_kept(&self) {
+        self.closing.store(false, Ordering::Relaxed);
+        self.forget_threads();
+        drop(self.flow.replace(None));
+        // Not waited for: who looked at it at the fork is not here.
+        if let Some(kept) = self.kept.try_lock().and_then(|mut kept| kept.take()) {
+            Hidden::close_in_child(kept);
+        }
+        self.kin.forget();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);

@@ -153,10 +153,14 @@ impl Conn {
                 stat::name(self.record, begun.ends());
                 *meeting = Some(begun);
                 self.schedule.begin();
-                let is_same = self.generation() == generation;
-                if !(is_same && self.go(Event::Enough, None) && self.is_open()) {
+                let is_same = || self.generation() == generation;
+                if !(is_same() && self.go(Event::Enough, None) && self.is_open()) {
                     // A signal handler has had it stay on TCP meanwhile, or another thread closes it and saw no meeting, or has closed it.
                     *meeting = None;
+                } else if !is_same() {
+                    // Closed by another, too, and the place was taken again just before: that one is as young as it was.
+                    *meeting = None;
+                    self.go(Event::Miss, None);
                 }
             }
             Err(reason) => {

@@ -7,7 +7,7 @@ use sys::errno::Errno;
 use sys::wait::{Spin, note_sent};
 
 use super::duty::pay_late;
-use super::{DONT_WAIT, Receive, receive_mapped, send_mapped};
+use super::{DONT_WAIT, Receive, receive_on_rings, send_on_rings};
 use crate::conn::{Conn, Rest, Way};
 use crate::odds::Odds;
 
@@ -19,7 +19,7 @@ pub(super) fn receive_plain(
     mut native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let Some(under_way) = conn.native(Way::In) else {
-        return receive_mapped(conn, fd, into, how);
+        return receive_on_rings(conn, fd, into, how);
     };
     let patient = !(how.dont_wait || conn.is_nonblocking());
     let may_poll = patient && !how.wait_all;
@@ -55,7 +55,7 @@ pub(super) fn send_plain(
     mut native: impl FnMut(i32) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let Some(under_way) = conn.native(Way::Out) else {
-        return send_mapped(conn, fd, buffers, dont_wait);
+        return send_on_rings(conn, fd, buffers, dont_wait);
     };
     conn.note_answer_on_tcp();
     // Who sends into a full connection waits for a receiver that has much to do: no use in polling.

@@ -1,6 +1,5 @@
 //! Receiving on a connection with rings.
 
-use std::cell::OnceCell;
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -11,9 +10,10 @@ use sys::{time, wait};
 
 use super::duty::{look_at_peer, pay_bell, serve_back};
 use super::enough::{ends_soon, follow, is_at_mark, shows_some};
+use super::footing::Footing;
 use super::more::{receive_behind, receive_more};
 use super::patience::Patience;
-use super::rest::{Stay, doze, has_moved_away, heard, nap_until, wait_for_first, wait_for_more};
+use super::rest::{heard, nap_until, wait_for_first, wait_for_more};
 use super::{Receive, errno_of};
 use crate::conn::{Ask, Conn, Way};
 use crate::epoll;
@@ -76,9 +76,6 @@ fn receive_all<'a>(
     begun: Option<Turn<'a>>,
 ) -> Result<usize, Errno> {
     let mut begun = begun;
-    let elsewhere = OnceCell::new();
-    let mut fd = fd;
-    let mut tcp = conn.tcp(fd);
     let wanted: usize = how
         .skip
         .unwrap_or_else(|| into.iter().map(|buffer| buffer.len()).sum());
@@ -114,22 +111,19 @@ fn receive_all<'a>(
     let mut patience = Patience::default();
     let mut low_passed = false;
     let mut slept_in_vain = false;
-    // From the first sleep to the end of the call: between two sleeps, too, a close by another thread is to leave the connection to this one.
-    let mut asleep = None;
+    let mut footing = Footing::new(conn, &conn.sleepers, fd);
     let mut spin = conn.memory.begin();
-    let generation = conn.generation();
     loop {
-        if asleep.is_some() && has_moved_away(conn, fd) {
-            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
-            tcp = conn.tcp(fd);
-            // That counts it.
-            asleep = None;
-        }
-        let turn = begun.take().or_else(|| conn.turn(fd, RECEIVE));
-        let Some(turn) = turn.filter(|_| conn.generation() == generation) else {
-            // Closed by another thread meanwhile; and its place may be another's.
+        let turn = begun.take().or_else(|| {
+            footing.follow();
+            footing.turn(RECEIVE)
+        });
+        let Some(turn) = turn else {
+            // Closed by another thread meanwhile.
             return if got > 0 { Ok(got) } else { Err(Errno::BADF) };
         };
+        let fd = footing.fd();
+        let tcp = conn.tcp(fd);
         if !turn.receives_on_ring() && !turn.stream().rx().consented() && conn.is_quiet(Way::In) {
             turn.consent(&tcp);
         }
@@ -199,13 +193,11 @@ fn receive_all<'a>(
             if !patient {
                 return Err(Errno::AGAIN);
             }
-            let own = elsewhere.get().is_some();
-            if !own {
-                asleep.get_or_insert_with(|| conn.sleepers.enter());
+            if !footing.enter() {
+                continue;
             }
             let until = patience.until(fd);
-            let nap = || nap_until(fd, until, got > 0);
-            match doze(conn, &conn.sleepers, fd, own, nap) {
+            match footing.doze(|| nap_until(fd, until, got > 0)) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -241,9 +233,8 @@ fn receive_all<'a>(
             alone::slow_down();
             continue;
         }
-        let own = elsewhere.get().is_some();
-        if !own {
-            asleep.get_or_insert_with(|| conn.sleepers.enter());
+        if !footing.enter() {
+            continue;
         }
         if short && shows_some(&turn, &tcp) {
             drop(turn);
@@ -255,16 +246,14 @@ fn receive_all<'a>(
             }
             look_at_peer(conn, fd);
             // At the end of the time, and for a signal, what has come is told.
-            let nap = || nap_until(fd, until, true);
-            low_passed = doze(conn, &conn.sleepers, fd, own, nap).is_err();
+            low_passed = footing.doze(|| nap_until(fd, until, true)).is_err();
             continue;
         }
         if conn.room_sleepers.others() {
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
             let until = patience.until(fd);
-            let nap = || nap_until(fd, until, got > 0);
-            match doze(conn, &conn.sleepers, fd, own, nap) {
+            match footing.doze(|| nap_until(fd, until, got > 0)) {
                 Err(_) if got > 0 => return Ok(got),
                 napped => napped?,
             }
@@ -285,20 +274,14 @@ fn receive_all<'a>(
         };
         conn.count_sleep();
         let until = (got > 0 || !patience.begins()).then(|| patience.until(fd));
-        let slept = doze(conn, &conn.sleepers, fd, own, || match until {
+        let slept = footing.doze(|| match until {
             Some(until) if got > 0 => wait_for_more(fd, until, slept_in_vain),
             Some(until @ Some(_)) => wait_for_first(fd, until),
             Some(None) | None => host.wait_to_receive(fd),
         });
         slept_in_vain = got > 0;
-        if has_moved_away(conn, fd) {
-            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
-            tcp = conn.tcp(fd);
-            // That counts it.
-            asleep = None;
-        }
-        let slept = heard(conn, fd, slept);
-        match slept {
+        footing.follow();
+        match heard(&footing, slept) {
             Err(_) if got > 0 => return Ok(got),
             slept => slept?,
         }

@@ -1,38 +1,33 @@
 //! Sleeping in a call that sends or receives.
 
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
-use sys::hidden::Hidden;
 use sys::time::{self, now};
 
 use super::duty::look_at_peer;
 use super::errno_of;
-use crate::conn::{Conn, Counted, Sleepers, Way};
+use super::footing::Footing;
+use crate::conn::Way;
+use crate::epoll;
 use crate::flow::{RECEIVE, SEND, is_refusal};
 use crate::host::{Host, host};
 use crate::ready::{LOOK, LOOK_SELDOM, NAP, Naps, is_silent};
-use crate::{epoll, table};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
 /// to be told from data that is there, or somebody else sleeps there, naps instead.
 #[cold]
 pub(super) fn wait_for_room(
-    conn: &Conn,
-    fd: BorrowedFd<'_>,
+    footing: &Footing<'_>,
     naps: &mut Naps,
     until: Option<Instant>,
     begun: bool,
-    own: bool,
 ) -> Result<(), Errno> {
-    let doze = |sleep: &mut dyn FnMut() -> Result<(), Errno>| {
-        doze(conn, &conn.room_sleepers, fd, own, sleep)
-    };
+    let (conn, fd) = (footing.conn(), footing.fd());
     let tcp = conn.tcp(fd);
     {
-        let Some(turn) = conn.turn(fd, RECEIVE) else {
+        let Some(turn) = footing.turn(RECEIVE) else {
             return Ok(());
         };
         let others = conn.sleepers.others() || turn.stream().holders().is_shared();
@@ -51,14 +46,14 @@ pub(super) fn wait_for_room(
             drop(turn);
             // Nobody reads the end of a killed peer there, so it must be asked for.
             look_at_peer(conn, fd);
-            return doze(&mut || nap_for(fd, naps.next_within(None), until, begun));
+            return footing.doze(|| nap_for(fd, naps.next_within(None), until, begun));
         }
         turn.drain(&tcp).map_err(errno_of)?;
         turn.stream().rx().arm();
         if turn.kernel_end().is_some() || turn.read_is_shut() {
             // The kernel would wake it at once, for nothing.
             drop(turn);
-            return doze(&mut || nap_for(fd, NAP, until, begun));
+            return footing.doze(|| nap_for(fd, NAP, until, begun));
         }
         let rang = turn.took_bell();
         drop(turn);
@@ -67,7 +62,7 @@ pub(super) fn wait_for_room(
         }
     }
     {
-        let Some(turn) = conn.turn(fd, SEND) else {
+        let Some(turn) = footing.turn(SEND) else {
             return Ok(());
         };
         if !turn.arm_send().map_err(errno_of)? {
@@ -76,11 +71,11 @@ pub(super) fn wait_for_room(
         if !turn.can_be_rung() {
             // The receiver has gone to TCP with what it sends, and did not see that somebody was armed.
             drop(turn);
-            return doze(&mut || nap_for(fd, NAP, until, begun));
+            return footing.doze(|| nap_for(fd, NAP, until, begun));
         }
     }
     let Some(host) = host() else {
-        return doze(&mut || nap_for(fd, NAP, until, begun));
+        return footing.doze(|| nap_for(fd, NAP, until, begun));
     };
     let look = if host.has_threads() || conn.waits_for_one_that_waits() {
         LOOK
@@ -90,23 +85,7 @@ pub(super) fn wait_for_room(
     let left = until.map_or(look, |until| {
         until.saturating_duration_since(now()).min(look)
     });
-    doze(&mut || wait_and_look(host, fd, left, until, begun))
-}
-
-/// Sleeps on the program's number, or on one of the call's `own`. The program's may be another file's once all that sleep do so: who comes late does not.
-pub(super) fn doze(
-    conn: &Conn,
-    sleepers: &Sleepers,
-    fd: BorrowedFd<'_>,
-    own: bool,
-    mut sleep: impl FnMut() -> Result<(), Errno>,
-) -> Result<(), Errno> {
-    // Who has one of its own is counted for as long as it has that.
-    let _dozing = (!own).then(|| sleepers.doze());
-    if !own && has_moved_away(conn, fd) {
-        return Ok(());
-    }
-    sleep()
+    footing.doze(|| wait_and_look(host, fd, left, until, begun))
 }
 
 /// Sleeps in `poll`, which no signal restarts: who has moved something already returns with that.
@@ -217,79 +196,18 @@ fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
 }
 
 /// What a sleep in the kernel heard. An error of the connection is told once there, so it is noted for the next attempt.
-pub(super) fn heard(
-    conn: &Conn,
-    fd: BorrowedFd<'_>,
-    slept: Result<(), Errno>,
-) -> Result<(), Errno> {
+pub(super) fn heard(footing: &Footing<'_>, slept: Result<(), Errno>) -> Result<(), Errno> {
     match slept {
         Ok(()) | Err(Errno::INTR | Errno::AGAIN) => slept,
         Err(errno) if is_refusal(errno) => slept,
         Err(errno) => {
-            if let Some(turn) = conn.turn(fd, RECEIVE) {
+            if let Some(turn) = footing.turn(RECEIVE) {
                 turn.note_error(errno);
             }
             Ok(())
         }
     }
 }
-
-/// Whether the program's descriptor is another's now: while a call on it slept, another thread closed it, or put something else there.
-pub(super) fn has_moved_away(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
-    conn.is_closing() || !is_at(conn, fd.as_raw_fd())
-}
-
-fn is_at(conn: &Conn, fd: RawFd) -> bool {
-    table::known(fd).is_some_and(|now| std::ptr::eq(now, conn))
-}
-
-/// The rest of a call on a descriptor that is another's now. Until it is dropped nobody ends the connection.
-pub(super) struct Stay<'a> {
-    kept: Option<Arc<Hidden>>,
-    /// As dozing, and as asleep: left in this order.
-    _counted: [Counted<'a>; 2],
-}
-
-impl<'a> Stay<'a> {
-    #[cold]
-    pub(super) fn new(conn: &'a Conn) -> Self {
-        let counted = conn.sleepers.enter();
-        let dozing = conn.sleepers.doze();
-        // Who closes takes the number away first, and then keeps the connection for those who sleep.
-        for _ in 0..YIELDS {
-            if !conn.is_about_to_close() {
-                break;
-            }
-            std::thread::yield_now();
-        }
-        Self {
-            kept: conn.kept().or_else(|| another(conn)),
-            _counted: [dozing, counted],
-        }
-    }
-
-    /// What to go on with, in place of `fd`.
-    pub(super) fn fd<'b>(&'b self, fd: BorrowedFd<'b>) -> BorrowedFd<'b> {
-        self.kept.as_ref().map_or(fd, |kept| kept.as_fd())
-    }
-}
-
-/// A duplicate of another descriptor of the program's.
-fn another(conn: &Conn) -> Option<Arc<Hidden>> {
-    let mut found = None;
-    table::for_each(|fd, _| {
-        if found.is_none() && is_at(conn, fd) {
-            let own = sys::socket::with_borrowed(fd, |fd| fd.try_clone_to_owned());
-            found = own
-                .and_then(Result::ok)
-                .and_then(|own| Hidden::new(own).ok());
-        }
-    });
-    found.map(Arc::new)
-}
-
-/// One who left `close` by a jump never ends it.
-const YIELDS: u32 = 10_000;
 
 const POLL_IN: i16 = 0x1;
 

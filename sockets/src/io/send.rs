@@ -1,6 +1,5 @@
 //! Sending on a connection with rings.
 
-use std::cell::OnceCell;
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -10,7 +9,8 @@ use sys::time;
 
 use super::duty::{end_standstill, look_at_peer, serve_back};
 use super::errno_of;
-use super::rest::{Stay, has_moved_away, wait_for_kernel, wait_for_room};
+use super::footing::Footing;
+use super::rest::{wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, Pieces, SEND, SPOILT, Stop};
@@ -74,9 +74,6 @@ fn send_all(
     buffers: &[IoSlice<'_>],
     dont_wait: bool,
 ) -> Result<usize, Errno> {
-    let elsewhere = OnceCell::new();
-    let mut fd = fd;
-    let mut tcp = conn.tcp(fd);
     conn.note_answer();
     let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let mut patient = !(dont_wait || conn.is_nonblocking());
@@ -84,15 +81,16 @@ fn send_all(
     let mut sent = 0;
     let mut patience = None;
     let mut naps = Naps::default();
-    // As in `receive_all`.
-    let mut asleep = None;
+    let mut footing = Footing::new(conn, &conn.room_sleepers, fd);
     let mut spin = conn.memory.begin();
-    let generation = conn.generation();
     loop {
-        let turn = conn.turn(fd, SEND);
-        let Some(mut turn) = turn.filter(|_| conn.generation() == generation) else {
+        footing.follow();
+        let Some(mut turn) = footing.turn(SEND) else {
+            // Closed by another thread meanwhile.
             return if sent > 0 { Ok(sent) } else { Err(Errno::BADF) };
         };
+        let fd = footing.fd();
+        let tcp = conn.tcp(fd);
         if turn.is_time_to_look() {
             drop(turn);
             look_at_peer(conn, fd);
@@ -138,7 +136,7 @@ fn send_all(
             if serve_back(conn, fd) {
                 continue;
             }
-            let Some(again) = conn.turn(fd, SEND) else {
+            let Some(again) = footing.turn(SEND) else {
                 continue;
             };
             turn = again;
@@ -179,20 +177,14 @@ fn send_all(
             };
         }
         conn.count_sleep();
-        let own = elsewhere.get().is_some();
-        if on_ring && !own {
-            asleep.get_or_insert_with(|| conn.room_sleepers.enter());
+        if on_ring && !footing.enter() {
+            continue;
         }
         let slept = if on_ring {
-            wait_for_room(conn, fd, &mut naps, until, sent > 0, own)
+            wait_for_room(&footing, &mut naps, until, sent > 0)
         } else {
             wait_for_kernel(fd, until, sent > 0)
         };
-        if has_moved_away(conn, fd) {
-            fd = elsewhere.get_or_init(|| Stay::new(conn)).fd(fd);
-            tcp = conn.tcp(fd);
-            asleep = None;
-        }
         match slept {
             Err(_) if sent > 0 => return Ok(sent),
             slept => slept?,

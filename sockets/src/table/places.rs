@@ -41,6 +41,16 @@ pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
     }
 }
 
+/// Calls `visit` with each connection whose last descriptor is closed, and which lives on for those that sleep in calls on it.
+pub(crate) fn each_kept(mut visit: impl FnMut(&'static Conn)) {
+    for chunk in CONNS.iter().map_while(OnceLock::get) {
+        chunk
+            .iter()
+            .filter(|conn| conn.is_closing())
+            .for_each(&mut visit);
+    }
+}
+
 /// Takes a place, of the first few if one is free: in turns, so that who looks at one that was just left does not see the next, and yet soon again, while it
 /// is in the cache.
 pub(super) fn claim() -> Option<u32> {
