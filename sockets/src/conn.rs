@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use sys::hidden::Hidden;
+use sys::fork::OwnFd;
 use sys::holders::Fork;
 use sys::kin::Kin;
 use sys::ledger::Record;
@@ -124,7 +124,7 @@ pub struct Conn {
     pub(crate) idle_tail: AtomicU64,
     standstill: Standstill,
     /// The connection's descriptor for those who sleep while another thread closes the program's.
-    kept: Lock<Option<Arc<Hidden>>>,
+    kept: Lock<Option<Arc<OwnFd>>>,
     /// How to wait for memory, and for the kernel.
     pub(crate) memory: Spinner,
     pub(crate) socket: Spinner,

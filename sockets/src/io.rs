@@ -97,9 +97,6 @@ fn receive_on_rings(
     how: Receive,
 ) -> Result<usize, Errno> {
     let received = receive_mapped(conn, fd, into, how);
-    if conn.is_closing() {
-        conn.end_if_closed();
-    }
     received.map_err(|errno| spoilt_is_reset(conn, fd, errno))
 }
 
@@ -112,9 +109,6 @@ fn send_on_rings(
     dont_wait: bool,
 ) -> Result<usize, Errno> {
     let sent = send_mapped(conn, fd, buffers, dont_wait);
-    if conn.is_closing() {
-        conn.end_if_closed();
-    }
     sent.map_err(|errno| spoilt_is_reset(conn, fd, errno))
 }
 

@@ -7,7 +7,6 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::Arc;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
 
@@ -35,14 +34,6 @@ impl Hidden {
         let high = fcntl_dupfd_cloexec(borrowed, base())?.into_raw_fd();
         mark(high, true);
         Ok(Self(high))
-    }
-
-    /// A duplicate. Past the C library: a library that stands in front of `fcntl` would count it among the program's.
-    ///
-    /// # Errors
-    /// `EMFILE` if there is no number left at the top; the kernel's.
-    pub fn duplicate_of(fd: impl AsFd) -> io::Result<Self> {
-        Ok(Self::adopt(fcntl_dupfd_cloexec(fd, base())?))
     }
 
     /// One that a NIC needs: [`Hidden::if_possible`] after [`hide_those_of_nics`], else where it is and for all to see.
@@ -111,15 +102,6 @@ impl Hidden {
             self.inherit(true)?;
         }
         Ok(())
-    }
-
-    /// In the child of a fork: closes it, although threads that are not here have shares of it.
-    pub fn close_in_child(share: Arc<Self>) {
-        let fd = share.0;
-        // Whoever has another share, and is here after all, does not close the number once more.
-        std::mem::forget(share);
-        mark(fd, false);
-        drop(Raw(fd));
     }
 
     /// Whether a program that this one turns into by `exec` inherits it.

@@ -9,20 +9,18 @@ pub(crate) struct Sleepers {
     count: AtomicU32,
     /// Those of them that are in the kernel, or have a descriptor of their own: they do not use the program's now.
     dozing: AtomicU32,
-    /// The sum of their numbers: of one, who it is.
+    /// The sum of what [`mixed`] makes of their numbers: whether they are all one thread's.
     ids: AtomicUsize,
     /// Of the connections that have had this place: one that ends takes its sleepers with it.
     epoch: AtomicU32,
 }
 
 impl Sleepers {
-    /// Whether any other thread than this one sleeps. One that is here does not: a signal handler jumped out of its call, or is closing what it reads.
+    /// Whether any other thread than this one sleeps. One that is here does not: a signal handler jumped out of its call, perhaps of several, or is closing what it
+    /// reads.
     pub(crate) fn others(&self) -> bool {
-        match self.count.load(Ordering::SeqCst) {
-            0 => false,
-            1 => self.ids.load(Ordering::SeqCst) != thread_id(),
-            _ => true,
-        }
+        let count = self.count.load(Ordering::SeqCst) as usize;
+        count != 0 && self.ids.load(Ordering::SeqCst) != mixed(thread_id()).wrapping_mul(count)
     }
 
     /// Whether any other thread than this one is in its call and awake, so that it may be using the program's descriptor.
@@ -32,7 +30,7 @@ impl Sleepers {
 
     /// This thread sleeps, as long as what it gets lives.
     pub(crate) fn enter(&self) -> Counted<'_> {
-        let id = thread_id();
+        let id = mixed(thread_id());
         self.ids.fetch_add(id, Ordering::SeqCst);
         self.count_one(&self.count, id)
     }
@@ -67,11 +65,17 @@ impl Sleepers {
     }
 }
 
+/// As good as random: those of threads are evenly spaced, so that one may be half of the sum of two others. Never 0 of what is not.
+fn mixed(id: usize) -> usize {
+    let id = (id ^ (id >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
+    id ^ (id >> (usize::BITS / 2))
+}
+
 /// One thread in a count, unless the connection has ended meanwhile.
 pub(crate) struct Counted<'a> {
     sleepers: &'a Sleepers,
     count: &'a AtomicU32,
-    /// Its number, where that counts.
+    /// Its part of `ids`, if any.
     id: usize,
     epoch: u32,
 }
@@ -94,8 +98,10 @@ mod tests {
     #[test]
     fn a_thread_that_is_here_does_not_sleep() {
         let sleepers = Sleepers::default();
-        std::mem::forget(sleepers.enter());
-        assert!(!sleepers.others());
+        for _ in 0..3 {
+            std::mem::forget(sleepers.enter());
+            assert!(!sleepers.others());
+        }
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(sleepers.others()));
         });

@@ -1,10 +1,10 @@
 //! How a connection begins and ends in this process.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
-use sys::hidden::Hidden;
+use sys::fork::OwnFd;
 use sys::kin::Kin;
 use sys::ledger;
 use sys::lock::Lock;
@@ -273,13 +273,13 @@ impl Conn {
     }
 
     fn keep(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        let kept = Hidden::duplicate_of(fd)?;
+        let kept = OwnFd::duplicate_of(fd)?;
         *self.kept.lock() = Some(Arc::new(kept));
         Ok(())
     }
 
     /// What a thread that slept goes on with, where another closed the program's descriptor meanwhile: that number may be another socket's by now.
-    pub(crate) fn kept(&self) -> Option<Arc<Hidden>> {
+    pub(crate) fn kept(&self) -> Option<Arc<OwnFd>> {
         self.kept.lock().clone()
     }
 
@@ -294,17 +294,25 @@ impl Conn {
         self.refs.store(0, Ordering::Release);
     }
 
-    /// In the child of a fork, of one that lives on for other threads after its descriptor was closed: it is their process's alone, and no end would come to the
-    /// peer while this one had its socket.
+    /// In the child of a fork, of one that lives on for other threads after its descriptor was closed: it is their process's alone, and what was kept
+    /// for them is [closed](OwnFd) here.
     #[cold]
     pub(crate) fn forget_kept(&self) {
+        // For a handler's own call that it comes back to.
+        self.generation.fetch_add(1, Ordering::Relaxed);
         self.closing.store(false, Ordering::Relaxed);
+        let Some(mut kept) = self.kept.try_lock() else {
+            // Who had the lock is not here: nobody else can have the place.
+            return;
+        };
+        if sys::turn::is_in_turn() {
+            // That call may be using the rings.
+            return;
+        }
+        drop(kept.take());
+        drop(kept);
         self.forget_threads();
         drop(self.flow.replace(None));
-        // Not waited for: who looked at it at the fork is not here.
-        if let Some(kept) = self.kept.try_lock().and_then(|mut kept| kept.take()) {
-            Hidden::close_in_child(kept);
-        }
         self.kin.forget();
         self.go(Event::Close, None);
         stat::end(self.record);

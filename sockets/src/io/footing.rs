@@ -1,15 +1,14 @@
 //! What a call goes on with while it waits: the program's descriptor, or one of its own once another thread has closed that.
 
 use std::cell::OnceCell;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::thread;
 
 use sys::errno::Errno;
-use sys::hidden::Hidden;
+use sys::fork::OwnFd;
 
 use crate::conn::{Conn, Counted, Sleepers};
-use crate::ready::NAP;
 use crate::share::Turn;
 use crate::table;
 
@@ -28,7 +27,7 @@ pub(super) struct Footing<'a> {
 
 /// The rest of a call on a descriptor that is another's now. Until it is dropped nobody ends the connection.
 struct Stay<'a> {
-    kept: Option<Arc<Hidden>>,
+    kept: Option<Arc<OwnFd>>,
     /// As dozing, and as asleep: left in this order.
     _counted: [Counted<'a>; 2],
 }
@@ -72,7 +71,8 @@ impl<'a> Footing<'a> {
     /// Before the program's descriptor is used again: if it is another's by now, another of this connection is from now on.
     #[inline]
     pub(super) fn follow(&mut self) {
-        if self.has_moved_away() {
+        // Nothing more is done with another connection.
+        if self.has_moved_away() && self.is_same() {
             self.stay = Some(Stay::new(self.conn));
             // That counts it.
             self.asleep = OnceCell::new();
@@ -102,13 +102,35 @@ impl<'a> Footing<'a> {
     #[inline]
     fn has_moved_away(&self) -> bool {
         let conn = self.conn;
-        self.stay.is_none()
-            && (conn.is_closing() || !is_at(conn, self.program.as_raw_fd()) || !self.is_same())
+        self.stay.is_none() && (conn.is_closing() || !self.is_there() || !self.is_same())
+    }
+
+    /// Whether the program's descriptor is the connection's, as far as anybody still keeps account.
+    #[inline]
+    fn is_there(&self) -> bool {
+        is_at(self.conn, self.program.as_raw_fd()) || table::is_retired()
+    }
+
+    #[cold]
+    fn end_if_closed(&self) {
+        if self.conn.is_closing() {
+            self.conn.end_if_closed();
+        }
     }
 
     #[inline]
     fn is_same(&self) -> bool {
         self.conn.generation() == self.generation
+    }
+}
+
+impl Drop for Footing<'_> {
+    /// The last that slept on what another thread closed ends it, also where it is cancelled: then only frames below that of the C function are unwound.
+    #[inline]
+    fn drop(&mut self) {
+        if self.asleep.take().is_some() || self.stay.take().is_some() {
+            self.end_if_closed();
+        }
     }
 }
 
@@ -123,15 +145,11 @@ impl<'a> Stay<'a> {
         let counted = conn.sleepers.enter();
         let dozing = conn.sleepers.doze();
         // Who closes takes the number away first, and then keeps the connection for those who sleep.
-        for tries in 0..YIELDS + NAPS {
+        for _ in 0..YIELDS {
             if !conn.is_about_to_close() {
                 break;
             }
-            if tries < YIELDS {
-                thread::yield_now();
-            } else {
-                thread::sleep(NAP);
-            }
+            thread::yield_now();
         }
         Self {
             kept: conn.kept().or_else(|| another(conn)),
@@ -141,17 +159,17 @@ impl<'a> Stay<'a> {
 }
 
 /// A duplicate of another descriptor of the program's.
-fn another(conn: &Conn) -> Option<Arc<Hidden>> {
+fn another(conn: &Conn) -> Option<Arc<OwnFd>> {
     let mut found = None;
     table::for_each(|fd, _| {
         if found.is_none() && is_at(conn, fd) {
-            found =
-                sys::socket::with_borrowed(fd, |fd| Hidden::duplicate_of(fd)).and_then(Result::ok);
+            let own = sys::socket::with_borrowed(fd, |fd| OwnFd::duplicate_of(fd));
+            // It may have been closed, and its number given to something else, in between.
+            found = own.and_then(Result::ok).filter(|_| is_at(conn, fd));
         }
     });
     found.map(Arc::new)
 }
 
 /// One who is in the middle of `close` is soon out of it, or waits for a CPU. One who left it by a jump never ends it.
-const YIELDS: u32 = 1000;
-const NAPS: u32 = 1000;
+const YIELDS: u32 = 100_000;

@@ -1,6 +1,9 @@
+use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
+
+use rustix::io::fcntl_dupfd_cloexec;
 
 use super::{generation, watch};
 use crate::hidden::{self, Hidden};
@@ -75,6 +78,14 @@ impl OwnFd {
             slot,
             generation: generation(),
         }
+    }
+
+    /// A duplicate, at a high number. Past the C library: a library that stands in front of `fcntl` would count it among the program's.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn duplicate_of(fd: impl AsFd) -> io::Result<Self> {
+        Ok(Self::new(fcntl_dupfd_cloexec(fd, hidden::base())?))
     }
 }
 
