@@ -88,7 +88,7 @@ pub fn send(
     moved
 }
 
-/// As [`receive`], where there are rings.
+/// As [`receive()`], where there are rings.
 #[inline(always)]
 fn receive_on_rings(
     conn: &Conn,
@@ -100,7 +100,7 @@ fn receive_on_rings(
     received.map_err(|errno| spoilt_is_reset(conn, fd, errno))
 }
 
-/// As [`send`], where there are rings.
+/// As [`send()`], where there are rings.
 #[inline(always)]
 fn send_on_rings(
     conn: &Conn,
