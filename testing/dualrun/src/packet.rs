@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::process;
 use std::time::Duration;
 
 use crate::case::{difference, native_run, reference_is_sound};
@@ -12,6 +13,21 @@ use crate::program::Program;
 use crate::table::Upgrade;
 
 pub mod table;
+
+/// For the NIC of one run, which listens there only while somebody waits: not one of those that the kernel gives to whoever asks for any, and, since each test
+/// is a process of its own, not that of another run.
+fn free_port() -> io::Result<u16> {
+    let first = process::id() as u16 % PORTS;
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    (0..PORTS)
+        .map(|n| FIRST_PORT + (first + n) % PORTS)
+        .find(is_free)
+        .ok_or_else(|| io::ErrorKind::AddrInUse.into())
+}
+
+/// Below Linux's own range (32768 to 60999).
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u16 = 20_000;
 
 /// A program over packets, with the behaviour shown by one end.
 #[derive(Clone, Debug)]
@@ -69,11 +85,10 @@ impl PacketCase {
         if self.nic == Nic::Shm {
             return Ok(Vec::new());
         }
-        // One process of a host listens at a port of the NIC's: other runs have others.
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let port = free_port()?;
         Ok(vec![
             ("SOVIA_PACKET", "nic=iwarp".to_owned()),
-            ("SOVIA_IWARP", free.to_string()),
+            ("SOVIA_IWARP", format!("{}:{port}", Ipv4Addr::LOCALHOST)),
         ])
     }
 

@@ -8,8 +8,6 @@ static int set;
 
 static void in_poll_then_set(int fd) {
     struct epoll_event event;
-    while (OK(epoll_wait(set, &event, 1, 0)) > 0) {
-    }
     struct pollfd one = {.fd = fd, .events = POLLOUT};
     OK(poll(&one, 1, -1));
     OK(epoll_wait(set, &event, 1, -1));
@@ -18,6 +16,9 @@ static void in_poll_then_set(int fd) {
 static void subject(int fd) {
     await();
     set = set_of(fd, EPOLLOUT | EPOLLET);
+    struct epoll_event event;
+    while (OK(epoll_wait(set, &event, 1, 0)) > 0) {
+    }
     write_much(fd, in_poll_then_set);
     tell();
     recv_filled(fd, LESS);

@@ -13,7 +13,7 @@ static void subject(int fd) {
         do {
             while ((sent = send(fd, buf, 65536, 0)) > 0) total += sent;
             if (errno != EAGAIN) die(__LINE__, "send");
-        } while (epoll_wait(set, &event, 1, 20) == 1);
+        } while (epoll_wait(set, &event, 1, 150) == 1); // as `is_room_to_come`
         say_set("full", set, 0);
         meet();
         settle(fd, 2);

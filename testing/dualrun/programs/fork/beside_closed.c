@@ -15,7 +15,7 @@ static void subject(int fd) {
     int hold[2];
     OK(pipe(hold));
     // For so long that the peer is asleep when it ends.
-    struct timeval limit = {.tv_usec = 200000};
+    struct timeval limit = {.tv_sec = 2};
     OK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
     pthread_t thread = start(reads, NULL);
     while (reader == 0) sched_yield();

@@ -19,10 +19,13 @@ static void server(void) {
         OK(prctl(PR_SET_DUMPABLE, 1));
     }
     tell_number(port_of(listener));
-    int fd = OK(accept(listener, NULL, NULL));
+    int fd = OK(accept(listener, NULL, NULL)), closed[2];
+    OK(pipe(closed));
     pid_t child = OK(fork());
     if (child == 0) {
         OK(close(listener));
+        OK(close(closed[1]));
+        OK(read(closed[0], buf, 1)); // comes to its end when the parent has the connection no more
         warm_up(fd);
         hear(fd, 4);
         send_text(fd, "pong");
@@ -30,6 +33,7 @@ static void server(void) {
         _exit(0);
     }
     OK(close(fd));
+    OK(close(closed[1]));
     OK(close(listener));
     say_child("child", child);
 }

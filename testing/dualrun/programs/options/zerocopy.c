@@ -19,12 +19,15 @@ static void subject(int fd) {
     if (header) memcpy(&error, CMSG_DATA(header), sizeof error);
     say("origin %d, errno %d, from %u to %u", error.ee_origin, error.ee_errno, error.ee_info, error.ee_data);
     hear(fd, 2);
+    // What the partner's send has left to do it has done.
+    await();
 }
 
 static void partner(int fd) {
     hear(fd, 7);
     recv_filled(fd, 100000);
     send_text(fd, "ok");
+    tell();
     recv_to_end(fd);
 }
 

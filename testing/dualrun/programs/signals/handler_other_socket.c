@@ -2,6 +2,13 @@
 #include "alarms.h"
 
 static int in_handler, turns, wrong;
+static volatile int over;
+
+// The next alarm: after the handler, however long that takes, the program has this time to itself.
+static void alarm_in_2_ms(void) {
+    struct itimerval once = {.it_value.tv_usec = 2000};
+    OK(setitimer(ITIMER_REAL, &once, NULL));
+}
 
 static void exchange(int signal) {
     (void)signal;
@@ -17,6 +24,7 @@ static void exchange(int signal) {
     }
     if (memcmp(answer, "tick....", 8) != 0) wrong++;
     alarms++;
+    if (!over) alarm_in_2_ms();
     errno = saved;
 }
 
@@ -25,14 +33,15 @@ static void subject(void) {
     connected_twice(fds);
     in_handler = fds[1];
     handle(SIGALRM, exchange, SA_RESTART);
-    alarms_every_ms(2);
+    alarm_in_2_ms();
     char out[100], in[100];
     for (int i = 0; i < 3000 || alarms < 10; i++) {
         fill(out, 100, i);
         send_all(fds[0], out, 100);
         if (recv_all(fds[0], in, 100) == 100 && memcmp(in, out, 100) == 0) turns++;
     }
-    alarms_every_ms(0);
+    over = 1;
+    alarms_end();
     say("signals came: %d, wrong: %d, turns enough: %d", alarms >= 10, wrong, turns >= 3000);
 }
 
