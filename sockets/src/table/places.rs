@@ -32,23 +32,19 @@ pub(crate) fn have_been(many: usize) -> bool {
 }
 
 /// Calls `visit` with each connection of this process.
-pub(crate) fn each(mut visit: impl FnMut(&'static Conn)) {
-    for chunk in CONNS.iter().map_while(OnceLock::get) {
-        chunk
-            .iter()
-            .filter(|conn| conn.is_open())
-            .for_each(&mut visit);
-    }
+pub(crate) fn each(visit: impl FnMut(&'static Conn)) {
+    all().filter(|conn| conn.is_open()).for_each(visit);
 }
 
 /// Calls `visit` with each connection whose last descriptor is closed, and which lives on for those that sleep in calls on it.
-pub(crate) fn each_kept(mut visit: impl FnMut(&'static Conn)) {
-    for chunk in CONNS.iter().map_while(OnceLock::get) {
-        chunk
-            .iter()
-            .filter(|conn| conn.is_closing())
-            .for_each(&mut visit);
-    }
+pub(crate) fn each_kept(visit: impl FnMut(&'static Conn)) {
+    all().filter(|conn| conn.is_closing()).for_each(visit);
+}
+
+/// The places that there are.
+fn all() -> impl Iterator<Item = &'static Conn> {
+    let chunks = CONNS.iter().map_while(OnceLock::get);
+    chunks.flat_map(|chunk| chunk.iter())
 }
 
 /// Takes a place, of the first few if one is free: in turns, so that who looks at one that was just left does not see the next, and yet soon again, while it

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use crate::case::{difference, native_run, reference_is_sound};
@@ -14,10 +15,11 @@ use crate::table::Upgrade;
 
 pub mod table;
 
-/// For the NIC of one run, which listens there only while somebody waits: not one of those that the kernel gives to whoever asks for any, and, since each test
-/// is a process of its own, not that of another run.
+/// For the NIC of one run, which listens there only while somebody waits: not one of those that the kernel gives to whoever asks for any, nor that of another
+/// run, in this process or beside it.
 fn free_port() -> io::Result<u16> {
-    let first = process::id() as u16 % PORTS;
+    static RUNS: AtomicU16 = AtomicU16::new(0);
+    let first = (process::id() as u16).wrapping_add(RUNS.fetch_add(1, Ordering::Relaxed)) % PORTS;
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     (0..PORTS)
         .map(|n| FIRST_PORT + (first + n) % PORTS)
