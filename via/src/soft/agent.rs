@@ -10,6 +10,7 @@ use sys::poll::{Interest, Poller};
 use sys::quiet;
 use sys::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use self::cq::Bed;
 use self::place::Place;
 use super::device::{Attention, Service};
 use crate::Error;
@@ -46,8 +47,8 @@ struct Charges<D: Duties> {
     vis: HashMap<ViId, Charge<D>>,
     /// VIs whose owner may have gone since.
     stirred: HashSet<ViId>,
-    /// The sets of completion queues.
-    cqs: HashMap<u32, Arc<Poller>>,
+    /// Where threads sleep on completion queues.
+    cqs: HashMap<u32, Arc<Bed>>,
 }
 
 struct Charge<D: Duties> {
@@ -236,11 +237,9 @@ impl<D: Duties> Agent<D> {
         match member {
             Member::Vi(vi) => self.hear(vi, service),
             Member::Cq(id) => {
-                let set = self.charges().cqs.get(&id).cloned();
-                if let Some(set) = set {
-                    for vi in cq::rung(&set, Some(Duration::ZERO)) {
-                        self.hear(vi, service);
-                    }
+                let bed = self.charges().cqs.get(&id).cloned();
+                for vi in bed.iter().flat_map(|bed| bed.rung_for_agent()) {
+                    self.hear(vi, service);
                 }
             }
             Member::Own(kind, id) => self.duties.rang(self, kind, id, service),
@@ -270,9 +269,10 @@ impl<D: Duties> Agent<D> {
         !stirred.is_empty()
     }
 
-    fn add_cq(&self, id: u32, set: &Arc<Poller>) -> io::Result<()> {
-        self.set.add(set, Member::Cq(id).token(), Interest::Read)?;
-        self.charges().cqs.insert(id, Arc::clone(set));
+    fn add_cq(&self, id: u32, bed: &Arc<Bed>) -> io::Result<()> {
+        let token = Member::Cq(id).token();
+        self.set.add(bed.set(), token, Interest::Read)?;
+        self.charges().cqs.insert(id, Arc::clone(bed));
         Ok(())
     }
 
