@@ -177,13 +177,13 @@ fn send_all(
             };
         }
         conn.count_sleep();
-        if on_ring && !footing.enter() {
+        if !footing.enter() {
             continue;
         }
         let slept = if on_ring {
             wait_for_room(&footing, &mut naps, until, sent > 0)
         } else {
-            wait_for_kernel(fd, until, sent > 0)
+            footing.doze(|| wait_for_kernel(fd, until, sent > 0))
         };
         match slept {
             Err(_) if sent > 0 => return Ok(sent),
