@@ -251,7 +251,7 @@ mod tests {
                 }
             });
             let (mut least, mut whole) = (0, 0);
-            while whole < 2000 {
+            while whole < 200 {
                 let (lines, closed, is_whole) = ledger.look();
                 if !is_whole {
                     continue;

@@ -122,8 +122,16 @@ fn meet_in(named: fn() -> usize, wake: &impl Fn(usize), sleep: fn()) {
         });
         for round in 1..=ROUNDS {
             // One cancellation may end two sleeps, where the second begins before the first is found.
-            while turn.load(Ordering::SeqCst) < round {
-                std::hint::spin_loop();
+            for looks in 0u32.. {
+                if turn.load(Ordering::SeqCst) >= round {
+                    break;
+                }
+                // The sleeper may wait for this CPU.
+                if looks < 1000 {
+                    std::hint::spin_loop();
+                } else {
+                    thread::yield_now();
+                }
             }
             (0..round % 512).for_each(|_| std::hint::spin_loop());
             wake(sleeper.load(Ordering::SeqCst));

@@ -3,6 +3,13 @@
  */
 #include "still.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef sigev_notify_thread_id /* glibc's before 2.39 */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
 enum { WAIT_MS = 100 };
 
 static volatile sig_atomic_t caught;
@@ -14,14 +21,20 @@ static void on_signal(int number)
     caught = caught + 1;
 }
 
-/* Signals the thread that waits, once a millisecond, until it is cancelled. */
-static void *pester(void *waiting)
+/* Signals this thread once a millisecond, until the timer is deleted: no other thread has to get a CPU for that. */
+static timer_t pester(void)
 {
-    for (;;) {
-        pthread_kill(*(pthread_t *)waiting, SIGUSR1);
-        pause_ms(1);
-    }
-    return NULL;
+    struct itimerspec each = {{0, 1000000}, {0, 1000000}};
+    struct sigevent   event;
+    timer_t           timer;
+
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGUSR1;
+    event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
+    NEED(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    NEED(timer_settime(timer, 0, &each, NULL) == 0);
+    return timer;
 }
 
 static void begin_wait(void)
@@ -132,21 +145,21 @@ int main(void)
     struct sigaction action;
     struct nic       nic;
     struct memory    memory;
-    pthread_t        waiting = pthread_self(), pestering;
+    timer_t          pestering;
 
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
     NEED(sigaction(SIGUSR1, &action, NULL) == 0);
     nic_open(&nic, device);
     memory_get(&nic, &memory, 4096, VIP_FALSE);
-    NEED(pthread_create(&pestering, NULL, pester, &waiting) == 0);
+    pestering = pester();
     connecting(&nic, &verdict);
     transferring(&nic, &memory, &verdict);
     if (still)
         sending(&nic, &memory, still, &verdict);
     else
         puts("# 206: not VipSendWait: no process can stand still where the network is within one");
-    NEED(pthread_cancel(pestering) == 0 && pthread_join(pestering, NULL) == 0);
+    NEED(timer_delete(pestering) == 0);
     memory_put(&nic, &memory);
     nic_close(&nic);
     conclude(&verdict);
