@@ -21,12 +21,12 @@ pub(crate) fn listener(address: &NetAddress, slot: usize) -> Vec<u8> {
     format!("sovia-via-{VERSION}/wait/{}/{slot}", hex(address)).into_bytes()
 }
 
-/// Where offers from `local` to `remote` are kept.
+/// Where offers from `local` to `remote` are kept; both are of this host.
 pub(crate) fn offer(local: &NetAddress, remote: &NetAddress, slot: usize) -> Vec<u8> {
     format!(
         "sovia-via-{VERSION}/peer/{}/{}/{slot}",
         hex(local),
-        hex(remote)
+        hex_of(remote.discriminator.as_bytes())
     )
     .into_bytes()
 }
@@ -42,13 +42,11 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 fn hex(address: &NetAddress) -> String {
-    let discriminator = address.discriminator.as_bytes();
-    address
-        .host
-        .iter()
-        .chain(discriminator)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex_of(&address.host) + &hex_of(address.discriminator.as_bytes())
+}
+
+fn hex_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const VERSION: u8 = proto::setup::VERSION;
@@ -66,5 +64,17 @@ mod tests {
             0x8594_4171_f739_67e8,
         ];
         assert_eq!(hashes, published);
+    }
+
+    #[test]
+    fn the_longest_addresses_make_names() {
+        let address = NetAddress::new(host_address(), &[b'x'; via::DISCRIMINATOR_MAX]);
+        let address = address.expect("not longer");
+        for name in [
+            listener(&address, SLOTS - 1),
+            offer(&address, &address, SLOTS - 1),
+        ] {
+            assert!(sys::net::Listener::bind(&name, 1).is_ok(), "{}", name.len());
+        }
     }
 }
