@@ -2,7 +2,9 @@
 //!
 //! Whoever offers listens at a name made of both addresses, and calls at the mirrored name. Who
 //! comes second finds the first. If both come at once, both calls get through; then the call from
-//! the lower address counts, and the other is hung up.
+//! the lower address counts, and the other waits for what comes of that.
+//!
+//! Where both addresses are the same there is one name only: who has it listens, others call.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;
@@ -40,6 +42,13 @@ struct Point {
     listener: Listener,
     listener_token: u32,
     waiting: VecDeque<Arc<Offer>>,
+    callers: VecDeque<Caller>,
+}
+
+/// Somebody who has called, and waits for an offer that is open.
+struct Caller {
+    conn: Arc<Conn>,
+    attributes: ViAttributes,
 }
 
 #[derive(Clone)]
@@ -57,44 +66,44 @@ pub(crate) struct Offer {
     ask: Ask,
     agent: std::sync::Weak<Agent<ShmDuties>>,
     state: Mutex<State>,
-    /// How often its call was made again.
-    calls: AtomicU32,
+    /// How often it has been sought again.
+    again: AtomicU32,
     changed: Condvar,
 }
 
 enum State {
+    /// Whoever calls may have it.
     Open,
+    /// Its own call counts, or a caller is being answered.
+    Busy,
     Settled(Result<Box<Established<ShmLink>>, Error>),
     Over,
 }
 
 /// Makes an offer.
 pub(crate) fn offer(agent: &Arc<Agent<ShmDuties>>, ask: &Ask) -> Result<Arc<Offer>, Error> {
-    let offer = Arc::new(Offer {
-        ask: *ask,
-        agent: Arc::downgrade(agent),
-        state: Mutex::new(State::Open),
-        calls: AtomicU32::new(0),
-        changed: Condvar::new(),
-    });
-    let offers = &agent.duties().offers;
-    if ask.local == ask.remote {
-        // Its own mirror image: the oldest one here takes it up, or else it waits for another process.
-        if let Some(other) = offers.oldest(&pair(ask)) {
-            offers.join(agent, &other, &offer);
-            return Ok(offer);
-        }
-    }
-    let listening = offers.wait(agent, &offer);
-    let calling = (ask.local != ask.remote || listening.is_err())
-        && offers.call(agent, &offer, &mirrored(ask), BUSY_MAX).is_ok();
-    match listening {
-        Err(error) if !calling => Err(error),
-        _ => Ok(offer),
-    }
+    let offer = Offer::new(agent, ask);
+    let sought = agent.duties().offers.seek(agent, &offer, BUSY_MAX);
+    sought.inspect_err(|_| offer.cancel())?;
+    Ok(offer)
 }
 
 impl Offer {
+    fn new(agent: &Arc<Agent<ShmDuties>>, ask: &Ask) -> Arc<Self> {
+        Arc::new(Self {
+            ask: *ask,
+            agent: Arc::downgrade(agent),
+            // Before it calls, or else each side might settle on the other's call.
+            state: Mutex::new(if call_counts(ask) {
+                State::Busy
+            } else {
+                State::Open
+            }),
+            again: AtomicU32::new(0),
+            changed: Condvar::new(),
+        })
+    }
+
     pub(crate) fn wait(
         &self,
         deadline: Option<Instant>,
@@ -104,7 +113,7 @@ impl Offer {
             match std::mem::replace(&mut *state, State::Over) {
                 State::Settled(outcome) => return Some(outcome.map(|established| *established)),
                 State::Over => return Some(Err(Error::InvalidState)),
-                State::Open => *state = State::Open,
+                open @ (State::Open | State::Busy) => *state = open,
             }
             let left = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
@@ -131,7 +140,7 @@ impl Offer {
     /// Settles an offer that is open; `false` if it was not, and the connection goes.
     fn settle(&self, outcome: Result<Established<ShmLink>, Error>) -> bool {
         let mut state = self.state();
-        let open = matches!(*state, State::Open);
+        let open = matches!(*state, State::Open | State::Busy);
         if open {
             *state = State::Settled(outcome.map(Box::new));
             self.changed.notify_all();
@@ -139,8 +148,26 @@ impl Offer {
         open
     }
 
-    fn is_open(&self) -> bool {
-        matches!(*self.state(), State::Open)
+    /// Takes it for a caller; `false` if he cannot have it, or not now.
+    fn claim(&self) -> bool {
+        let mut state = self.state();
+        let open = matches!(*state, State::Open);
+        if open {
+            *state = State::Busy;
+        }
+        open
+    }
+
+    /// Lets callers have it.
+    fn free(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Busy) {
+            *state = State::Open;
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        !matches!(*self.state(), State::Open | State::Busy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,19 +195,14 @@ impl Offers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn oldest(&self, pair: &(NetAddress, NetAddress)) -> Option<Arc<Offer>> {
-        let mut table = self.table();
-        let point = table.points.get_mut(pair)?;
-        point.waiting.retain(|offer| offer.is_open());
-        point.waiting.front().cloned()
-    }
-
     /// Puts `offer` where mirror images find it.
     fn wait(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> Result<(), Error> {
         let pair = pair(&offer.ask);
+        let is_own_image = pair.0 == pair.1;
         let mut table = self.table();
-        if !table.points.contains_key(&pair) {
-            let listener = (0..name::SLOTS)
+        if is_own_image || !table.points.contains_key(&pair) {
+            let slots = if is_own_image { 1 } else { name::SLOTS };
+            let listener = (0..slots)
                 .find_map(|slot| Listener::bind(&name::offer(&pair.0, &pair.1, slot), 128).ok())
                 .ok_or(Error::Resource)?;
             let token = agent.next_id();
@@ -194,11 +216,18 @@ impl Offers {
                 listener,
                 listener_token: token,
                 waiting: VecDeque::new(),
+                callers: VecDeque::new(),
             };
             table.points.insert(pair, point);
         }
-        if let Some(point) = table.points.get_mut(&pair) {
+        if let Some(point) = table.points.get_mut(&pair)
+            && !point.waiting.iter().any(|other| Arc::ptr_eq(other, offer))
+        {
             point.waiting.push_back(Arc::clone(offer));
+        }
+        // Settled or cancelled meanwhile, it has been withdrawn already.
+        if offer.is_settled() {
+            table.prune(agent, &pair);
         }
         Ok(())
     }
@@ -239,14 +268,8 @@ impl Offers {
         });
         if let Some(point) = table.points.get_mut(&pair) {
             point.waiting.retain(|other| !Arc::ptr_eq(other, offer));
-            if point.waiting.is_empty()
-                && let Some(point) = table.points.remove(&pair)
-            {
-                table.members.remove(&point.listener_token);
-                let removed = agent.set().remove(point.listener.as_fd());
-                debug_assert!(removed.is_ok(), "added before");
-            }
         }
+        table.prune(agent, &pair);
         drop(table);
         for conn in gone {
             // Its link, if it has one, lives on; the agent watches that as a VI's.
@@ -254,27 +277,21 @@ impl Offers {
             debug_assert!(removed.is_ok(), "added before");
         }
     }
+}
 
-    /// Connects two offers of this NIC that are each other's mirror image.
-    fn join(&self, agent: &Agent<ShmDuties>, waiting: &Arc<Offer>, new: &Arc<Offer>) {
-        let (ours, theirs) = (&waiting.ask.attributes, &new.ask.attributes);
-        let pair = compare(ours, theirs).and_then(|()| {
-            let (link, export) = crate::export::export(ours)?;
-            let other = crate::export::import(&export.blob, export.fds)?;
-            let established = Established {
-                link,
-                remote: *theirs,
-            };
-            Ok((established, other))
-        });
-        let (one, two) = match pair {
-            Ok((one, two)) => (Ok(one), Ok(two)),
-            Err(error) => (Err(error), Err(error)),
+impl Table {
+    /// Takes the offers at a point out that are settled, and the point with the last one: its callers hear that nobody is there.
+    fn prune(&mut self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
+        let Some(point) = self.points.get_mut(pair) else {
+            return;
         };
-        if waiting.settle(one) {
-            self.withdraw(agent, waiting);
-            let settled = new.settle(two);
-            debug_assert!(settled, "nobody else knows of it yet");
+        point.waiting.retain(|offer| !offer.is_settled());
+        if point.waiting.is_empty()
+            && let Some(point) = self.points.remove(pair)
+        {
+            self.members.remove(&point.listener_token);
+            let removed = agent.set().remove(point.listener.as_fd());
+            debug_assert!(removed.is_ok(), "added before");
         }
     }
 }
@@ -296,8 +313,9 @@ fn pair(ask: &Ask) -> (NetAddress, NetAddress) {
     (ask.local, ask.remote)
 }
 
-fn mirrored(ask: &Ask) -> (NetAddress, NetAddress) {
-    (ask.remote, ask.local)
+/// Of two calls made at once, whether ours is the one.
+fn call_counts(ask: &Ask) -> bool {
+    ask.local < ask.remote
 }
 
 #[cfg(test)]

@@ -1,37 +1,84 @@
 //! Calls between offers that mirror each other, as they are made and answered.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Received};
 use sys::sync::Ordering;
 use via::soft::{Agent, Established};
-use via::{Error, NetAddress, ViAttributes};
+use via::{Error, NetAddress};
 
-use super::{Offer, Offers, Place, compare, mirrored};
+use super::{Caller, Offer, Offers, Place, call_counts, compare, pair};
 use crate::agent::ShmDuties;
-use crate::connect::{accept, address_from_wire, answer, dial, from_wire, say, to_wire};
+use crate::connect::{BUSY_MAX, accept, address_from_wire, answer, dial, from_wire, say, to_wire};
+use crate::link::ShmLink;
 use crate::name;
 
 impl Offers {
-    /// Calls where a mirror image would wait.
-    pub(super) fn call(
+    /// Calls the mirror image of `offer`, or has it wait for one.
+    pub(super) fn seek(
         &self,
         agent: &Agent<ShmDuties>,
         offer: &Arc<Offer>,
-        mirrored: &(NetAddress, NetAddress),
         patience: Duration,
     ) -> Result<(), Error> {
-        let conn = dial(patience, |slot| name::offer(&mirrored.0, &mirrored.1, slot))?;
+        if offer.ask.local == offer.ask.remote {
+            return self.seek_own_image(agent, offer);
+        }
+        let waiting = self.wait(agent, offer);
+        match self.call(agent, offer, patience) {
+            // Whoever comes now calls.
+            Err(Error::NoMatch) => {
+                self.let_come(agent, offer);
+                waiting
+            }
+            called => called,
+        }
+    }
+
+    fn seek_own_image(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> Result<(), Error> {
+        let end = Instant::now() + BUSY_MAX;
+        loop {
+            if self.wait(agent, offer).is_ok() {
+                return Ok(());
+            }
+            match self.call(agent, offer, Duration::ZERO) {
+                // Who has the name has not begun to listen, or has just gone.
+                Err(Error::NoMatch) if Instant::now() < end => thread::yield_now(),
+                Err(Error::NoMatch) => return Err(Error::Resource),
+                called => return called,
+            }
+        }
+    }
+
+    /// Its own call has come to nothing: who has called has waited for that.
+    fn let_come(&self, agent: &Agent<ShmDuties>, offer: &Offer) {
+        if call_counts(&offer.ask) {
+            offer.free();
+            self.match_up(agent, &pair(&offer.ask));
+        }
+    }
+
+    /// Calls where a mirror image would wait.
+    fn call(
+        &self,
+        agent: &Agent<ShmDuties>,
+        offer: &Arc<Offer>,
+        patience: Duration,
+    ) -> Result<(), Error> {
+        let (there, here) = (&offer.ask.remote, &offer.ask.local);
+        let conn = dial(patience, |slot| name::offer(there, here, slot))?;
         say(&conn, &Message::PeerRequest(to_wire(&offer.ask)));
         let conn = Arc::new(conn);
-        self.watch(
-            agent,
-            Place::Call(Arc::clone(offer), Arc::clone(&conn)),
-            &conn,
-        )
-        .map(drop)
+        let place = Place::Call(Arc::clone(offer), Arc::clone(&conn));
+        let id = self.watch(agent, place, &conn)?;
+        if offer.is_settled() {
+            // The agent, or who cancelled it, may have looked for its calls before this was one.
+            self.unwatch(agent, id, &conn);
+        }
+        Ok(())
     }
 
     pub(super) fn greet(&self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
@@ -101,43 +148,64 @@ impl Offers {
             address_from_wire(&ask.local),
             address_from_wire(&ask.remote),
         );
-        let (Some(remote), true) = (
+        let (Some(attributes), true) = (
             from_wire(&ask.attributes),
             theirs == (Some(pair.1), Some(pair.0)),
         ) else {
             return;
         };
-        let Some(offer) = self.oldest(pair) else {
-            return say(conn, &Message::NoMatch);
-        };
-        // Both called at once: the lower address's call counts. It may be on its way still.
-        if pair.0 < pair.1 && self.is_calling(&offer) {
-            return;
+        if let Some(point) = self.table().points.get_mut(pair) {
+            if point.callers.len() == CALLERS_MAX {
+                point.callers.pop_front();
+            }
+            point.callers.push_back(Caller {
+                conn: Arc::clone(conn),
+                attributes,
+            });
         }
-        self.take_up(agent, &offer, conn, &remote);
+        self.match_up(agent, pair);
     }
 
-    fn take_up(
+    /// Answers the callers of a point, as long as there are offers for them.
+    fn match_up(&self, agent: &Agent<ShmDuties>, pair: &(NetAddress, NetAddress)) {
+        while let Some((offer, caller)) = self.next_match(agent, pair) {
+            self.take_up(agent, &offer, caller);
+        }
+    }
+
+    /// The oldest offer that is open, claimed, and the caller who has waited for longest.
+    fn next_match(
         &self,
         agent: &Agent<ShmDuties>,
-        offer: &Arc<Offer>,
-        conn: &Arc<Conn>,
-        remote: &ViAttributes,
-    ) {
+        pair: &(NetAddress, NetAddress),
+    ) -> Option<(Arc<Offer>, Caller)> {
+        let mut table = self.table();
+        table.prune(agent, pair);
+        let point = table.points.get_mut(pair)?;
+        if point.callers.is_empty() {
+            return None;
+        }
+        let offer = point.waiting.iter().find(|offer| offer.claim())?;
+        Some((Arc::clone(offer), point.callers.pop_front()?))
+    }
+
+    fn take_up(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>, caller: Caller) {
         let ours = &offer.ask.attributes;
-        let outcome = match compare(ours, remote) {
+        let Caller {
+            conn,
+            attributes: remote,
+        } = caller;
+        let outcome = match compare(ours, &remote) {
             Err(error) => {
-                say(conn, &Message::Mismatch(error as u8));
+                say(&conn, &Message::Mismatch(error as u8));
                 Err(error)
             }
-            Ok(()) => accept(Arc::clone(conn), ours).map(|link| Established {
-                link,
-                remote: *remote,
-            }),
+            Ok(()) => accept(conn, ours).map(|link| Established { link, remote }),
         };
-        // The caller gave up while we answered: the offer stands.
-        if !matches!(outcome, Err(Error::Timeout)) && offer.settle(outcome) {
-            self.withdraw(agent, offer);
+        match outcome {
+            // The caller gave up while we answered: the offer stands.
+            Err(Error::Timeout) => offer.free(),
+            outcome => self.settle(agent, offer, outcome),
         }
     }
 
@@ -154,42 +222,53 @@ impl Offers {
             Ok(Some(established)) => Ok(established),
             Err(Error::NoMatch) => {
                 if self.unwatch(agent, id, conn) {
-                    self.call_again(agent, offer);
+                    self.seek_again(agent, offer);
                 }
                 return;
             }
             Err(error) => Err(error),
         };
         // Withdrawn meanwhile, it wants no outcome.
-        if self.unwatch(agent, id, conn) && offer.settle(outcome) {
+        if self.unwatch(agent, id, conn) {
+            self.settle(agent, offer, outcome);
+        }
+    }
+
+    /// Whoever was called has gone, or others came first: the offer stands.
+    fn seek_again(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) {
+        if offer.is_settled() {
+            return;
+        }
+        let sought = if offer.again.fetch_add(1, Ordering::Relaxed) < AGAIN_MAX {
+            self.seek(agent, offer, Duration::ZERO)
+        } else if offer.ask.local == offer.ask.remote {
+            Err(Error::NotReachable)
+        } else {
+            self.let_come(agent, offer);
+            Ok(())
+        };
+        if let Err(error) = sought {
+            self.settle(agent, offer, Err(error));
+        }
+    }
+
+    fn settle(
+        &self,
+        agent: &Agent<ShmDuties>,
+        offer: &Arc<Offer>,
+        outcome: Result<Established<ShmLink>, Error>,
+    ) {
+        if offer.settle(outcome) {
             self.withdraw(agent, offer);
         }
-    }
-
-    /// Nobody was there after all: the offer stands. It may have been somebody who left while his
-    /// successor called us, and was hung up on because our call counts.
-    fn call_again(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) {
-        let counts = offer.ask.local < offer.ask.remote;
-        if counts
-            && offer.is_open()
-            && offer.calls.fetch_add(1, Ordering::Relaxed) < CALLS_AGAIN_MAX
-        {
-            // If nobody is there now either, whoever comes will call.
-            let _nobody = self.call(agent, offer, &mirrored(&offer.ask), Duration::ZERO);
-        }
-    }
-
-    fn is_calling(&self, offer: &Arc<Offer>) -> bool {
-        self.table()
-            .members
-            .values()
-            .any(|place| matches!(place, Place::Call(caller, _) if Arc::ptr_eq(caller, offer)))
     }
 }
 
 /// Calls that are taken before the agent looks at anything else.
 const CALLS_A_TIME: usize = 64;
-/// How often an offer's call is made again: who hangs up for ever is no peer.
-const CALLS_AGAIN_MAX: u32 = 8;
+/// How often an offer is sought again: who hangs up for ever is no peer. Each time somebody else has been connected, or has gone.
+const AGAIN_MAX: u32 = 1000;
 /// Callers of a point that may have said nothing yet.
 const SILENT_MAX: usize = 64;
+/// Callers of a point that may wait for an offer; who is hung up on calls again.
+const CALLERS_MAX: usize = 64;
