@@ -92,9 +92,34 @@ impl WaitingPlace {
         peer: Option<NetAddress>,
         config: &Config,
     ) -> Result<Self, Error> {
-        let at = address::socket_address(address.host);
+        let all = DOORS.get();
+        Self::take_of(all, &mut all.lock(), address, peer, config)
+    }
+
+    /// For one peer; `None` where somebody waits for the same one already.
+    pub(crate) fn take_if_first(
+        address: &NetAddress,
+        peer: NetAddress,
+        config: &Config,
+    ) -> Result<Option<Self>, Error> {
         let all = DOORS.get();
         let mut doors = all.lock();
+        let door = doors.get(&address::socket_address(address.host));
+        let same = |waiter: &Waiter| waiter.address == *address && waiter.peer == Some(peer);
+        if door.is_some_and(|door| door.waiting.iter().any(same)) {
+            return Ok(None);
+        }
+        Self::take_of(all, &mut doors, address, Some(peer), config).map(Some)
+    }
+
+    fn take_of(
+        all: &'static Doors,
+        doors: &mut HashMap<SocketAddrV4, Door>,
+        address: &NetAddress,
+        peer: Option<NetAddress>,
+        config: &Config,
+    ) -> Result<Self, Error> {
+        let at = address::socket_address(address.host);
         let door = match doors.entry(at) {
             Entry::Occupied(door) => door.into_mut(),
             Entry::Vacant(place) => {

@@ -4,6 +4,8 @@
 //! there, once, and waits. The lower calls; if nobody is at the other door yet, it waits for the
 //! knock and calls again. So whoever comes second is heard by the first, and two that come at once
 //! make one connection, not two. A thread for each offer does this: whoever offers does not wait.
+//!
+//! Where both addresses are the same, who comes first waits, and the others call.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -130,11 +132,7 @@ impl Shared {
 
     fn run(&self, place: Option<WaitingPlace>) {
         let outcome = match place {
-            // Its own mirror image: the second finds the first.
-            None => match self.call() {
-                Err(Error::NoMatch) => self.wait_at_door().and_then(|place| self.let_come(&place)),
-                called => called,
-            },
+            None => self.meet_own_image(),
             Some(place) if self.ask.local > self.ask.remote => {
                 let knock = self.begin_call();
                 if let Ok(knock) = &knock {
@@ -150,6 +148,24 @@ impl Shared {
         }
         drop(slot);
         self.settled.notify_all();
+    }
+
+    fn meet_own_image(&self) -> Result<Established<IwarpLink>, Error> {
+        let Ask { local, remote, .. } = &self.ask;
+        let mut tries = 0;
+        loop {
+            let place = WaitingPlace::take_if_first(local, *remote, &self.config);
+            if let Ok(Some(place)) = place {
+                return self.let_come(&place);
+            }
+            match (self.call(), place) {
+                // Another process has the port, and waits for others there.
+                (Err(Error::NoMatch), Err(error)) if tries == TRIES_MAX => return Err(error),
+                // Whoever was there has met another, or has gone.
+                (Err(Error::NoMatch), place) => tries += u32::from(place.is_err()),
+                (called, _) => return called,
+            }
+        }
     }
 
     /// The lower: calls, and again when the other has knocked.
@@ -238,5 +254,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const STACK: usize = 128 * 1024;
 const LONG: Duration = Duration::from_secs(3600);
+/// How often somebody is looked for at a port where another process listens.
+const TRIES_MAX: u32 = 8;
 /// How long a knock may take; one that is not heard is not missed, if the other comes later.
 const KNOCK: Duration = Duration::from_secs(1);
