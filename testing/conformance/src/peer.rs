@@ -5,8 +5,8 @@ use std::time::Duration;
 use via::{Error, NetAddress, Reliability, Vi, ViAttributes, ViState};
 
 use crate::kit::{
-    Must, Pair, SHORT, SOON, Site, assert_about, assert_prompt, assert_told, beside, each_level,
-    received, refused, sent, timed, until,
+    Must, Pair, SHORT, SOON, Site, assert_about, assert_prompt, assert_told, beside, crowd,
+    each_level, received, refused, sent, timed, until,
 };
 use crate::lab::{Host, Lab};
 
@@ -36,7 +36,32 @@ pub(crate) fn s084_mirror_images_connect(lab: &dyn Lab) {
             assert_eq!(received(&vb).ok().must().immediate, Some(84));
             sent(&va).ok().must();
         }
+        a_pair_may_be_its_own_mirror_image(&a, level);
     });
+}
+
+/// Two requests of one NIC handle or of two, one after the other and both at once.
+fn a_pair_may_be_its_own_mirror_image(a: &Site<'_>, level: Reliability) {
+    let other = Site::open(a.lab, Host::A);
+    for b in [a, &other] {
+        for round in 0..ROUNDS {
+            let (va, vb) = (a.vi(level), b.vi(level));
+            let at = a.fresh_address();
+            let ask = |vi: &Vi| vi.ops().peer_request(&at, &at, SOON).must();
+            if round == 0 {
+                ask(&va);
+                ask(&vb);
+            } else {
+                beside(a.lab, || ask(&va), || ask(&vb));
+            }
+            let (told_a, told_b) = beside(a.lab, || va.ops().peer_wait(), || vb.ops().peer_wait());
+            assert_told(told_a.must(), &vb);
+            assert_told(told_b.must(), &va);
+            vb.post_recv(&via::Descriptor::recv(), 0).must();
+            va.post_send(&via::Descriptor::send(), 0).must();
+            received(&vb).ok().must();
+        }
+    }
 }
 
 pub(crate) fn s085_request_does_not_wait(lab: &dyn Lab) {
@@ -158,6 +183,7 @@ pub(crate) fn s090_no_request_no_outcome(lab: &dyn Lab) {
 
 /// Each of four NICs with each other, all requests under way at once, half of them issued from either end first.
 pub(crate) fn s091_many_at_once(lab: &dyn Lab) {
+    many_of_one_pair(lab);
     let sites = [Host::A, Host::B, Host::A, Host::B].map(|host| Site::open(lab, host));
     let pairs = (0..sites.len()).flat_map(|i| (i + 1..sites.len()).map(move |j| (i, j)));
     let mut ends = Vec::new();
@@ -194,6 +220,29 @@ pub(crate) fn s091_many_at_once(lab: &dyn Lab) {
     }
 }
 
+/// Any of these may be connected to any other.
+fn many_of_one_pair(lab: &dyn Lab) {
+    let sites = [(); 4].map(|()| Site::open(lab, Host::A));
+    let at = sites[0].fresh_address();
+    let vis: Vec<Vec<Vi>> = sites
+        .iter()
+        .map(|site| (0..8).map(|_| site.vi(Reliability::Unreliable)).collect())
+        .collect();
+    let ask = |vis: &[Vi]| {
+        for vi in vis {
+            vi.ops().peer_request(&at, &at, SOON).must();
+        }
+    };
+    let jobs = vis
+        .iter()
+        .map(|vis| -> Box<dyn FnOnce() + Send> { Box::new(|| ask(vis)) });
+    crowd(lab, jobs);
+    for vi in vis.iter().flatten() {
+        poll(lab, vi);
+        assert_eq!(vi.state(), Ok(ViState::Connected));
+    }
+}
+
 #[track_caller]
 fn poll(lab: &dyn Lab, vi: &Vi) -> ViAttributes {
     let mut told = None;
@@ -203,3 +252,6 @@ fn poll(lab: &dyn Lab, vi: &Vi) -> ViAttributes {
     });
     told.must()
 }
+
+/// How often two requests race.
+const ROUNDS: usize = 50;
