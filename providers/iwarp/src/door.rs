@@ -192,6 +192,23 @@ impl WaitingPlace {
         }
     }
 
+    /// Leaves a caller for the next who waits for the same, when this place goes.
+    pub(crate) fn put_back(&self, caller: Caller) {
+        let mut doors = self.all.lock();
+        let Some(door) = doors.get_mut(&self.at) else {
+            return;
+        };
+        let mine = door.waiting.iter_mut().find(|w| w.number == self.number);
+        match mine {
+            Some(waiter) if waiter.caller.is_none() => waiter.caller = Some(caller),
+            _ => {
+                door.lead(caller);
+                door.poller.wake();
+                self.all.changed.notify_all();
+            }
+        }
+    }
+
     /// Has everyone at this door look again.
     pub(crate) fn poke(at: SocketAddrV4) {
         let all = DOORS.get();

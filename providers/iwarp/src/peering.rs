@@ -1,9 +1,9 @@
 //! Peer-to-peer connection: two offers that mirror each other become one connection.
 //!
 //! Both wait at their own door, and the one with the higher address lets the other come: it knocks
-//! there, once, and waits. The lower calls; if nobody is at the other door yet, it waits for the
-//! knock and calls again. So whoever comes second is heard by the first, and two that come at once
-//! make one connection, not two. A thread for each offer does this: whoever offers does not wait.
+//! there, and waits. The lower calls; if nobody is at the other door yet, it waits for the knock and
+//! calls again. So whoever comes second is heard by the first, and two that come at once make one
+//! connection, not two. A thread for each offer does this: whoever offers does not wait.
 //!
 //! Where both addresses are the same, who comes first waits, and the others call.
 
@@ -133,13 +133,7 @@ impl Shared {
     fn run(&self, place: Option<WaitingPlace>) {
         let outcome = match place {
             None => self.meet_own_image(),
-            Some(place) if self.ask.local > self.ask.remote => {
-                let knock = self.begin_call();
-                if let Ok(knock) = &knock {
-                    knock.knock(Some(Instant::now() + KNOCK));
-                }
-                self.let_come(&place)
-            }
+            Some(place) if self.is_higher() => self.knock().and_then(|()| self.let_come(&place)),
             Some(place) => self.come(&place),
         };
         let mut slot = self.outcome();
@@ -148,6 +142,10 @@ impl Shared {
         }
         drop(slot);
         self.settled.notify_all();
+    }
+
+    fn is_higher(&self) -> bool {
+        self.ask.local > self.ask.remote
     }
 
     fn meet_own_image(&self) -> Result<Established<IwarpLink>, Error> {
@@ -170,15 +168,32 @@ impl Shared {
 
     /// The lower: calls, and again when the other has knocked.
     fn come(&self, place: &WaitingPlace) -> Result<Established<IwarpLink>, Error> {
+        let mut knock: Option<Caller> = None;
         loop {
-            match self.call() {
-                Err(Error::NoMatch) => {
-                    let mut knock = self.receive(place)?;
-                    knock.send_away(Error::NoMatch);
+            let called = self.call();
+            if let Some(mut knock) = knock.take() {
+                match called {
+                    Ok(_) | Err(Error::NoMatch) => knock.send_away(Error::NoMatch),
+                    // The other does not knock again: he is for the next who offers the same here.
+                    Err(_) => place.put_back(knock),
                 }
+            }
+            match called {
+                Err(Error::NoMatch) => knock = Some(self.receive(place)?),
                 called => return called,
             }
         }
+    }
+
+    /// The higher: has the other call, if he is there.
+    fn knock(&self) -> Result<(), Error> {
+        match self.begin_call() {
+            Ok(knock) => knock.knock(Some(Instant::now() + KNOCK)),
+            // It is not missed, if the other comes later.
+            Err(Error::NoMatch | Error::NotReachable) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// The higher: takes the other's call.
@@ -193,7 +208,8 @@ impl Shared {
                 return Err(error);
             }
             match caller.accept(&self.ask.attributes, &self.agent) {
-                // That one has gone; another may come.
+                // That one has gone; another may come, or has been told that there is no room and waits for a knock.
+                Err(Error::Timeout) if self.is_higher() => self.knock()?,
                 Err(Error::Timeout) => {}
                 Err(error) => return Err(error),
                 Ok(link) => {
@@ -258,3 +274,6 @@ const LONG: Duration = Duration::from_secs(3600);
 const TRIES_MAX: u32 = 8;
 /// How long a knock may take; one that is not heard is not missed, if the other comes later.
 const KNOCK: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;
