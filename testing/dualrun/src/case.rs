@@ -164,7 +164,7 @@ pub(crate) fn native_run(
         subject,
         combination: Combination::NATIVE,
         library: None,
-        timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 30)?),
+        timeout: Duration::from_secs(number("DUALRUN_TIMEOUT_S", 45)?),
         patience: None,
         variables: Vec::new(),
     })
