@@ -13,7 +13,7 @@
 use thiserror::Error;
 
 /// The version of this format and of the shared memory that it sets up.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// Longest message, bytes.
 pub const MESSAGE_MAX: usize = 128;
 /// Longest discriminator, bytes.

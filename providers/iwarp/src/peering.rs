@@ -271,7 +271,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const STACK: usize = 128 * 1024;
 const LONG: Duration = Duration::from_secs(3600);
 /// How often somebody is looked for at a port where another process listens.
-const TRIES_MAX: u32 = 8;
+const TRIES_MAX: u32 = 64;
 /// How long a knock may take; one that is not heard is not missed, if the other comes later.
 const KNOCK: Duration = Duration::from_secs(1);
 

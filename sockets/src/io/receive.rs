@@ -249,7 +249,7 @@ fn receive_all<'a>(
             low_passed = footing.doze(|| nap_until(fd, until, true)).is_err();
             continue;
         }
-        if conn.room_sleepers.others() {
+        if conn.room_sleepers.others() && turn.sends_on_ring() {
             // The doorbell that we would take off may be for a sender of this process, which sleeps on it.
             drop(turn);
             let until = patience.until(fd);

@@ -14,7 +14,7 @@ use super::{Caller, Offer, Offers, Place, call_counts, compare, pair};
 use crate::agent::ShmDuties;
 use crate::connect::{BUSY_MAX, accept, address_from_wire, answer, dial, from_wire, say, to_wire};
 use crate::link::ShmLink;
-use crate::name;
+use crate::{export, name};
 
 impl Offers {
     /// Calls the mirror image of `offer`, or has it wait for one.
@@ -41,7 +41,7 @@ impl Offers {
     fn seek_own_image(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> Result<(), Error> {
         let end = Instant::now() + BUSY_MAX;
         loop {
-            if self.wait(agent, offer).is_ok() {
+            if self.join(agent, offer) || self.wait(agent, offer).is_ok() {
                 return Ok(());
             }
             match self.call(agent, offer, Duration::ZERO) {
@@ -51,6 +51,37 @@ impl Offers {
                 called => return called,
             }
         }
+    }
+
+    /// Connects it with the oldest offer of this NIC that is its mirror image, and open; `false` if there is none.
+    fn join(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> bool {
+        let waiting = {
+            let table = self.table();
+            let point = table.points.get(&pair(&offer.ask));
+            let claimed = point.and_then(|point| point.waiting.iter().find(|it| it.claim()));
+            claimed.cloned()
+        };
+        let Some(waiting) = waiting else {
+            return false;
+        };
+        let (ours, theirs) = (&waiting.ask.attributes, &offer.ask.attributes);
+        let linked = compare(ours, theirs).and_then(|()| {
+            let (link, export) = export::export(ours)?;
+            let other = export::import(&export.blob, export.fds)?;
+            let remote = *theirs;
+            Ok((Established { link, remote }, other))
+        });
+        let (one, other) = match linked {
+            Ok((one, other)) => (Ok(one), Ok(other)),
+            Err(error) => (Err(error), Err(error)),
+        };
+        // Cancelled meanwhile, it is no mirror image any more.
+        let is_joined = waiting.settle(one);
+        if is_joined {
+            self.withdraw(agent, &waiting);
+            self.settle(agent, offer, other);
+        }
+        is_joined
     }
 
     /// Its own call has come to nothing: who has called has waited for that.
@@ -195,6 +226,10 @@ impl Offers {
             conn,
             attributes: remote,
         } = caller;
+        // He may have hung up while he waited; one who has asked says no more.
+        if !matches!(conn.recv(&mut [0; MESSAGE_MAX]), Ok(Received::Nothing)) {
+            return offer.free();
+        }
         let outcome = match compare(ours, &remote) {
             Err(error) => {
                 say(&conn, &Message::Mismatch(error as u8));

@@ -68,6 +68,18 @@ fn who_calls_where_another_was_first_calls_again() {
     assert!(made.iter().all(is_met));
 }
 
+#[test]
+fn own_images_of_one_handle_need_nobody() {
+    let agent = Agent::<ShmDuties>::new(&OPEN).expect("an agent");
+    let ask = ask("own", "own");
+    let made: Vec<_> = (0..140)
+        .map(|_| offer(&agent, &ask).expect("an offer"))
+        .collect();
+    let is_met = |offer: &Arc<Offer>| matches!(offer.wait(Some(Instant::now())), Some(Ok(_)));
+    assert!(made.iter().all(is_met));
+    assert!(agent.duties().offers.table().points.is_empty());
+}
+
 /// What the agent's thread, which is not there, would do.
 fn hear_all(agent: &Arc<Agent<ShmDuties>>) {
     let offers = &agent.duties().offers;

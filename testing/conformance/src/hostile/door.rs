@@ -24,7 +24,12 @@ pub fn withstand_nonsense_at_the_door(lab: &dyn Lab, clients: u64) {
     let to = b.fresh_address();
     let from = a.fresh_address();
     let program = lab.peer_program().must();
-    let doors = [door("wait", &[&to]), door("peer", &[&from, &to])];
+    let doors = [door("wait", &to, None), door("peer", &from, Some(&to))];
+    let offering = a.vi(Reliability::Unreliable);
+    offering.ops().peer_request(&from, &to, SOON).must();
+    // Under another name nobody would hear what is said there.
+    drop(Conn::connect(doors[1].as_bytes()).must());
+    offering.disconnect().must();
     let callers = doors.map(|door| Process::start(program, "pester", &[OsStr::new(&door)]));
     for round in 0..clients {
         let level = Reliability::ALL[(round % 3) as usize];
@@ -49,14 +54,16 @@ pub fn withstand_nonsense_at_the_door(lab: &dyn Lab, clients: u64) {
     callers.into_iter().for_each(Process::end);
 }
 
-/// The socket of an address, as providers/shm names it.
-fn door(kind: &str, addresses: &[&NetAddress]) -> String {
-    let hex = |address: &&NetAddress| -> String {
-        let bytes = address.host.iter().chain(address.discriminator.as_bytes());
-        bytes.map(|byte| format!("{byte:02x}")).collect()
-    };
-    let addresses: Vec<String> = addresses.iter().map(hex).collect();
-    format!("sovia-via-{VERSION}/{kind}/{}/0", addresses.join("/"))
+/// The socket of an address, or of one's offers to another, as providers/shm names it.
+fn door(kind: &str, address: &NetAddress, to: Option<&NetAddress>) -> String {
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let to = to.map(|to| hex(to.discriminator.as_bytes()) + "/");
+    format!(
+        "sovia-via-{VERSION}/{kind}/{}{}/{}0",
+        hex(&address.host),
+        hex(address.discriminator.as_bytes()),
+        to.unwrap_or_default()
+    )
 }
 
 /// The attacker of [`withstand_nonsense_at_the_door`], until `over`.
