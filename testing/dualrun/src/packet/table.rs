@@ -180,4 +180,8 @@ pub const UNSTEADY: &[Group] = &[
         reason: "connections that another program has had are relayed, and an edge may be told once more",
         programs: &["epoll/changes_at_random"],
     },
+    Group {
+        reason: "a stand-in is given an urgent byte and the end one after the other, and who looks between sees one of them",
+        programs: &["shutdown/both_behind_urgent"],
+    },
 ];
