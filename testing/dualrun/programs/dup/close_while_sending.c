@@ -1,27 +1,8 @@
 // A thread sends more than fits while another closes the descriptor: all of it arrives, and then the end.
-#include "dual.h"
-
-enum { TOTAL = 16 << 20 };
-static int connection;
-static volatile int sender;
-
-static void *sends(void *with) {
-    char *data = malloc(TOTAL);
-    fill(data, TOTAL, 0);
-    sender = gettid();
-    TRY(send(connection, data, TOTAL, 0));
-    free(data);
-    return with;
-}
+#include "closes.h"
 
 static void subject(int fd) {
-    connection = fd;
-    pthread_t thread = start(sends, NULL);
-    while (sender == 0) sched_yield();
-    wait_asleep(sender);
-    TRY(close(fd));
-    tell();
-    finish(thread);
+    close_beside_sender(fd);
 }
 
 static void partner(int fd) {

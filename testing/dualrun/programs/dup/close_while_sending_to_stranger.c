@@ -1,9 +1,8 @@
 // A thread sends more than fits to a program that is not preloaded while another closes the descriptor: all of it arrives, and then the end.
 #include "again.h"
+#include "closes.h"
 
-enum { TOTAL = 16 << 20, BEGIN = 200, BEGUN = 201 };
-static int connection;
-static volatile int sender;
+enum { BEGIN = 200, BEGUN = 201 };
 
 static void again(const char *what, int fd) {
     say("%s, preloaded: %d", what, getenv("LD_PRELOAD") != NULL);
@@ -12,24 +11,9 @@ static void again(const char *what, int fd) {
     recv_to_end(fd);
 }
 
-static void *sends(void *with) {
-    char *data = malloc(TOTAL);
-    fill(data, TOTAL, 0);
-    sender = gettid();
-    TRY(send(connection, data, TOTAL, 0));
-    free(data);
-    return with;
-}
-
 static void subject(int fd) {
     await();
-    connection = fd;
-    pthread_t thread = start(sends, NULL);
-    while (sender == 0) sched_yield();
-    wait_asleep(sender);
-    TRY(close(fd));
-    tell();
-    finish(thread);
+    close_beside_sender(fd);
 }
 
 static void partner(int fd) {
