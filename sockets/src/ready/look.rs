@@ -135,11 +135,11 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
         if flow.stream().rx().to_tcp().is_some() {
-            // What the sender says from then on it says there, its end, too. That both have ended the kernel does not know where we said so in memory.
+            // What the sender says from then on it says there, its end, too.
             look.ask |= RDHUP | HUP;
-            if flow.finished() && has_ended(fd) {
-                look.ready |= RDHUP | HUP;
-            }
+            // But not that both have ended, where this end said so in memory.
+            let both_ended = flow.finished() && has_ended(fd);
+            look.ready |= if both_ended { HUP } else { 0 };
         }
     } else if flow.is_to_finish() && flow.has_all_of_tcp(&conn.tcp(fd)) {
         // The kernel does not know that it has, but whether the connection is over.
