@@ -4,7 +4,7 @@
 //! comes second finds the first. If both come at once, both calls get through; then the call from
 //! the lower address counts, and the other waits for what comes of that.
 //!
-//! Where both addresses are the same there is one name only: who has it listens, others call.
+//! Where both addresses are the same there is one name only: who has it listens, and others call. Those of one NIC handle meet without it.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::AsFd;

@@ -38,6 +38,7 @@ impl Offers {
         }
     }
 
+    /// The agent, too, which would find out in no other way that the name is to be had, has the patience of whoever makes an offer.
     fn seek_own_image(&self, agent: &Agent<ShmDuties>, offer: &Arc<Offer>) -> Result<(), Error> {
         let end = Instant::now() + BUSY_MAX;
         loop {
