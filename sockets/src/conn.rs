@@ -191,6 +191,12 @@ impl Conn {
         matches!(self.path.load(Ordering::Acquire), YOUNG | TCP)
     }
 
+    /// Whether it may have rings after one of the next calls.
+    #[inline]
+    pub fn may_meet(&self) -> bool {
+        matches!(self.path.load(Ordering::Acquire), YOUNG | MEETING)
+    }
+
     /// Whether the ends are looking for each other.
     pub(crate) fn is_meeting(&self) -> bool {
         self.path.load(Ordering::Acquire) == MEETING

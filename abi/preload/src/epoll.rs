@@ -39,7 +39,12 @@ impl Waiter for Kernel {
         }
         // Not a moment less than is left.
         let timeout = timeout.map_or(-1, |timeout| {
-            c_int::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(c_int::MAX)
+            let rest = timeout.subsec_nanos().div_ceil(1_000_000);
+            let all = timeout
+                .as_secs()
+                .saturating_mul(1000)
+                .saturating_add(u64::from(rest));
+            c_int::try_from(all).unwrap_or(c_int::MAX)
         });
         // SAFETY: as above.
         checked(unsafe { real::epoll_pwait(self.set, events, count, timeout, self.mask) as isize })

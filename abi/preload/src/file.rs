@@ -9,7 +9,7 @@ use std::slice;
 use std::time::Duration;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
-use sockets::conn::{Conn, Path, Way};
+use sockets::conn::{Conn, Way};
 use sockets::host::host;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
@@ -34,24 +34,18 @@ pub unsafe extern "C" fn sendfile(
     }
     let mut sent = 0;
     loop {
-        let most = if may_get_rings(out) {
-            (count - sent).min(PIECE)
-        } else {
-            count - sent
+        let plain = plain(out);
+        let most = match plain {
+            Some((conn, _)) if conn.may_meet() => (count - sent).min(PIECE),
+            _ => count - sent,
         };
-        // SAFETY: the program's pointer, or null.
-        let at = || unsafe { offset.as_mut() };
-        let by_packets = |bytes: &[u8]| via_socket::put(out, bytes);
-        let outcome = if via_socket::is(out) {
-            send_file(by_packets, input, at(), most).into()
-        } else {
-            by_hand(out, |conn| {
-                send_file(|bytes| put(conn, out, bytes, false), input, at(), most)
-            })
+        let moved = match plain {
+            // SAFETY: the program's own call, or a part of it. Here and below.
+            Some((conn, fd)) => sent_natively(conn, fd, || unsafe {
+                real::sendfile(out, input, offset, most)
+            }),
+            None => unsafe { sendfile_by_hand(out, input, offset, most) },
         };
-        let moved = outcome
-        // SAFETY: the program's own call, or a part of it.
-        .or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, most) }));
         match usize::try_from(moved) {
             Err(_) if sent == 0 => return moved,
             Err(_) => return sent.cast_signed(),
@@ -61,6 +55,31 @@ pub unsafe extern "C" fn sendfile(
             return sent.cast_signed();
         }
     }
+}
+
+/// The connection, where the kernel sends by itself. What else is behind a descriptor [`sendfile_by_hand`] sees to.
+fn plain<'a>(fd: c_int) -> Option<(&'static Conn, BorrowedFd<'a>)> {
+    connection(fd).filter(|(conn, _)| !conn.is_mapped() && !via_socket::is(fd))
+}
+
+/// Not in its caller, whose frame would be some pages of the stack, each of which is touched.
+///
+/// # Safety
+/// As [`sendfile`].
+#[inline(never)]
+unsafe fn sendfile_by_hand(out: c_int, input: c_int, offset: *mut off_t, most: usize) -> ssize_t {
+    // SAFETY: the program's pointer, or null.
+    let at = || unsafe { offset.as_mut() };
+    let by_packets = |bytes: &[u8]| via_socket::put(out, bytes);
+    let outcome = if via_socket::is(out) {
+        send_file(by_packets, input, at(), most).into()
+    } else {
+        by_hand(out, |conn| {
+            send_file(|bytes| put(conn, out, bytes, false), input, at(), most)
+        })
+    };
+    // SAFETY: the program's own call, or a part of it.
+    outcome.or(|| native_out(out, || unsafe { real::sendfile(out, input, offset, most) }))
 }
 
 /// glibc, for large files; the same on 64 bits.
@@ -122,11 +141,6 @@ fn is_mapped(fd: c_int) -> bool {
         || via_socket::is(fd)
 }
 
-/// Whether it may have rings after one of the next calls.
-fn may_get_rings(fd: c_int) -> bool {
-    connection(fd).is_some_and(|(conn, _)| matches!(conn.path(), Path::Young | Path::Meeting))
-}
-
 /// Whether it is a pipe that was opened for `access`, or for both.
 fn is_pipe(fd: c_int, access: c_int) -> bool {
     keeping_errno(|| {
@@ -169,15 +183,20 @@ fn native_in(input: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
 
 /// The kernel sends by itself: an upgrade must not come in between.
 fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some((conn, borrowed)) = connection(out) else {
-        return act();
-    };
+    match connection(out) {
+        Some((conn, fd)) => sent_natively(conn, fd, act),
+        None => act(),
+    }
+}
+
+#[inline]
+fn sent_natively(conn: &Conn, fd: BorrowedFd<'_>, act: impl FnOnce() -> ssize_t) -> ssize_t {
     let under_way = conn.native(Way::Out);
     let result = act();
     drop(under_way);
     if let Ok(sent) = usize::try_from(result) {
         conn.count(Way::Out, sent);
-        conn.advance(borrowed, Way::Out);
+        conn.advance(fd, Way::Out);
     }
     result
 }

@@ -161,7 +161,21 @@ pub(crate) unsafe fn peer_name(
     })
 }
 
+#[inline]
 pub(crate) unsafe fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+    flags: c_int,
+) -> Outcome<c_int> {
+    if !table::any() {
+        return Outcome::NotOurs;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { accept_there(fd, address, len, flags) }
+}
+
+unsafe fn accept_there(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,
@@ -286,8 +300,10 @@ pub(crate) fn watch_all() {
 /// The kernel has just given the program `fd`, unless that is an error: a socket that was known by it was closed by ways that we did not see.
 #[inline]
 pub(crate) fn given_out(fd: c_int) {
-    let _section = hold(fd);
-    keeping_errno(|| drop(table::remove(fd)));
+    if table::any() {
+        let _section = hold(fd);
+        keeping_errno(|| drop(table::remove(fd)));
+    }
 }
 
 /// Whether a descriptor is such a socket.

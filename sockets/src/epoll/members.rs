@@ -1,5 +1,6 @@
 //! The members of one set, and which of them are hot.
 
+use std::collections::TryReserveError;
 use std::os::fd::RawFd;
 
 use sys::errno::Errno;
@@ -90,34 +91,39 @@ impl Members {
     /// `ENOMEM`.
     pub(super) fn reserve(&mut self, fd: RawFd) -> Result<u32, Errno> {
         let by_fd = usize::try_from(fd).map_err(|_| Errno::BADF)? + 1;
-        let more = by_fd.saturating_sub(self.by_fd.len());
         let index = match self.free.last() {
             Some(index) => *index,
             None => u32::try_from(self.list.len()).map_err(|_| Errno::NOMEM)?,
         };
-        let all = self.list.len() + 1;
-        // A handler that left the C library's allocation by a jump would leave it locked.
-        let _quiet = self.must_grow(by_fd).then(Quiet::begin);
-        if self.rang.capacity() == 0
-            && (self.rang.try_reserve(RANG_MAX).is_err()
-                || self.warm.try_reserve(WARM_MAX).is_err()
-                || self.late.try_reserve(late::LATE_MAX).is_err())
-        {
+        if self.must_grow(by_fd) {
+            self.grow(by_fd).map_err(|_| Errno::NOMEM)?;
+        }
+        if self.list.len() >= token::MEMBERS_MAX {
             return Err(Errno::NOMEM);
         }
-        if all > token::MEMBERS_MAX
-            || self.by_fd.try_reserve(more).is_err()
-            || self.list.try_reserve(1).is_err()
-            || self.free.try_reserve(all - self.free.len()).is_err()
-            || self.hot.try_reserve(all - self.hot.len()).is_err()
-            || self.sets.try_reserve(1).is_err()
-        {
-            return Err(Errno::NOMEM);
-        }
-        if more > 0 {
+        if by_fd > self.by_fd.len() {
             self.by_fd.resize(by_fd, 0);
         }
         Ok(index)
+    }
+
+    #[cold]
+    fn grow(&mut self, by_fd: usize) -> Result<(), TryReserveError> {
+        // A handler that left the C library's allocation by a jump would leave it locked.
+        let _quiet = Quiet::begin();
+        let all = self.list.len() + 1;
+        if self.rang.capacity() == 0 {
+            self.rang.try_reserve(RANG_MAX)?;
+            self.warm.try_reserve(WARM_MAX)?;
+            self.late.try_reserve(late::LATE_MAX)?;
+        }
+        self.by_fd
+            .try_reserve(by_fd.saturating_sub(self.by_fd.len()))?;
+        self.list.try_reserve(1)?;
+        self.free.try_reserve(all - self.free.len())?;
+        self.hot.try_reserve(all - self.hot.len())?;
+        self.sets.try_reserve(1)?;
+        Ok(())
     }
 
     /// Puts a member at the place that was [reserved](Members::reserve). What had its descriptor before is no member any more.
@@ -223,25 +229,29 @@ impl Members {
         let Some(place) = self.list.get_mut(index as usize) else {
             return;
         };
-        self.changing.begin(index, place.fd);
-        let member = std::mem::replace(place, Member::new(-1, What::Nothing, NO_EVENT));
-        self.changing.end();
-        if matches!(member.what, What::Nothing) {
+        if matches!(place.what, What::Nothing) {
             return;
         }
-        if let Some(at) = member.hot {
+        if place.noted {
+            place.stand_down();
+        }
+        let (fd, hot) = (place.fd, place.hot);
+        let (was_captured, was_connection) = (place.captured.is_some(), place.is_connection());
+        let was_orphan = place.via != fd;
+        self.changing.begin(index, fd);
+        // In place: with what the program does for a short connection, copies would be noticed.
+        *place = Member::new(-1, What::Nothing, NO_EVENT);
+        self.changing.end();
+        if let Some(at) = hot {
             self.cool(at as usize);
         }
-        if member.noted {
-            member.stand_down();
-        }
-        self.captured -= u32::from(member.captured.is_some());
-        if member.is_connection() {
+        self.captured -= u32::from(was_captured);
+        if was_connection {
             self.forget_connection();
         }
-        self.orphans -= u32::from(member.via != member.fd);
+        self.orphans -= u32::from(was_orphan);
         self.sets.retain(|other| *other != index);
-        self.disown(member.fd, index);
+        self.disown(fd, index);
         self.free.push(index);
     }
 

@@ -261,7 +261,12 @@ pub(super) fn of_stream(stream: &Stream) -> Vec<Arc<Held>> {
 
 /// Forgets a descriptor that is about to be closed, or replaced. To be dropped when it has been, which closes its socket if nobody else has it.
 #[must_use = "the socket is closed when the descriptor is"]
+#[inline]
 pub fn remove(fd: RawFd) -> Option<Arc<Held>> {
+    if any() { remove_there(fd) } else { None }
+}
+
+fn remove_there(fd: RawFd) -> Option<Arc<Held>> {
     if (!is(fd) && !is_relayed(fd)) || is_guest() {
         return None;
     }

@@ -51,7 +51,22 @@ pub(crate) unsafe fn control(
 }
 
 /// What [`option::set`] does, and what the stand-in keeps.
+#[inline]
 pub(crate) unsafe fn set_option(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const std::ffi::c_void,
+    len: socklen_t,
+) -> Outcome<c_int> {
+    if !table::any() {
+        return Outcome::NotOurs;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { set_option_there(fd, level, name, value, len) }
+}
+
+unsafe fn set_option_there(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -73,7 +88,22 @@ pub(crate) unsafe fn set_option(
     }
 }
 
+#[inline]
 pub(crate) unsafe fn get_option(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *mut std::ffi::c_void,
+    len: *mut socklen_t,
+) -> Outcome<c_int> {
+    if !table::any() {
+        return Outcome::NotOurs;
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { get_option_there(fd, level, name, value, len) }
+}
+
+unsafe fn get_option_there(
     fd: c_int,
     level: c_int,
     name: c_int,
