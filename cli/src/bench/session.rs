@@ -244,6 +244,8 @@ impl Session {
         match (self.extent, line.kind) {
             (Extent::Quick, Kind::Program(_)) => 3,
             (Extent::Quick, _) => 5,
+            // It asks for one in a hundred.
+            (Extent::Whole, Kind::Watched) => 31,
             (Extent::Whole, _) => 9,
         }
     }
