@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask tidy` reads the sources and holds the rules of ARCHITECTURE.md and CONTRIBUTING.md;
 //! `cargo xtask abi` compares what `libvipl.so` exports with its version map, `cargo xtask calls` what `libsovia.so` exports with its list,
-//! and `cargo xtask deb` makes a Debian package.
+//! `cargo xtask layout` looks for the functions whose place in it is said, and `cargo xtask deb` makes a Debian package.
 //! No dependency, so that it is built in a second and can judge a tree that does not compile.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 mod abi;
 mod calls;
 mod deb;
+mod layout;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
         ["calls"] => calls::run(&root(), Some(&calls::default_library(&root())), false),
         ["calls", "--write"] => calls::run(&root(), None, true),
         ["calls", library] => calls::run(&root(), Some(Path::new(library)), false),
+        ["layout"] => layout::run(&root(), &calls::default_library(&root())),
+        ["layout", library] => layout::run(&root(), Path::new(library)),
         ["deb"] => deb::run(&root(), "release"),
         ["deb", "--profile", profile] => deb::run(&root(), profile),
         [] | ["help" | "--help" | "-h"] => {
@@ -57,5 +60,6 @@ cargo xtask abi [LIBRARY [MAP]]  compare the exported symbols of libvipl.so with
                                  (release build and abi/vipl/vipl.map if not given)
 cargo xtask calls [LIBRARY]      compare what libsovia.so exports with abi/preload/calls.txt, and that with docs/calls.md
 cargo xtask calls --write        make docs/calls.md
+cargo xtask layout [LIBRARY]     say which lines of abi/preload/layout.ld find no function in libsovia.so
 cargo xtask deb [--profile P]    make a Debian package of the release build (or that of another profile), with dpkg-deb
 ";
