@@ -135,8 +135,8 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
             look.ready |= if has_finished(conn, flow, fd) { HUP } else { 0 };
         }
         if flow.stream().rx().to_tcp().is_some() {
-            // What the sender says from then on it says there, its end, too.
-            look.ask |= RDHUP | HUP;
+            // What the sender says from then on it says there, its end, too; and bytes there are news where some are unread here.
+            look.ask |= READ | RDHUP | HUP;
             // But not that both have ended, where this end said so in memory.
             let both_ended = flow.finished() && has_ended(fd);
             look.ready |= if both_ended { HUP } else { 0 };
@@ -166,7 +166,7 @@ fn look_at_all(conn: &Conn, flow: &Flow, fd: BorrowedFd<'_>, interest: u32) -> L
         };
     }
     let deaf = flow.stream().peer_deaf();
-    look.settled = flow.receives_on_ring() && !awaits_tcp && !deaf;
+    look.settled = flow.receives_on_ring() && flow.stream().rx().to_tcp().is_none() && !deaf;
     if interest & WRITE == 0 {
         // The lines of the other direction are as far away as those of this one.
     } else if flow.sends_on_ring() && !deaf {
