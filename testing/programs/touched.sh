@@ -11,7 +11,13 @@ if [ "${1:-}" = --kept ]; then
     shift
 fi
 libraries=("$@")
-if [ $# = 0 ]; then libraries=("${CARGO_TARGET_DIR:-$here/../../target}/release/libsovia.so"); fi
+if [ $# = 0 ]; then
+    # Where it was only needed, cargo leaves it in deps.
+    release=${CARGO_TARGET_DIR:-$here/../../target}/release
+    newest=$release/libsovia.so
+    if [ "$release/deps/libsovia.so" -nt "$newest" ]; then newest=$release/deps/libsovia.so; fi
+    libraries=("$newest")
+fi
 for program in nginx wrk valgrind callgrind_control; do
     command -v "$program" >/dev/null || { echo "touched.sh: $program is not installed" >&2; exit 1; }
 done
@@ -79,6 +85,7 @@ for library in "${libraries[@]}"; do
     kill -QUIT "$server"
     wait "$server" || true
     server=
+    [ "${requests:-0}" -gt 0 ] || { echo "touched.sh: no request was answered" >&2; exit 1; }
     echo "$library, of one in $requests requests:"
     table "$folder/counts.1" "$requests"
 done

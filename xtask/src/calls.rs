@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::abi::ask;
+use crate::deb::newest;
 
 /// A line of the list.
 struct Call<'a> {
@@ -13,16 +14,10 @@ struct Call<'a> {
 }
 
 /// The library of the release build, wherever cargo put it.
-pub(crate) fn default_library(root: &Path) -> PathBuf {
+pub(crate) fn default_library(root: &Path) -> Result<PathBuf, String> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let folder = root.join(target).join("release");
-    let beside = folder.join("libsovia.so");
-    if beside.exists() {
-        beside
-    } else {
-        folder.join("deps/libsovia.so")
-    }
+    newest(&root.join(target).join("release"), "libsovia.so")
 }
 
 /// True when the library exports what the list says, and the document is what the list gives; with `write`, writes the document instead.

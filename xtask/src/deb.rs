@@ -226,7 +226,7 @@ impl Tree {
 }
 
 /// What cargo built, whether it was asked for or only needed: then it is in `deps`.
-fn newest(release: &Path, name: &str) -> Result<PathBuf, String> {
+pub(crate) fn newest(release: &Path, name: &str) -> Result<PathBuf, String> {
     [release.join(name), release.join("deps").join(name)]
         .into_iter()
         .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))

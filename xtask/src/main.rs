@@ -24,10 +24,13 @@ fn main() -> ExitCode {
         ["abi"] => abi::run(&abi::default_library(&root()), &abi::default_map(&root())),
         ["abi", library] => abi::run(Path::new(library), &abi::default_map(&root())),
         ["abi", library, map] => abi::run(Path::new(library), Path::new(map)),
-        ["calls"] => calls::run(&root(), Some(&calls::default_library(&root())), false),
+        ["calls"] => calls::default_library(&root())
+            .and_then(|library| calls::run(&root(), Some(&library), false)),
         ["calls", "--write"] => calls::run(&root(), None, true),
         ["calls", library] => calls::run(&root(), Some(Path::new(library)), false),
-        ["layout"] => layout::run(&root(), &calls::default_library(&root())),
+        ["layout"] => {
+            calls::default_library(&root()).and_then(|library| layout::run(&root(), &library))
+        }
         ["layout", library] => layout::run(&root(), Path::new(library)),
         ["deb"] => deb::run(&root(), "release"),
         ["deb", "--profile", profile] => deb::run(&root(), profile),

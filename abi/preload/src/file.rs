@@ -9,7 +9,7 @@ use std::slice;
 use std::time::Duration;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
-use sockets::conn::{Conn, Way};
+use sockets::conn::{Conn, Native, Way};
 use sockets::host::host;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
@@ -34,16 +34,21 @@ pub unsafe extern "C" fn sendfile(
     }
     let mut sent = 0;
     loop {
-        let plain = plain(out);
-        let most = match plain {
+        let known = connection(out).filter(|_| !via_socket::is(out));
+        // Before the kernel is asked: one that gets rings in between has sent no more than a piece by it.
+        let most = match known {
             Some((conn, _)) if conn.may_meet() => (count - sent).min(PIECE),
             _ => count - sent,
         };
-        let moved = match plain {
-            // SAFETY: the program's own call, or a part of it. Here and below.
-            Some((conn, fd)) => sent_natively(conn, fd, || unsafe {
-                real::sendfile(out, input, offset, most)
-            }),
+        let natively = known.and_then(|(conn, fd)| {
+            let under_way = conn.native(Way::Out)?;
+            // SAFETY: the program's own call, or a part of it.
+            let send = || unsafe { real::sendfile(out, input, offset, most) };
+            Some(counted(conn, fd, Way::Out, Some(under_way), send))
+        });
+        let moved = match natively {
+            Some(moved) => moved,
+            // SAFETY: as above.
             None => unsafe { sendfile_by_hand(out, input, offset, most) },
         };
         match usize::try_from(moved) {
@@ -55,11 +60,6 @@ pub unsafe extern "C" fn sendfile(
             return sent.cast_signed();
         }
     }
-}
-
-/// The connection, where the kernel sends by itself. What else is behind a descriptor [`sendfile_by_hand`] sees to.
-fn plain<'a>(fd: c_int) -> Option<(&'static Conn, BorrowedFd<'a>)> {
-    connection(fd).filter(|(conn, _)| !conn.is_mapped() && !via_socket::is(fd))
 }
 
 /// Not in its caller, whose frame would be some pages of the stack, each of which is touched.
@@ -168,35 +168,34 @@ fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcom
 
 /// The kernel receives by itself.
 fn native_in(input: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
-    let Some((conn, borrowed)) = connection(input) else {
-        return act();
-    };
-    let under_way = conn.native(Way::In);
-    let result = act();
-    drop(under_way);
-    if let Ok(received) = usize::try_from(result) {
-        conn.count(Way::In, received);
-        conn.advance(borrowed, Way::In);
+    match connection(input) {
+        Some((conn, fd)) => counted(conn, fd, Way::In, conn.native(Way::In), act),
+        None => act(),
     }
-    result
 }
 
 /// The kernel sends by itself: an upgrade must not come in between.
 fn native_out(out: c_int, act: impl FnOnce() -> ssize_t) -> ssize_t {
     match connection(out) {
-        Some((conn, fd)) => sent_natively(conn, fd, act),
+        Some((conn, fd)) => counted(conn, fd, Way::Out, conn.native(Way::Out), act),
         None => act(),
     }
 }
 
+/// Has the kernel move bytes of a connection, and counts them.
 #[inline]
-fn sent_natively(conn: &Conn, fd: BorrowedFd<'_>, act: impl FnOnce() -> ssize_t) -> ssize_t {
-    let under_way = conn.native(Way::Out);
+fn counted(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    way: Way,
+    under_way: Option<Native<'_>>,
+    act: impl FnOnce() -> ssize_t,
+) -> ssize_t {
     let result = act();
     drop(under_way);
-    if let Ok(sent) = usize::try_from(result) {
-        conn.count(Way::Out, sent);
-        conn.advance(fd, Way::Out);
+    if let Ok(bytes) = usize::try_from(result) {
+        conn.count(way, bytes);
+        conn.advance(fd, way);
     }
     result
 }

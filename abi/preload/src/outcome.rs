@@ -78,6 +78,7 @@ pub(crate) fn errno() -> Errno {
 }
 
 /// Runs `act` and leaves errno as it was.
+#[inline]
 pub(crate) fn keeping_errno<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: as in `fail`.
     let before = unsafe { *libc::__errno_location() };

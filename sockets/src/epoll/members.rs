@@ -232,13 +232,13 @@ impl Members {
         if matches!(place.what, What::Nothing) {
             return;
         }
-        if place.noted {
-            place.stand_down();
-        }
         let (fd, hot) = (place.fd, place.hot);
         let (was_captured, was_connection) = (place.captured.is_some(), place.is_connection());
         let was_orphan = place.via != fd;
         self.changing.begin(index, fd);
+        if place.noted {
+            place.stand_down();
+        }
         // In place: with what the program does for a short connection, copies would be noticed.
         *place = Member::new(-1, What::Nothing, NO_EVENT);
         self.changing.end();

@@ -135,7 +135,7 @@ pub fn before_exchange(fd: RawFd) {
     }
 }
 
-#[cold]
+#[inline(never)]
 fn leave_all(fd: RawFd) {
     let last = table::known(fd).is_none_or(|conn| conn.descriptors() <= 1);
     for set in all() {
