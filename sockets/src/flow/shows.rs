@@ -116,6 +116,12 @@ impl Flow {
         end.is_some_and(|end| here.is_ok_and(|here| here >= end))
     }
 
+    /// Whether what comes has come over TCP so far, and the sender may move to the ring, or has.
+    #[inline]
+    pub(crate) fn is_before_ring(&self) -> bool {
+        self.stream.rx().phase() == BEFORE
+    }
+
     /// Whether the sender has moved to the ring, and what it sent before has not all been taken.
     #[inline]
     pub(crate) fn has_bytes_before_ring(&self) -> bool {

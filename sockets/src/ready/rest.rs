@@ -134,7 +134,12 @@ pub(crate) fn lie_down(
         wake |= IN | RDHUP;
     }
     // An end that comes by the ring rings with a byte, and who waits for nothing else sleeps on no bytes.
-    let behind = interest & (READ | RDHUP) == RDHUP && turn.has_bytes_before_ring();
+    let for_ends = interest & READ == 0 && (interest & RDHUP != 0 || turn.finished());
+    let may_ring = for_ends && !over && turn.is_before_ring();
+    let behind = may_ring && !is_silent(fd);
+    if may_ring && !behind {
+        wake |= IN;
+    }
     let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
     // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it; where there is nothing now, any look.
     let rung = turn.can_be_rung();
