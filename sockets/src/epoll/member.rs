@@ -344,7 +344,8 @@ impl Member {
     #[inline]
     fn shown(&self, look: Look) -> u32 {
         let mut shown = look.ready;
-        let said = self.said & look.ask & !look.hush & self.interest();
+        let said = if self.is_stuck() { u32::MAX } else { self.said };
+        let said = said & look.ask & !look.hush & self.interest();
         if said != 0 {
             // Another thread may have heard the same, and have taken the bytes since.
             shown |= u32::from(epoll::shows(self.via, said as u16)) & said;
@@ -354,6 +355,12 @@ impl Member {
             shown |= u32::from(epoll::shows(self.via, 0)) & ALWAYS & !look.hush;
         }
         shown
+    }
+
+    /// Whether the kernel has it by a number that is closed, as it had it last: an edge may be all that it tells of what stays there.
+    #[inline]
+    pub(super) fn is_stuck(&self) -> bool {
+        self.via != self.fd && !self.is_edge()
     }
 
     /// After how many sleeps it last had news, if it had any.

@@ -162,7 +162,8 @@ impl Member {
         if self.news() != 0 {
             Armed::Awake
         } else {
-            Armed::Quiet { nap: bed.nap }
+            let nap = bed.nap || bed.carried && self.is_stuck();
+            Armed::Quiet { nap }
         }
     }
 
