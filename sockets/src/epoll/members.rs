@@ -357,5 +357,5 @@ const NO_EVENT: Event = Event { events: 0, data: 0 };
 /// After a sleep so many are looked at, beside those whose doorbell rang.
 const WARM_MAX: usize = 256;
 
-/// So many connections can be in several sets and ring at once; the others are told of at the next doorbell.
+/// Of so many connections that are in several sets, and ring at once, the other sets are told at a time.
 const RANG_MAX: usize = 64;

@@ -331,7 +331,16 @@ impl Set {
 
     #[cold]
     fn tell_others_now(&self) {
-        while let Some(fd) = self.enter().and_then(|mut members| members.rang.pop()) {
+        let mut has_missed = false;
+        while let Some(mut members) = self.enter() {
+            has_missed |= members.rang.len() == members.rang.capacity();
+            if members.rang.is_empty() && std::mem::take(&mut has_missed) {
+                members.note_missed();
+            }
+            let Some(fd) = members.rang.pop() else {
+                return;
+            };
+            drop(members);
             if let Some(conn) = crate::table::known(fd) {
                 super::rang(fd, conn);
             }

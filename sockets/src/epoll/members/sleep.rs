@@ -164,10 +164,18 @@ impl Members {
             };
             let armed = member.arm(hot.index, instance, shared, None);
             note_rang(member, &mut self.rang);
-            // News that came after the look, or that the program's buffer had no room for: nobody rings for it.
-            if armed == Armed::Awake && !hot.told {
+            // News that came after the look, or that the program's buffer had no room for: nobody rings for it. Nor for what may only be napped on.
+            if armed == (Armed::Quiet { nap: true }) || armed == Armed::Awake && !hot.told {
                 member.wake_sleeper(hot.index, instance);
             }
+        }
+    }
+
+    /// Notes of which members other sets are still to be told, as far as there is room.
+    #[cold]
+    pub(in crate::epoll) fn note_missed(&mut self) {
+        for member in &mut self.list {
+            note_rang(member, &mut self.rang);
         }
     }
 
@@ -179,23 +187,27 @@ impl Members {
         {
             let armed = member.arm(index, instance, shared, None);
             note_rang(member, &mut self.rang);
-            if armed == Armed::Awake {
+            // Who may only nap on it is to know that he may.
+            if matches!(armed, Armed::Awake | Armed::Quiet { nap: true }) {
                 member.wake_sleeper(index, instance);
             }
         }
     }
 }
 
-/// Notes that other sets are to be told, if the connection is in any.
+/// Notes that other sets are to be told, if the connection is in any; where there is no room for that, it [stays to be noted](Members::note_missed).
 #[inline]
 fn note_rang(member: &mut Member, rang: &mut Vec<RawFd>) {
-    if member.rang {
-        member.rang = false;
-        if (places::memberships(member.via) > 1 || member.has_duplicates())
-            && rang.len() < rang.capacity()
-        {
-            rang.push(member.via);
-        }
+    if !member.rang {
+        return;
+    }
+    let is_elsewhere = places::memberships(member.via) > 1 || member.has_duplicates();
+    if is_elsewhere && rang.len() == rang.capacity() {
+        return;
+    }
+    member.rang = false;
+    if is_elsewhere {
+        rang.push(member.via);
     }
 }
 
