@@ -225,6 +225,7 @@ impl Set {
                     full: false,
                     carried: false,
                     rang: false,
+                    spares: false,
                     drained: false,
                     over: false,
                     noted: false,
@@ -333,10 +334,10 @@ impl Set {
     fn tell_others_now(&self) {
         let mut has_missed = false;
         while let Some(mut members) = self.enter() {
-            has_missed |= members.rang.len() == members.rang.capacity();
             if members.rang.is_empty() && std::mem::take(&mut has_missed) {
                 members.note_missed();
             }
+            has_missed |= members.rang.len() == members.rang.capacity();
             let Some(fd) = members.rang.pop() else {
                 return;
             };

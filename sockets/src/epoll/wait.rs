@@ -194,11 +194,15 @@ fn mixed(
             Ok(said) => sort(set, events, said, Glance::Eager, said > 0)?,
             // What came at the same time is told first.
             Err(errno) => match sort(set, events, 0, Glance::Eager, true)? {
-                0 if set.is_cold(usize::MAX) => return Err(errno),
+                0 if set.is_cold(usize::MAX) => {
+                    set.tell_others();
+                    return Err(errno);
+                }
                 0 => continue,
                 found => found,
             },
         };
+        set.tell_others();
         if found > 0 {
             spin.hit();
             return Ok(found);

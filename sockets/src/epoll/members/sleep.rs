@@ -164,8 +164,8 @@ impl Members {
             };
             let armed = member.arm(hot.index, instance, shared, None);
             note_rang(member, &mut self.rang);
-            // News that came after the look, or that the program's buffer had no room for: nobody rings for it. Nor for what may only be napped on.
-            if armed == (Armed::Quiet { nap: true }) || armed == Armed::Awake && !hot.told {
+            // News that came after the look, or that the program's buffer had no room for: nobody rings for it.
+            if armed == Armed::Awake && !hot.told {
                 member.wake_sleeper(hot.index, instance);
             }
         }
