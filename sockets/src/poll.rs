@@ -9,8 +9,10 @@ use std::time::Duration;
 use sys::errno::Errno;
 use sys::wait::Spin;
 
-use crate::leftover;
-use crate::ready::{self, Deadline, IN, LOOK, LOOK_SELDOM, Naps};
+use crate::conn::Conn;
+use crate::host::host;
+use crate::ready::{self, Deadline, IN, LOOK, LOOK_SELDOM, Naps, READ};
+use crate::{leftover, table};
 
 mod habit;
 mod night;
@@ -106,17 +108,42 @@ fn plain(
         ready::aware();
         return None;
     }
-    let left = end.map_or(timeout, Deadline::left);
-    let result = if trickles {
-        conn.gather(|| kernel.poll(fds, left))
+    let result = if fds.iter().any(may_miss) {
+        let end = end.unwrap_or_else(|| Deadline::after(timeout));
+        loop {
+            let left = end.left();
+            let result = kernel.poll(
+                fds,
+                Some(left.map_or(LOOK_SELDOM, |left| left.min(LOOK_SELDOM))),
+            );
+            if result != Ok(0) || end.left() == Some(Duration::ZERO) {
+                break result;
+            }
+            if survey(fds).in_memory > 0 {
+                ready::aware();
+                return Some(poll(fds, end.left(), kernel));
+            }
+        }
     } else {
-        kernel.poll(fds, left)
+        let left = end.map_or(timeout, Deadline::left);
+        if trickles {
+            conn.gather(|| kernel.poll(fds, left))
+        } else {
+            kernel.poll(fds, left)
+        }
     };
     ready::aware();
     if result != Ok(0) {
         spin.hit();
     }
     Some(result)
+}
+
+/// Whether another thread may have it leave TCP while it is slept on, and its end then rings with a byte, of which the kernel does not tell who waits for none.
+fn may_miss(entry: &PollFd) -> bool {
+    bits(entry.events) & READ == 0
+        && table::known(entry.fd).is_some_and(Conn::may_meet)
+        && host().is_some_and(|host| host.has_threads())
 }
 
 fn mixed(

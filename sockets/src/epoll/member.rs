@@ -357,10 +357,11 @@ impl Member {
         shown
     }
 
-    /// Whether the kernel has it by a number that is closed, as it had it last: an edge may be all that it tells of what stays there.
+    /// Whether the kernel has it by a number that is closed, so that its registration cannot be changed, and is to tell an edge of what the program wants told for
+    /// as long as it is there.
     #[inline]
     pub(super) fn is_stuck(&self) -> bool {
-        self.via != self.fd && !self.is_edge()
+        self.via != self.fd && !self.is_edge() && self.captured.is_some_and(|wake| wake & EDGE != 0)
     }
 
     /// After how many sleeps it last had news, if it had any.

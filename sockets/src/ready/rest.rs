@@ -10,6 +10,7 @@ use super::{Spot, look};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
+use crate::host::host;
 use crate::{io, leftover};
 
 /// Whether one may sleep.
@@ -43,6 +44,8 @@ pub(crate) struct Bed {
     pub(crate) carried: bool,
     /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
     pub(crate) rang: bool,
+    /// Doorbells are left to other threads of this process, which may sleep on them and would not look.
+    pub(crate) spares: bool,
     /// Whether what the kernel had of doorbells was taken away.
     pub(crate) drained: bool,
     /// TCP has ended, so that the kernel would wake at once whoever slept on it, for nothing.
@@ -53,9 +56,20 @@ pub(crate) struct Bed {
     pub(crate) moved: bool,
 }
 
+impl Bed {
+    /// There are some that are left to others: they are not slept on, or would wake at once and again.
+    pub(crate) fn sleep_beside_bells(&mut self) {
+        self.wake &= !IN;
+        self.nap = true;
+    }
+}
+
 /// Gets ready to sleep until one of the events of `interest`, and looks once more.
 pub(crate) fn rest(conn: &Conn, fd: BorrowedFd<'_>, interest: u32) -> Rest {
-    let bed = lie_down(conn, fd, interest, false, Bells::Take, None);
+    let mut bed = lie_down(conn, fd, interest, false, Bells::Take, None);
+    if bed.spares && !is_silent(fd) {
+        bed.sleep_beside_bells();
+    }
     if bed.rang {
         epoll::rang(fd.as_raw_fd(), conn);
     }
@@ -86,6 +100,7 @@ pub(crate) fn lie_down(
             full: false,
             carried: true,
             rang: false,
+            spares: false,
             drained: false,
             over: false,
             noted: false,
@@ -93,16 +108,19 @@ pub(crate) fn lie_down(
         };
     };
     let tcp = conn.tcp(fd);
+    // In the turn: who is about to receive is counted before his own, in which he looks for the last time. Of who polls nobody knows but he.
+    let others_receive = conn.sleepers.others();
+    let spares = interest & READ == 0 && (others_receive || has_threads());
     if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent(&tcp);
     }
-    let drained = bells == Bells::Take && turn.receives_on_ring();
+    let takes = bells == Bells::Take && !spares;
+    let drained = takes && turn.receives_on_ring();
+    // What is noted on a board is not rung for.
+    let spot = spot.filter(|_| !(spares || others_receive));
     let place = spot.and_then(|spot| spot.of(conn, &turn));
-    let emptied = match bells {
-        Bells::Take => turn.drain(&tcp),
-        Bells::Leave => Ok(()),
-    };
+    let emptied = if takes { turn.drain(&tcp) } else { Ok(()) };
     let armed = emptied.and_then(|()| turn.arm_unheard(&tcp, place));
     let mut quiet = armed.is_ok();
     if turn.stream().tx().back_wanted()
@@ -133,11 +151,16 @@ pub(crate) fn lie_down(
     if on_ring {
         wake |= IN | RDHUP;
     }
-    // An end that comes by the ring rings with a byte, and who waits for nothing else sleeps on no bytes.
+    // An end that comes by the ring rings with a byte. Who waits for ends and not for bytes sleeps on that, unless there are bytes, which would wake him at once
+    // and again; but for an edge each byte is news.
     let for_ends = interest & READ == 0 && (interest & RDHUP != 0 || turn.finished());
-    let may_ring = for_ends && !over && turn.is_before_ring();
-    let behind = may_ring && !is_silent(fd);
-    if may_ring && !behind {
+    let has_left = on_ring && turn.stream().rx().to_tcp().is_some();
+    let may_ring = for_ends && !over && (turn.is_before_ring() || has_left);
+    let beside_bytes = !edge && interest & READ == 0 && (may_ring || has_left) && !is_silent(fd);
+    let behind = may_ring && beside_bytes;
+    if beside_bytes {
+        wake &= !IN;
+    } else if may_ring {
         wake |= IN;
     }
     let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
@@ -164,6 +187,7 @@ pub(crate) fn lie_down(
         full,
         carried,
         rang: turn.took_bell(),
+        spares,
         drained,
         over: turn.kernel_end().is_some(),
         noted: place.is_some(),
@@ -182,6 +206,9 @@ pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> boo
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return false;
     };
+    if conn.sleepers.others() {
+        return false;
+    }
     let (rx, tx) = (turn.stream().rx(), turn.stream().tx());
     let stays = rx.to_tcp().is_none() && !tx.back_wanted() && !turn.stream().peer_deaf();
     let goes_on = turn.kernel_end().is_none() && !turn.read_is_shut();
@@ -198,4 +225,9 @@ pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> boo
         }
         _ => false,
     }
+}
+
+/// Whether other threads of this process may sleep on the same connection.
+fn has_threads() -> bool {
+    host().is_some_and(|host| host.has_threads())
 }

@@ -141,7 +141,12 @@ impl Member {
             } else {
                 Bells::Leave
             };
-            Some(ready::lie_down(conn, fd, interest, edge, bells, spot))
+            let mut bed = ready::lie_down(conn, fd, interest, edge, bells, spot);
+            // Else an edge is all that is heard of them.
+            if bed.spares && bed.carried && !edge && !ready::is_silent(fd) {
+                bed.sleep_beside_bells();
+            }
+            Some(bed)
         }) else {
             return Armed::Gone;
         };
@@ -150,7 +155,8 @@ impl Member {
         // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
         self.rang |= bed.rang;
         let once = edge || ((bed.over || !bed.carried) && !shared);
-        let wake = bed.wake | if once { EDGE } else { 0 };
+        // What is always reported is left out: asked for anew, the kernel repeats an edge.
+        let wake = bed.wake & !ALWAYS | if once { EDGE } else { 0 };
         if self.register(wake, index, instance, bed.moved).is_err() {
             return Armed::Gone;
         }

@@ -15,7 +15,7 @@ static void server(void) {
     for (int i = 0; i < TIMES; i++) {
         send_text(fd, "more");
         say_set("one more", set, 10000);
-        say_set("and then", set, 0);
+        say_set("and then", set, 20);
     }
     hear(fd, 8 + TIMES);
     send_text(fd, "last");
