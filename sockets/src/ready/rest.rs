@@ -108,9 +108,12 @@ pub(crate) fn lie_down(
         };
     };
     let tcp = conn.tcp(fd);
-    // In the turn: who is about to receive is counted before his own, in which he looks for the last time. Of who polls nobody knows but he.
+    // In the turn: who is about to receive is counted before his own, in which he looks for the last time. Of who polls nobody knows but he; but one who sends, and
+    // waits for room, may be the only one who ever takes doorbells.
     let others_receive = conn.sleepers.others();
-    let spares = interest & READ == 0 && (others_receive || has_threads());
+    let for_bytes = interest & READ != 0;
+    let for_room = interest & WRITE != 0;
+    let spares = !for_bytes && (others_receive || !for_room && has_threads());
     if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent(&tcp);
@@ -160,6 +163,10 @@ pub(crate) fn lie_down(
     let behind = may_ring && beside_bytes;
     if beside_bytes {
         wake &= !IN;
+        if interest & RDHUP == 0 && !turn.finished() {
+            // It may be behind them, and nobody asks for it.
+            wake &= !RDHUP;
+        }
     } else if may_ring {
         wake |= IN;
     }

@@ -135,26 +135,25 @@ impl Member {
         let edge = self.is_edge();
         let interest = self.interest();
         // What the kernel has not reported, it will: then somebody is awake, and looks.
-        let Some(bed) = with(self.via, |fd| {
+        let Some((bed, once)) = with(self.via, |fd| {
             let bells = if self.heard {
                 Bells::Take
             } else {
                 Bells::Leave
             };
             let mut bed = ready::lie_down(conn, fd, interest, edge, bells, spot);
-            // Else an edge is all that is heard of them.
-            if bed.spares && bed.carried && !edge && !ready::is_silent(fd) {
+            // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
+            let once = edge || ((bed.over || !bed.carried) && !shared);
+            if bed.spares && !once && !ready::is_silent(fd) {
                 bed.sleep_beside_bells();
             }
-            Some(bed)
+            Some((bed, once))
         }) else {
             return Armed::Gone;
         };
         self.heard &= !bed.drained;
         self.noted = bed.noted;
-        // A doorbell need be reported once only, for it makes the member hot, and so need an end. But to each of two processes it must be.
         self.rang |= bed.rang;
-        let once = edge || ((bed.over || !bed.carried) && !shared);
         // What is always reported is left out: asked for anew, the kernel repeats an edge.
         let wake = bed.wake & !ALWAYS | if once { EDGE } else { 0 };
         if self.register(wake, index, instance, bed.moved).is_err() {
