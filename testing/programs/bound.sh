@@ -10,26 +10,10 @@ fi
 rounds=${1:-3}
 here=$(cd "$(dirname "$0")" && pwd)
 sovia=${SOVIA:-$here/../../target/release/sovia}
-for program in memcached memcaslap perf "$sovia"; do
-    command -v "$program" >/dev/null || { echo "bound.sh: $program is not installed" >&2; exit 1; }
-done
-port=${PORT:-19112}
-if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]]; then
-    echo "bound.sh: PORT=$port is no port" >&2
-    exit 2
-fi
-folder=$(mktemp -d)
-server=
-stop() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    rm -rf "$folder"
-}
-trap stop EXIT
-listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-if listens; then
-    echo "bound.sh: somebody serves at port $port: set PORT to another" >&2
-    exit 1
-fi
+# shellcheck source=single.sh
+source "$here/single.sh"
+need memcached memcaslap perf "$sovia"
+take_port 19112
 root=()
 if [ "$(id -u)" = 0 ]; then root=(-u root); fi
 printf 'key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n' >"$folder/load"

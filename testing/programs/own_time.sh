@@ -8,23 +8,12 @@ if [ $# -gt 1 ] || [[ ${1:-redis} != @(redis|memcached) ]]; then
 fi
 program=${1:-redis}
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-server=
-stop() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    rm -rf "$folder"
-}
-trap stop EXIT
-
+# shellcheck source=single.sh
+source "$here/single.sh"
 source=own_time.c
 if [ "$program" = memcached ]; then source=own_time_memcached.c; fi
 ${CC:-cc} -O2 -shared -fPIC -o "$folder/own_time.so" "$here/$source" -ldl
-port=${PORT:-19111}
-listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-if listens; then
-    echo "own_time.sh: somebody serves at port $port: set PORT to another" >&2
-    exit 1
-fi
+take_port 19111
 
 # The benchmark only begins: nobody answers it once the library does.
 redis() {

@@ -18,25 +18,13 @@ if [ $# = 0 ]; then
     if [ "$release/deps/libsovia.so" -nt "$newest" ]; then newest=$release/deps/libsovia.so; fi
     libraries=("$newest")
 fi
-for program in nginx wrk valgrind callgrind_control; do
-    command -v "$program" >/dev/null || { echo "touched.sh: $program is not installed" >&2; exit 1; }
-done
 for library in "${libraries[@]}"; do
     [ -f "$library" ] || { echo "touched.sh: there is no $library" >&2; exit 2; }
 done
-port=${PORT:-19113}
-listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-if listens; then
-    echo "touched.sh: somebody serves at port $port: set PORT to another" >&2
-    exit 1
-fi
-folder=$(mktemp -d)
-server=
-stop() {
-    if [ -n "$server" ]; then kill -9 "$server" 2>/dev/null || true; fi
-    rm -rf "$folder"
-}
-trap stop EXIT
+# shellcheck source=single.sh
+source "$here/single.sh"
+need nginx wrk valgrind callgrind_control
+take_port 19113
 mkdir "$folder/www"
 head -c 1024 /dev/urandom >"$folder/www/kilobyte"
 chmod -R go+rX "$folder"
