@@ -51,6 +51,11 @@ pub fn host() -> Option<&'static dyn Host> {
     HOST.get().copied()
 }
 
+/// Whether another thread of this process may be doing something meanwhile.
+pub(crate) fn has_threads() -> bool {
+    host().is_some_and(|host| host.has_threads())
+}
+
 /// Says what the surroundings are; the first call counts.
 #[inline]
 pub fn install(host: &'static dyn Host) {

@@ -10,7 +10,7 @@ use sys::errno::Errno;
 use sys::wait::Spin;
 
 use crate::conn::Conn;
-use crate::host::host;
+use crate::host::has_threads;
 use crate::ready::{self, Deadline, IN, LOOK, LOOK_SELDOM, Naps, READ};
 use crate::{leftover, table};
 
@@ -143,7 +143,7 @@ fn plain(
 fn may_miss(entry: &PollFd) -> bool {
     bits(entry.events) & READ == 0
         && table::known(entry.fd).is_some_and(Conn::may_meet)
-        && host().is_some_and(|host| host.has_threads())
+        && has_threads()
 }
 
 fn mixed(

@@ -2,7 +2,7 @@
 
 use super::survey::What;
 use super::{PollFd, bits, revents, with};
-use crate::host::host;
+use crate::host::has_threads;
 use crate::ready::{self, Bed, Rest};
 
 /// For how long to sleep, the shortest last.
@@ -55,11 +55,6 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
         }
     }
     Some(night)
-}
-
-/// Whether another thread may change what is slept on.
-fn has_threads() -> bool {
-    host().is_some_and(|host| host.has_threads())
 }
 
 /// Tells sets that nobody sleeps any more.

@@ -10,7 +10,7 @@ use super::{Spot, look};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND};
-use crate::host::host;
+use crate::host::has_threads;
 use crate::{io, leftover};
 
 /// Whether one may sleep.
@@ -133,7 +133,7 @@ pub(crate) fn lie_down(
         let _ = send.serve_back(&tcp);
         conn.heed_call_back(&send);
     }
-    let wants_room = interest & WRITE != 0 && turn.sends_on_ring();
+    let wants_room = for_room && turn.sends_on_ring();
     let full = wants_room && !turn.writable();
     let mut still = false;
     if full || (wants_room && edge) {
@@ -156,10 +156,10 @@ pub(crate) fn lie_down(
     }
     // An end that comes by the ring rings with a byte. Who waits for ends and not for bytes sleeps on that, unless there are bytes, which would wake him at once
     // and again; but for an edge each byte is news.
-    let for_ends = interest & READ == 0 && (interest & RDHUP != 0 || turn.finished());
+    let for_ends = !for_bytes && (interest & RDHUP != 0 || turn.finished());
     let has_left = on_ring && turn.stream().rx().to_tcp().is_some();
     let may_ring = for_ends && !over && (turn.is_before_ring() || has_left);
-    let beside_bytes = !edge && interest & READ == 0 && (may_ring || has_left) && !is_silent(fd);
+    let beside_bytes = !edge && !for_bytes && (may_ring || has_left) && !is_silent(fd);
     let behind = may_ring && beside_bytes;
     if beside_bytes {
         wake &= !IN;
@@ -170,7 +170,7 @@ pub(crate) fn lie_down(
     } else if may_ring {
         wake |= IN;
     }
-    let counted = interest & READ != 0 && conn.low_water.load(Ordering::Relaxed) > 1;
+    let counted = for_bytes && conn.low_water.load(Ordering::Relaxed) > 1;
     // For room one is rung for by a byte on TCP. Where that is one of many, only an edge shows it; where there is nothing now, any look.
     let rung = turn.can_be_rung();
     let alone = || full && !on_ring && is_silent(fd);
@@ -232,9 +232,4 @@ pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> boo
         }
         _ => false,
     }
-}
-
-/// Whether other threads of this process may sleep on the same connection.
-fn has_threads() -> bool {
-    host().is_some_and(|host| host.has_threads())
 }
