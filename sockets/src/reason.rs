@@ -53,7 +53,7 @@ reasons! {
     26 Option "option" "The program set an option or filter on the socket that only TCP can honour."
     27 RawCalls "raw-calls" "The program makes system calls of its own."
     28 Filtered "seccomp" "The program allowed itself only some system calls (seccomp), so none but its own may be made."
-    29 Sets "sets" "The socket is in a set of epoll that is not followed: the program has too many, or other processes have it."
+    29 Sets "sets" "The socket is in a set of epoll that is not followed: the program has too many, or other processes have it, or the descriptor is closed that was put there."
 
     40 FalseProof "false-proof" "Whoever came to the meeting does not hold the other end."
     41 Silent "silent" "The meeting name is taken by someone who does not answer."

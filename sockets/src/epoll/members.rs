@@ -215,11 +215,12 @@ impl Members {
         self.remove(index);
     }
 
-    /// Where the members are that are that connection, under whatever descriptor.
+    /// Where the members are that are that connection, under whatever descriptor; one whose own is closed, too.
     pub(super) fn find(&self, fd: RawFd, conn: &Conn, everywhere: bool) -> Option<u32> {
         if let Some(index) = self.index_of(fd) {
             return Some(index);
         }
+        let everywhere = everywhere || self.orphans != 0;
         let found = everywhere.then(|| self.list.iter().position(|member| member.is(conn)))?;
         u32::try_from(found?).ok()
     }

@@ -137,7 +137,12 @@ pub fn before_exchange(fd: RawFd) {
 
 #[inline(never)]
 fn leave_all(fd: RawFd) {
-    let last = table::known(fd).is_none_or(|conn| conn.descriptors() <= 1);
+    let others = table::known(fd).filter(|conn| conn.descriptors() > 1);
+    let last = others.is_none();
+    if let Some(conn) = others.filter(|conn| conn.may_meet()) {
+        // It lives on in its sets by a number that the kernel knows nothing by, where nothing could be changed when it gets rings.
+        conn.stay_on_tcp(Reason::Sets);
+    }
     for set in all() {
         set.before_close(fd, last);
     }
