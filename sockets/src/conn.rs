@@ -16,7 +16,7 @@ use sys::wait::Spinner;
 
 pub(crate) use self::asleep::{Counted, Sleepers};
 pub use self::option::low_water_is_used;
-pub(crate) use self::pace::Ask;
+pub(crate) use self::pace::{Ask, Exchanged};
 use self::schedule::Schedule;
 use self::standstill::Standstill;
 use crate::flow::Flow;

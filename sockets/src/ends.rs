@@ -11,11 +11,12 @@ use crate::flow::{RECEIVE, SEND, SPOILT, Stop, Take};
 use crate::handover::go_back;
 use crate::kernel::Kernel;
 use crate::reason::Reason;
+use crate::table::newborn;
 use crate::{epoll, ready, share, table};
 
 /// The program is about to close `fd`. [`closed`] is to follow.
 pub fn before_close(fd: RawFd) {
-    if !is_for_us(fd) {
+    if newborn::end(fd) || !is_for_us(fd) {
         return;
     }
     epoll::before_close(fd);
@@ -61,7 +62,7 @@ pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
 /// The kernel has just given the program a new descriptor, `fd`, unless that is an error. What is known by that number was closed by ways that we did
 /// not see.
 pub fn given_out(fd: RawFd) -> RawFd {
-    let known = table::known(fd).is_some() || epoll::concerns(fd);
+    let known = !newborn::is(fd) && table::known(fd).is_some() || epoll::concerns(fd);
     if !known {
         table::renumber(fd);
     } else if share::is_home() {
@@ -83,6 +84,9 @@ pub fn made(fd: RawFd, is_tcp: bool) -> RawFd {
 /// `accept` has given the program `fd`, unless that is an error, for what came to `listener`. Asks the kernel as little as can be: servers of short
 /// connections would notice.
 pub fn accepted(listener: RawFd, fd: RawFd, nonblocking: bool) -> RawFd {
+    if nonblocking && newborn::begin(listener, fd) {
+        return fd;
+    }
     given_out(fd);
     sys::socket::with_borrowed(fd, |fd| table::accepted(listener, fd, nonblocking));
     fd
@@ -108,6 +112,7 @@ pub fn close_range(
 ) -> i32 {
     let home = share::is_home();
     if closes && home && first <= last {
+        newborn::settle();
         epoll::before_close_range(first, last);
         table::for_each(|fd, conn| {
             if (first..=last).contains(&fd.cast_unsigned()) {

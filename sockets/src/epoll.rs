@@ -29,6 +29,7 @@ mod tests;
 mod wait;
 
 pub use control::control;
+pub(crate) use places::adopts;
 pub use places::{
     after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
     duplicated, end_left, has_any, known, moved, rang, upgraded,

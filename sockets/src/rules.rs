@@ -104,6 +104,15 @@ pub(crate) fn limited(limits: Limits) -> Limits {
     settings().limited(limits)
 }
 
+/// Whether no connection is to leave TCP before it has exchanged more than a request and a short answer.
+#[inline]
+pub(crate) fn leave_time() -> bool {
+    ACTIVE.get().is_none_or(|active| {
+        let Settings { turns, bytes, .. } = active.settings;
+        active.rules.is_some() && !active.is_early() && turns >= 4 && bytes >= 64 << 10
+    })
+}
+
 /// Whether one connection may wait otherwise than another.
 pub(crate) fn waits_differ() -> bool {
     ACTIVE

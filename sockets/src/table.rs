@@ -18,6 +18,7 @@ pub use newcomers::{accepted, connected, listens, made};
 use places::conn;
 pub(crate) use places::{each, each_kept, has_any, have_been};
 
+pub mod newborn;
 mod newcomers;
 mod places;
 
@@ -29,15 +30,15 @@ pub fn connection(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
         OTHER | LISTENER => None,
         UNKNOWN | SOCKET => classify(fd),
-        index => conn(index - FIRST),
+        index => conn(index - FIRST).or_else(|| newborn::grow_up(fd.as_raw_fd(), index)),
     }
 }
 
-/// As [`connection`], but whether a socket that was not seen to be connected is so nobody asks.
+/// As [`connection`], if it may have rings: whether a socket that was not seen to be connected is so nobody asks.
 #[inline]
 pub fn seen(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
-        SOCKET => None,
+        SOCKET | newborn::FIRST.. => None,
         _ => connection(fd),
     }
 }
@@ -47,7 +48,7 @@ pub fn seen(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
 pub fn known(fd: RawFd) -> Option<&'static Conn> {
     match entry(fd)?.load(Ordering::Acquire) {
         OTHER | UNKNOWN | SOCKET | LISTENER => None,
-        index => conn(index - FIRST),
+        index => conn(index - FIRST).or_else(|| newborn::grow_up(fd, index)),
     }
 }
 
@@ -67,6 +68,7 @@ pub fn insert(fd: BorrowedFd<'_>, origin: Origin) -> Option<&'static Conn> {
 
 /// From now on every descriptor is the C library's, and nothing is asked about any.
 pub(crate) fn retire() {
+    newborn::settle();
     let _guard = change();
     RETIRED.store(1, Ordering::Release);
     for entry in ENTRIES.iter().take(TOP.load(Ordering::Acquire) as usize) {
@@ -149,6 +151,7 @@ fn replace(fd: RawFd, value: u32) -> Option<&'static Conn> {
     if before < FIRST {
         return None;
     }
+    newborn::forget(before);
     conn(before - FIRST).filter(|conn| conn.release())
 }
 
@@ -172,6 +175,7 @@ pub fn renumber(fd: RawFd) {
 
 fn abandon(entry: &AtomicU32) {
     let value = entry.swap(UNKNOWN, Ordering::AcqRel);
+    newborn::forget(value);
     if value >= FIRST
         && let Some(conn) = conn(value - FIRST)
         && conn.release()
@@ -202,7 +206,7 @@ fn set_other(fd: RawFd) {
     }
 }
 
-/// Calls `visit` with each connection of this process and one of its descriptors.
+/// Calls `visit` with each connection of this process and one of its descriptors, but [newborns](newborn).
 pub fn for_each(mut visit: impl FnMut(RawFd, &'static Conn)) {
     each_entry(|fd, _, conn| visit(fd, conn));
 }
@@ -262,6 +266,10 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
         // The number means something else to the process whose table this is.
         return None;
     }
+    if newborn::any() && socket::is_tcp(fd) {
+        // It may be a duplicate of one of them, by ways that we did not see.
+        newborn::settle();
+    }
     let (own, _section) = change();
     let entry = entry(fd.as_raw_fd())?;
     let value = entry.load(Ordering::Acquire);
@@ -307,12 +315,24 @@ fn insert_locked(fd: BorrowedFd<'_>, origin: Origin, nonblocking: bool) -> Optio
         debug_assert!(!last, "it was open");
         return None;
     }
+    place(fd, entry, value, |conn| {
+        conn.open(fd, origin, nonblocking);
+        conn.set_cookie(cookie);
+    })
+}
+
+/// A new connection, that `open` makes of its place, where the entry of its descriptor was `before`.
+fn place(
+    fd: BorrowedFd<'_>,
+    entry: &AtomicU32,
+    before: u32,
+    open: impl FnOnce(&Conn),
+) -> Option<&'static Conn> {
     let index = places::claim()?;
     let conn = conn(index)?;
-    conn.open(fd, origin, nonblocking);
-    conn.set_cookie(cookie);
+    open(conn);
     note_top(fd.as_raw_fd());
-    if !take_place(entry, value, index + FIRST) {
+    if !take_place(entry, before, index + FIRST) {
         // Closed meanwhile by another thread.
         conn.release();
         conn.abandon();
@@ -338,7 +358,9 @@ fn with_cookie(cookie: u64) -> Option<(u32, &'static Conn)> {
 
 fn note_top(fd: RawFd) {
     let above = u32::try_from(fd).unwrap_or(0).saturating_add(1);
-    TOP.fetch_max(above, Ordering::AcqRel);
+    if TOP.load(Ordering::Acquire) < above {
+        TOP.fetch_max(above, Ordering::AcqRel);
+    }
 }
 
 #[inline]

@@ -211,11 +211,13 @@ impl Drop for FullEnd {
 }
 
 /// How many stand-ins that were full have shown their end and their room.
+#[inline]
 pub fn full_ends_done() -> u32 {
     DONE.load(Ordering::Acquire)
 }
 
 /// How many have shown their end, or are about to. Where there are more than were done before a wait, an end that it told of may lack its room.
+#[inline]
 pub fn full_ends_begun() -> u32 {
     BEGUN.load(Ordering::Acquire)
 }

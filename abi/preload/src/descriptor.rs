@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+use sockets::table::newborn;
 use sockets::{ends, packet};
 use sys::errno::Errno;
 use sys::hidden;
@@ -13,6 +14,12 @@ use crate::{extended, filter, real, uring, via_socket};
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    if newborn::end(fd) {
+        // SAFETY: the program's own call.
+        let closed = unsafe { real::close(fd) };
+        ends::closed(fd);
+        return closed;
+    }
     if hidden::is_hidden(fd) {
         // To the program there is nothing at this number.
         return fail(Errno::BADF) as c_int;

@@ -12,6 +12,7 @@ use libc::{loff_t, off_t, size_t, ssize_t};
 use sockets::conn::{Conn, Native, Way};
 use sockets::host::host;
 use sockets::io::{self, Receive};
+use sockets::table::newborn;
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
@@ -31,6 +32,12 @@ pub unsafe extern "C" fn sendfile(
     if count.cast_signed() < 0 || !(offset.is_null() || is_memory(offset)) {
         // SAFETY: the program's own call, which the kernel refuses whatever else is right or wrong.
         return unsafe { real::sendfile(out, input, offset, count) };
+    }
+    if newborn::is_little(count)
+        // SAFETY: the program's own call.
+        && let Some(result) = newborn::pass(out, Way::Out, || checked(unsafe { real::sendfile(out, input, offset, count) }))
+    {
+        return Outcome::from(result).or(|| -1);
     }
     let mut sent = 0;
     loop {

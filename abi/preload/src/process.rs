@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::pid_t;
 use sockets::packet::table::sharing;
+use sockets::table::newborn;
 use sockets::{packet, share};
 
 use crate::outcome::keeping_errno;
@@ -121,6 +122,7 @@ pub(crate) fn before_sharer(flags: c_int) {
 
 /// Before there is a child with this process's memory.
 pub(crate) fn before_guest() {
+    newborn::settle();
     sys::fork::expect_guest();
     sharing::before_vfork();
 }

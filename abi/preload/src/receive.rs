@@ -9,6 +9,7 @@ use libc::{cmsghdr, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::ends;
 use sockets::io::{self, Receive};
+use sockets::table::newborn;
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
@@ -26,6 +27,13 @@ fn receive(
     flags: c_int,
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
+    let mut native = native;
+    if newborn::is(fd)
+        && flags & !libc::MSG_DONTWAIT == 0
+        && let Some(result) = newborn::pass(fd, Way::In, || checked(native(flags)))
+    {
+        return result.into();
+    }
     let Some((conn, borrowed)) = connection(fd) else {
         return via_socket::receive(fd, into, asked, flags)
             .otherwise(|| extended::receive(fd, into, asked, flags));
@@ -33,7 +41,6 @@ fn receive(
     if flags & BESIDE != 0 {
         return Outcome::NotOurs;
     }
-    let mut native = native;
     if flags & libc::MSG_PEEK == 0
         && let Some(result) = io::pass(conn, borrowed, Way::In, || checked(native(flags)))
     {

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::reason::Reason;
+use sockets::table::newborn;
 use sockets::{ends, io};
 use sys::errno::Errno;
 
@@ -33,11 +34,17 @@ fn send_pieces(
     flags: c_int,
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
+    let mut native = native;
+    if newborn::is(fd)
+        && flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE) == 0
+        && let Some(result) = newborn::pass(fd, Way::Out, || checked(native(flags)))
+    {
+        return result.into();
+    }
     let Some((conn, borrowed)) = connection(fd) else {
         return via_socket::send(fd, pieces, asked, flags)
             .otherwise(|| extended::send(fd, pieces, asked, flags));
     };
-    let mut native = native;
     if flags & ONLY_TCP != 0
         && let Some(reason) = why_tcp(borrowed, flags)
     {
@@ -145,7 +152,14 @@ pub unsafe extern "C" fn sendto(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
-    unsafe { gather(fd, buffers, count, 0).or(|| real::writev(fd, buffers, count)) }
+    let native = || unsafe { real::writev(fd, buffers, count) };
+    if newborn::is(fd)
+        && let Some(result) = newborn::pass(fd, Way::Out, || checked(native()))
+    {
+        return Outcome::from(result).or(native);
+    }
+    // SAFETY: as above.
+    unsafe { gather(fd, buffers, count, 0).or(native) }
 }
 
 unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -> Outcome<usize> {

@@ -6,6 +6,16 @@ use sys::time;
 
 use super::{Conn, Way};
 
+/// What a connection has exchanged before it was noted. By [`Way`].
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub(crate) bytes: [u64; 2],
+    pub(crate) calls: [u64; 2],
+    pub(crate) turns: u32,
+    /// The direction of the last call, plus 1; 0 if there was none.
+    pub(crate) last: u32,
+}
+
 impl Conn {
     /// Counts a call that moved `bytes`.
     #[inline]
@@ -24,6 +34,18 @@ impl Conn {
             add(total, bytes as u64);
             add(calls, 1);
         }
+    }
+
+    /// It has exchanged so much already.
+    pub(crate) fn resume_young(&self, before: &Exchanged) {
+        let counts = self.record.bytes.iter().chain(&self.record.calls);
+        for (count, before) in counts.zip(before.bytes.iter().chain(&before.calls)) {
+            count.store(*before, Ordering::Relaxed);
+        }
+        self.turnarounds.store(before.turns, Ordering::Relaxed);
+        self.last.store(before.last, Ordering::Relaxed);
+        let [sends, _] = before.calls;
+        self.answered.store(sends != 0, Ordering::Relaxed);
     }
 
     /// Bytes and calls so far.

@@ -6,13 +6,30 @@ use sys::errno::Errno;
 
 use super::member::{Member, What};
 use super::{Change, EXCLUSIVE, Event, Set, given, places};
-use crate::left;
+use crate::table::newborn;
+use crate::{left, table};
 
 /// As `epoll_ctl`.
 ///
 /// # Errors
 /// As `epoll_ctl`.
 pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> {
+    if newborn::is(fd) {
+        if let Change::Add(event) = change
+            && takes_newborn(instance, fd, event)
+        {
+            // First: a signal handler that comes in between may have it noted.
+            newborn::joins(fd, instance, event.events, event.data);
+            let added = sys::epoll::add(instance, fd, event.events, event.data);
+            if added.is_err() {
+                newborn::leaves(fd);
+            }
+            return added;
+        }
+        // It is another's from now on.
+        let _ = table::known(fd);
+    }
+    newborn::await_growth();
     let Some(set) = super::known(instance) else {
         return control_unseen(instance, fd, change);
     };
@@ -28,6 +45,12 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     };
     set.tell_others();
     result
+}
+
+/// Whether nothing is to be noted of a member that this is to be but what the program said.
+#[inline]
+fn takes_newborn(instance: RawFd, fd: RawFd, event: Event) -> bool {
+    newborn::may_join(fd, event.events) && super::known(instance).is_some_and(Set::is_the_programs)
 }
 
 /// An instance that was made where we did not see it is mirrored from the first member on that it gets where we do.
@@ -93,7 +116,7 @@ impl Set {
     }
 
     /// Mirrors what has been added to the kernel's instance already.
-    fn adopt(&self, fd: RawFd, event: Event) -> bool {
+    pub(super) fn adopt(&self, fd: RawFd, event: Event) -> bool {
         if let Some(mut members) = self.enter()
             && let Ok(index) = members.reserve(fd)
         {

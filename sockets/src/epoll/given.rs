@@ -9,6 +9,7 @@ use sys::turn::Busy;
 use super::member::What;
 use super::{Set, known, places};
 use crate::reason::Reason;
+use crate::table::newborn;
 use crate::{handover, table};
 
 /// A set is about to be passed to another process, as a descriptor in a message.
@@ -47,6 +48,8 @@ pub(crate) fn keeps(fd: RawFd) -> bool {
 impl Set {
     /// Has all its connections on TCP from now on.
     pub(super) fn keep_to_kernel(&self) {
+        // Those that it watches are to be found.
+        newborn::settle();
         if self.for_kernel.swap(1, Ordering::SeqCst) != 0 {
             return;
         }
@@ -67,6 +70,17 @@ impl Set {
             members.forget_dormant();
             let instance = members.instance;
             members.give_back_to_kernel(instance, |_| true);
+        }
+    }
+
+    /// Has those of its members on TCP of which the kernel would hear nothing by their number.
+    pub(super) fn keep_orphans(&self) {
+        let mut next = 0;
+        while let Some((index, what, via)) =
+            self.enter().and_then(|members| members.find_orphan(next))
+        {
+            keep(what, via);
+            next = index + 1;
         }
     }
 

@@ -10,10 +10,11 @@ use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 use sys::turn::{Busy, Left};
 
-use super::Set;
 use super::set::Entered;
+use super::{Event, Set};
 use crate::conn::Conn;
 use crate::reason::Reason;
+use crate::table::newborn;
 use crate::{handover, share, table};
 
 /// The mirror of the instance behind a descriptor, if there is one.
@@ -77,6 +78,7 @@ pub fn duplicated(old: RawFd, new: RawFd) {
     if known(old).is_none() || !share::is_home() {
         return;
     }
+    newborn::settle();
     let _guard = CHANGES.lock();
     let (Ok(from), Ok(to)) = (usize::try_from(old), usize::try_from(new)) else {
         return;
@@ -125,6 +127,11 @@ pub fn before_close_range(first: u32, last: u32) {
     }
 }
 
+/// Notes what the set at `instance` watches already.
+pub(crate) fn adopts(instance: RawFd, fd: RawFd, event: Event) -> bool {
+    known(instance).is_some_and(|set| set.adopt(fd, event))
+}
+
 /// What is behind a descriptor is about to be another thing while something else keeps the old one open, so that the kernel would not drop it
 /// from the program's sets. [`before_close`] is next.
 pub fn before_exchange(fd: RawFd) {
@@ -138,17 +145,19 @@ pub fn before_exchange(fd: RawFd) {
 #[inline(never)]
 fn leave_all(fd: RawFd) {
     let others = table::known(fd).filter(|conn| conn.descriptors() > 1);
-    let last = others.is_none();
-    if let Some(conn) = others.filter(|conn| conn.may_meet()) {
-        // It lives on in its sets by a number that the kernel knows nothing by, where nothing could be changed when it gets rings.
-        conn.stay_on_tcp(Reason::Sets);
-    }
     for set in all() {
-        set.before_close(fd, last);
+        if set.before_close(fd, others.is_none())
+            && let Some(conn) = others.filter(|conn| conn.may_meet())
+        {
+            // It lives on there by a number that the kernel knows nothing by: nothing could be changed when it gets rings.
+            conn.stay_on_tcp(Reason::Sets);
+        }
     }
 }
 
 fn release(fd: RawFd) {
+    // Those that it watches are noted as its members, and leave it as such.
+    newborn::settle();
     let _guard = CHANGES.lock();
     let Some(set) = known(fd) else {
         return;

@@ -9,6 +9,7 @@ use sys::sync::Ordering;
 use super::members::Glance;
 use super::{Event, FEW, Set, Waiter, token};
 use crate::ready::{self, Deadline};
+use crate::table::newborn;
 use crate::{left, leftover};
 
 /// As `epoll_wait` on an instance; `events` is not empty.
@@ -27,11 +28,17 @@ pub fn wait(
     };
     left::find_sets();
     set.begin_wait();
-    if set.is_in_memory() {
+    let (mut timeout, mut end, mut early) = (timeout, None, None);
+    if newborn::any() {
+        early = beside_newborns(set, events, &mut timeout, kernel);
+    }
+    if early.is_none() && set.is_in_memory() {
         return mixed(set, events, timeout, kernel);
     }
-    let mut end = None;
-    let found = plain(set, events, timeout, &mut end, kernel)?;
+    let found = match early {
+        Some(said) => said?,
+        None => plain(set, events, timeout, &mut end, kernel)?,
+    };
     if !set.is_in_memory() && !token::any(events, found) {
         return Ok(found);
     }
@@ -46,6 +53,26 @@ pub fn wait(
         return Ok(kept);
     }
     mixed(set, events, left, kernel)
+}
+
+/// Nothing is noted of [newborns](newborn) as long as something happens: the kernel has said so. `None` if they are connections as others are by now, and what
+/// is left of the time is to be waited for.
+fn beside_newborns(
+    set: &Set,
+    events: &mut [Event],
+    timeout: &mut Option<Duration>,
+    kernel: &impl Waiter,
+) -> Option<Result<usize, Errno>> {
+    if !set.is_in_memory() && !newborn::are_old() {
+        let first = timeout.map_or(newborn::STILL, |timeout| timeout.min(newborn::STILL));
+        let said = kernel.wait(events, Some(first));
+        if said != Ok(0) || first < newborn::STILL {
+            return Some(said);
+        }
+        *timeout = timeout.map(|timeout| timeout - first);
+    }
+    newborn::settle();
+    None
 }
 
 /// Only the kernel knows, but for connections a few looks are quicker than sleep and wake-up. `end` is noted where time passes before events come: a busy server

@@ -10,6 +10,7 @@ use super::{PollFd, bits, habit};
 use crate::conn::Conn;
 use crate::epoll::{self, Set};
 use crate::ready::PRI;
+use crate::table::newborn;
 use crate::{rules, table};
 
 /// What a list of descriptors consists of.
@@ -110,6 +111,8 @@ impl What {
 
     #[inline]
     fn of_set(set: &'static Set) -> Self {
+        // Else it would be missed what it watches for the kernel alone.
+        newborn::settle();
         set.catch_up();
         if set.is_in_memory() {
             Self::Set(set)

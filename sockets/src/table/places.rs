@@ -33,6 +33,7 @@ pub(crate) fn have_been(many: usize) -> bool {
 
 /// Calls `visit` with each connection of this process.
 pub(crate) fn each(visit: impl FnMut(&'static Conn)) {
+    super::newborn::settle();
     all().filter(|conn| conn.is_open()).for_each(visit);
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::fd::RawFd;
 
+use super::super::member::What;
 use super::super::places;
 use super::Members;
 
@@ -27,6 +28,16 @@ impl Members {
             .iter()
             .position(|member| member.fd == fd && member.via != fd && member.is(conn));
         u32::try_from(at?).ok()
+    }
+
+    /// The first from that place on that could not be captured any more, and a descriptor of it.
+    pub(in crate::epoll) fn find_orphan(&self, from: u32) -> Option<(u32, What, RawFd)> {
+        if self.orphans == 0 {
+            return None;
+        }
+        let mut list = (0..).zip(&self.list).skip(from as usize);
+        list.find(|(_, member)| member.via != member.fd && member.captured.is_none())
+            .map(|(index, member)| (index, member.what, member.via))
     }
 
     /// A descriptor by which orphans live on is about to be closed.

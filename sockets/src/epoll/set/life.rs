@@ -8,22 +8,24 @@ use super::{NOBODY, Set};
 use crate::epoll::members::Members;
 
 impl Set {
-    /// A descriptor is about to be closed, which is the last of its connection or not.
-    pub(in crate::epoll) fn before_close(&self, fd: RawFd, last: bool) {
+    /// A descriptor is about to be closed, which is the last of its connection or not. Whether what it stands for lives on here, as the kernel has it.
+    pub(in crate::epoll) fn before_close(&self, fd: RawFd, last: bool) -> bool {
         let Some(mut members) = self.enter() else {
-            return;
+            return false;
         };
         members.orphans_lose(fd, last);
         let Some(index) = members.index_of(fd) else {
-            return;
+            return false;
         };
-        let instance = members.instance;
+        let (instance, visiting) = (members.instance, members.visiting);
         let Some(member) = members.get_mut(index) else {
-            return;
+            return false;
         };
         if !last && !member.dormant && member.outlive(fd) {
             // As in the kernel, what is a member is not the descriptor.
-            return members.orphan(index);
+            let is_kernels = member.captured.is_none() && !visiting;
+            members.orphan(index);
+            return is_kernels;
         }
         let is_captured = member.captured.is_some() || member.is_late();
         if is_captured && !members.visiting {
@@ -31,6 +33,7 @@ impl Set {
             let _ = sys::epoll::delete(instance, fd);
         }
         members.remove(index);
+        false
     }
 
     /// The kernel's instance is to have a member no more.
@@ -102,6 +105,12 @@ impl Set {
         self.visiting.store(1, Ordering::Relaxed);
     }
 
+    /// Whether what it has is what this program has said of it, and not its parent's or what others know.
+    #[inline]
+    pub(in crate::epoll) fn is_the_programs(&self) -> bool {
+        self.visiting.load(Ordering::Relaxed) == 0 && !self.is_for_kernel()
+    }
+
     /// The program uses the set. It is its own from now on, if it was its parent's.
     #[inline]
     pub(in crate::epoll) fn begin_use(&self) {
@@ -116,5 +125,6 @@ impl Set {
             self.visiting.store(0, Ordering::Relaxed);
             members.settle_here();
         }
+        self.keep_orphans();
     }
 }
