@@ -49,11 +49,11 @@ struct Newborn {
 pub fn begin(listener: RawFd, fd: RawFd) -> bool {
     let is_listener =
         entry(listener).is_some_and(|entry| entry.load(Ordering::Relaxed) == LISTENER);
-    // The first of a process is none: others are to read of it.
     // What is at the numbers of standard streams has its own rules.
     if fd < 3 {
         return false;
     }
+    // The first of a process is none: others are to read of it.
     if !(is_listener && alone::is_alone() && fork::seems_home() && super::has_any())
         || is_retired()
         || epoll::concerns(fd)
