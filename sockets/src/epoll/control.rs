@@ -26,7 +26,7 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
             }
             return added;
         }
-        // It is another's from now on.
+        // From now on it is a connection as others are.
         let _ = table::known(fd);
     }
     newborn::await_growth();

@@ -11,38 +11,24 @@ use std::time::Duration;
 
 use sys::alone::{self, Exchange};
 use sys::errno::Errno;
+use sys::fork;
 use sys::socket::with_borrowed;
 use sys::sync::Ordering;
-use sys::sync::mapped::{AtomicU32, AtomicU64};
+use sys::sync::mapped::AtomicU32;
 use sys::wait::note_sent;
-use sys::{fork, ledger};
 
 pub(crate) use self::growth::await_growth;
 pub(super) use self::growth::grow_up;
 pub use self::growth::settle;
+use self::record::{LITTLE, Newborn};
 use super::{LISTENER, OTHER, UNKNOWN, entry, is_retired, note_top};
-use crate::conn::{Exchanged, Way};
+use crate::conn::Way;
+use crate::epoll::EDGE;
+use crate::ready::{ERR, HUP, IN, OUT, PRI, RDHUP};
 use crate::{epoll, rules};
 
 mod growth;
-
-/// What is known of one: all in one line of the processor's.
-#[derive(Debug)]
-#[repr(align(64))]
-struct Newborn {
-    fd: AtomicU32,
-    /// The set that watches it, plus 1; 0 if none does.
-    set: AtomicU32,
-    events: AtomicU32,
-    /// Whether the kernel has a call on it under way.
-    under_way: AtomicU32,
-    data: AtomicU64,
-    bytes: [AtomicU32; 2],
-    calls: [AtomicU32; 2],
-    turns: AtomicU32,
-    /// The direction of the last call, plus 1.
-    last: AtomicU32,
-}
+mod record;
 
 /// `accept` has made `fd` of what came to `listener`, and calls on it do not wait. Whether it is one of these from now on.
 #[inline]
@@ -211,97 +197,6 @@ fn give_back(word: u32) {
     }
 }
 
-impl Newborn {
-    const fn new() -> Self {
-        Self {
-            fd: AtomicU32::new(0),
-            set: AtomicU32::new(0),
-            events: AtomicU32::new(0),
-            under_way: AtomicU32::new(0),
-            data: AtomicU64::new(0),
-            bytes: [const { AtomicU32::new(0) }; 2],
-            calls: [const { AtomicU32::new(0) }; 2],
-            turns: AtomicU32::new(0),
-            last: AtomicU32::new(0),
-        }
-    }
-
-    #[inline]
-    fn open(&self, fd: RawFd) {
-        self.fd.store(fd.cast_unsigned(), Ordering::Relaxed);
-        let [sent, received] = &self.bytes;
-        let [sends, receives] = &self.calls;
-        for word in [&self.set, &self.under_way, sent, received, sends, receives] {
-            word.store(0, Ordering::Relaxed);
-        }
-        self.turns.store(0, Ordering::Relaxed);
-        self.last.store(0, Ordering::Relaxed);
-    }
-
-    /// Counts a call that moved `bytes`; whether it is to be noted from now on, of which this call is still to be told.
-    #[inline]
-    fn counts(&self, way: Way, bytes: usize) -> bool {
-        let index = way as usize;
-        let (Some(total), Some(calls)) = (self.bytes.get(index), self.calls.get(index)) else {
-            return true;
-        };
-        let add = |count: &AtomicU32, more: u32| {
-            let now = count.load(Ordering::Relaxed).saturating_add(more);
-            count.store(now, Ordering::Relaxed);
-            now
-        };
-        let moved = add(total, u32::try_from(bytes).unwrap_or(u32::MAX));
-        let many = add(calls, 1) >= CALLS;
-        let last = self.last.load(Ordering::Relaxed);
-        let is_turn = last != way as u32 + 1;
-        // What is received after an end was sent is that of the other end.
-        let is_second = is_turn && last != 0 && matches!(way, Way::In) && bytes > 0;
-        if is_second || many || moved > LITTLE {
-            return true;
-        }
-        if is_turn {
-            add(&self.turns, 1);
-            self.last.store(way as u32 + 1, Ordering::Relaxed);
-        }
-        false
-    }
-
-    fn exchanged(&self) -> Exchanged {
-        Exchanged {
-            bytes: self
-                .bytes
-                .each_ref()
-                .map(|n| n.load(Ordering::Relaxed).into()),
-            calls: self
-                .calls
-                .each_ref()
-                .map(|n| n.load(Ordering::Relaxed).into()),
-            turns: self.turns.load(Ordering::Relaxed),
-            last: self.last.load(Ordering::Relaxed),
-        }
-    }
-
-    /// It was one, and is closed: what others read is the sums.
-    #[inline]
-    fn add_up(&self) {
-        let Some(totals) = ledger::totals() else {
-            return;
-        };
-        // A count that a signal handler loses is worth less than a locked instruction.
-        let add = |total: &AtomicU64, more: u64| {
-            let now = total.load(Ordering::Relaxed).wrapping_add(more);
-            total.store(now, Ordering::Relaxed);
-        };
-        add(&totals.connections, 1);
-        let pairs = [(&totals.bytes, &self.bytes), (&totals.calls, &self.calls)];
-        for (totals, counts) in pairs {
-            for (total, count) in totals.iter().zip(counts) {
-                add(total, count.load(Ordering::Relaxed).into());
-            }
-        }
-    }
-}
-
 /// An entry of the table that is one of these, and which, in its lower bits.
 pub(super) const FIRST: u32 = 1 << 31;
 /// So many at a time: one more, and all are noted.
@@ -310,11 +205,8 @@ const MANY: usize = 32;
 const LONG: u32 = 64;
 /// So long after its last event a process notes them, before it sleeps on.
 pub(crate) const STILL: Duration = Duration::from_millis(100);
-/// More than that is no short answer any more: an eighth at most of what a connection exchanges before it leaves TCP, by [the rules](rules::leave_time).
-const LITTLE: u32 = 8 << 10;
-const CALLS: u32 = 8;
-/// What a set watches for until told otherwise: `EPOLLIN`, `EPOLLPRI`, `EPOLLOUT`, `EPOLLERR`, `EPOLLHUP`, `EPOLLRDHUP`, `EPOLLET`.
-const USUAL: u32 = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x2000 | 1 << 31;
+/// What a set watches for until told otherwise: it has no memory of it, as `EPOLLONESHOT` asks for.
+const USUAL: u32 = IN | PRI | OUT | ERR | HUP | RDHUP | EDGE;
 
 static NEWBORNS: [Newborn; MANY] = [const { Newborn::new() }; MANY];
 /// A bit for each of them that is taken.
