@@ -381,6 +381,12 @@ impl Conn {
         }
     }
 
+    /// Whether all calls on it are the kernel's alone, as they do not wait and it stays on TCP.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.path.load(Ordering::Acquire) == TCP && self.is_nonblocking()
+    }
+
     /// Whether this end called `connect`.
     pub(crate) fn is_opener(&self) -> bool {
         self.opener.load(Ordering::Relaxed)

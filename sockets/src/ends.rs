@@ -25,6 +25,12 @@ pub fn before_close(fd: RawFd) {
     }
 }
 
+/// As [`before_close`], if it is no connection and in no set; `false`, and nothing is done, if it is.
+#[inline]
+pub fn before_close_other(fd: RawFd) -> bool {
+    !epoll::concerns(fd) && table::begin_to_close_other(fd)
+}
+
 /// The program has closed `fd`, or tried to.
 pub fn closed(fd: RawFd) {
     table::closed(fd);

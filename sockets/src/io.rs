@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use sys::errno::Errno;
 
 pub(crate) use self::duty::{end_standstill, look_at_peer, pay_for_left};
-pub use self::plain::pass;
+pub use self::plain::{pass, passed};
 use self::plain::{receive_plain, send_plain};
 use self::receive::receive_mapped;
 use self::send::send_mapped;

@@ -52,6 +52,20 @@ pub fn known(fd: RawFd) -> Option<&'static Conn> {
     }
 }
 
+/// As [`known`], as far as one look tells: [newborns](newborn) are for [`connection`] to find.
+#[inline(always)]
+pub fn noted(fd: RawFd) -> Option<&'static Conn> {
+    conn(entry(fd)?.load(Ordering::Acquire).checked_sub(FIRST)?)
+}
+
+/// Whether its bytes are the kernel's by now, newborn or not.
+#[inline(always)]
+pub fn has_no_rings(fd: RawFd) -> bool {
+    let word = entry(fd).map_or(UNKNOWN, |entry| entry.load(Ordering::Acquire));
+    word >= newborn::FIRST
+        || word >= FIRST && conn(word - FIRST).is_some_and(|conn| !conn.is_mapped())
+}
+
 /// Whether it is known to listen for TCP.
 #[inline]
 pub fn is_listener(fd: RawFd) -> bool {
@@ -129,6 +143,15 @@ pub fn remove(fd: RawFd) -> Option<&'static Conn> {
 #[must_use = "the last descriptor of a connection takes the connection with it"]
 pub fn begin_to_close(fd: RawFd) -> Option<&'static Conn> {
     replace(fd, OTHER)
+}
+
+/// As [`begin_to_close`], if it is no connection; `false`, and nothing is done, if it is one.
+#[inline]
+pub(crate) fn begin_to_close_other(fd: RawFd) -> bool {
+    entry(fd).is_some_and(|entry| {
+        let before = entry.load(Ordering::Acquire);
+        before < FIRST && take_place(entry, before, OTHER)
+    })
 }
 
 /// A descriptor has been closed, or could not be.

@@ -14,12 +14,25 @@ use crate::{extended, filter, real, uring, via_socket};
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    if newborn::end(fd) {
+    if newborn::end(fd) || is_for_table(fd) && ends::before_close_other(fd) {
         // SAFETY: the program's own call.
         let closed = unsafe { real::close(fd) };
         ends::closed(fd);
         return closed;
     }
+    close_any(fd)
+}
+
+/// Whether nobody but the table may have something at that number.
+#[inline]
+fn is_for_table(fd: c_int) -> bool {
+    let is_apart = hidden::is_hidden(fd) || standard::is(fd) || extended::is(fd);
+    !is_apart && !uring::own::any() && !packet::table::any()
+}
+
+/// As [`close`], of any descriptor.
+#[inline(never)]
+extern "C" fn close_any(fd: c_int) -> c_int {
     if hidden::is_hidden(fd) {
         // To the program there is nothing at this number.
         return fail(Errno::BADF) as c_int;

@@ -12,18 +12,35 @@ use libc::{loff_t, off_t, size_t, ssize_t};
 use sockets::conn::{Conn, Native, Way};
 use sockets::host::host;
 use sockets::io::{self, Receive};
-use sockets::table::newborn;
+use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
 use crate::poll::poll;
 use crate::send::raise_pipe;
-use crate::{extended, real, via_socket};
+use crate::{extended, real, settled, via_socket};
 
 /// Linux. To a connection with rings by hand, else by the kernel; and from one to the other within a call, for it may be of gigabytes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn sendfile(
+    out: c_int,
+    input: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: the program's own call.
+    unsafe {
+        match table::noted(out) {
+            Some(conn) if conn.is_settled() => settled::sendfile(out, input, offset, count, conn),
+            _ => sendfile_any(out, input, offset, count),
+        }
+    }
+}
+
+/// As [`sendfile`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn sendfile_any(
     out: c_int,
     input: c_int,
     offset: *mut off_t,

@@ -47,6 +47,7 @@ mod real;
 mod receive;
 mod rules;
 mod send;
+mod settled;
 mod signal;
 mod stdio;
 #[cfg(all(target_arch = "x86_64", not(test)))]

@@ -10,7 +10,7 @@ use sys::hidden;
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, connection, fail, keeping_errno, with_rings};
-use crate::{extended, real, via_socket};
+use crate::{extended, real, settled, via_socket};
 
 mod demand;
 
@@ -157,14 +157,38 @@ pub unsafe extern "C" fn setsockopt(
     len: socklen_t,
 ) -> c_int {
     // SAFETY: the program's own promises; here and below.
+    unsafe {
+        if is_switch(level, name) && table::has_no_rings(fd) {
+            settled::setsockopt(fd, level, name, value, len)
+        } else {
+            set_any(fd, level, name, value, len)
+        }
+    }
+}
+
+/// What programs set with each answer. Only where there are rings do we care.
+#[inline]
+fn is_switch(level: c_int, name: c_int) -> bool {
+    level == libc::IPPROTO_TCP && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
+}
+
+/// As [`setsockopt`], of any descriptor and option.
+#[inline(never)]
+unsafe extern "C" fn set_any(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as above.
     let outcome = unsafe { via_socket::set_option(fd, level, name, value, len) };
     if outcome != Outcome::NotOurs {
         return outcome.or(|| -1);
     }
     // SAFETY: as above.
     unsafe { demand::before_set(fd, level, name, value, len) };
-    if level == libc::IPPROTO_TCP
-        && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
+    if is_switch(level, name)
         && len as usize >= size_of::<c_int>()
         && !value.is_null()
         && let Some((conn, _)) = keeping_errno(|| with_rings(fd))

@@ -109,6 +109,18 @@ pub(crate) fn connection<'a>(fd: RawFd) -> Option<(&'static Conn, BorrowedFd<'a>
     Some((table::connection(fd)?, fd))
 }
 
+/// The same, where one look at the table has had it already.
+#[inline]
+pub(crate) fn connection_or<'a>(
+    noted: Option<&'static Conn>,
+    fd: RawFd,
+) -> Option<(&'static Conn, BorrowedFd<'a>)> {
+    match noted {
+        Some(conn) => Some((conn, borrow(fd)?)),
+        None => connection(fd),
+    }
+}
+
 /// The same, if it has rings.
 pub(crate) fn with_rings<'a>(fd: RawFd) -> Option<(&'static Conn, BorrowedFd<'a>)> {
     let fd = borrow(fd)?;

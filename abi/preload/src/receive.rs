@@ -9,18 +9,20 @@ use libc::{cmsghdr, iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::ends;
 use sockets::io::{self, Receive};
-use sockets::table::newborn;
+use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, keeping_errno};
-use crate::{cancel, extended, pass, real, via_socket};
+use crate::outcome::{Outcome, checked, connection, connection_or, keeping_errno};
+use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
 const BESIDE: c_int = libc::MSG_OOB | libc::MSG_ERRQUEUE;
 
+/// `noted`: what one look at the table had, or none, if nobody has looked.
 #[inline]
 fn receive(
+    noted: Option<&'static Conn>,
     fd: c_int,
     into: &mut [IoSliceMut<'_>],
     asked: Asked,
@@ -28,13 +30,14 @@ fn receive(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let mut native = native;
-    if newborn::is(fd)
+    if noted.is_none()
+        && newborn::is(fd)
         && flags & !libc::MSG_DONTWAIT == 0
         && let Some(result) = newborn::pass(fd, Way::In, || checked(native(flags)))
     {
         return result.into();
     }
-    let Some((conn, borrowed)) = connection(fd) else {
+    let Some((conn, borrowed)) = connection_or(noted, fd) else {
         return via_socket::receive(fd, into, asked, flags)
             .otherwise(|| extended::receive(fd, into, asked, flags));
     };
@@ -98,9 +101,29 @@ pub unsafe extern "C" fn recv(
 ) -> ssize_t {
     // SAFETY: the program's buffer and its own promise, here and below.
     unsafe {
+        match table::noted(fd) {
+            Some(conn) if conn.is_settled() && flags & !libc::MSG_DONTWAIT == 0 => {
+                settled::recv(fd, buffer, len, flags, conn)
+            }
+            noted => recv_any(fd, buffer, len, flags, noted),
+        }
+    }
+}
+
+/// As [`recv`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn recv_any(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    noted: Option<&'static Conn>,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
         let native = |flags| real::recv(fd, buffer, len, flags);
         let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
-        receive(fd, &mut [room], asked, flags, native).or(|| native(flags))
+        receive(noted, fd, &mut [room], asked, flags, native).or(|| native(flags))
     }
 }
 
@@ -109,11 +132,28 @@ pub unsafe extern "C" fn recv(
 pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
+        match table::noted(fd) {
+            Some(conn) if conn.is_settled() => settled::read(fd, buffer, len, conn),
+            noted => read_any(fd, buffer, len, noted),
+        }
+    }
+}
+
+/// As [`read`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn read_any(
+    fd: c_int,
+    buffer: *mut c_void,
+    len: size_t,
+    noted: Option<&'static Conn>,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
         if len == 0 {
             return real::read(fd, buffer, len);
         }
         let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
-        receive(fd, &mut [room], asked, 0, |flags| {
+        receive(noted, fd, &mut [room], asked, 0, |flags| {
             real::recv(fd, buffer, len, flags)
         })
         .or(|| real::read(fd, buffer, len))
@@ -134,7 +174,7 @@ pub unsafe extern "C" fn recvfrom(
     unsafe {
         let native = |flags| real::recvfrom(fd, buffer, len, flags, address, address_len);
         let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
-        let outcome = receive(fd, &mut [room], asked, flags, native);
+        let outcome = receive(None, fd, &mut [room], asked, flags, native);
         if matches!(outcome, Outcome::Done(_)) && !address.is_null() && is_memory(address_len) {
             // A stream's sender is whom one is connected to: the kernel leaves the address alone and says so.
             address_len.write(0);
@@ -160,7 +200,7 @@ unsafe fn scatter(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) 
             if asked.len == 0 {
                 return Outcome::NotOurs;
             }
-            receive(fd, rooms, asked, flags, |flags| {
+            receive(None, fd, rooms, asked, flags, |flags| {
                 let mut message: msghdr = std::mem::zeroed();
                 message.msg_iov = buffers.cast_mut();
                 message.msg_iovlen = count;
@@ -239,7 +279,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             return native(flags);
         }
         let outcome = buffers::with_rooms(header.msg_iov, header.msg_iovlen, |rooms, asked| {
-            receive(fd, rooms, asked, flags, native)
+            receive(None, fd, rooms, asked, flags, native)
         });
         let Some(outcome) = outcome else {
             return native(flags);

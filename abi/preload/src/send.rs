@@ -7,17 +7,20 @@ use std::os::fd::BorrowedFd;
 use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::reason::Reason;
-use sockets::table::newborn;
+use sockets::table::{self, newborn};
 use sockets::{ends, io};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, fail, keeping_errno};
+use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno};
 use crate::receive::message_flags;
-use crate::{cancel, extended, pass, real, via_socket};
+use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
 const ONLY_TCP: c_int = libc::MSG_OOB | libc::MSG_ZEROCOPY | libc::MSG_FASTOPEN;
+
+/// What changes nothing about whose call it is.
+const PLAIN: c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE;
 
 /// What the kernel does beside `EPIPE`.
 #[cold]
@@ -26,8 +29,10 @@ pub(crate) fn raise_pipe() {
     unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGPIPE) };
 }
 
+/// `noted`: what one look at the table had, or none, if nobody has looked.
 #[inline]
 fn send_pieces(
+    noted: Option<&'static Conn>,
     fd: c_int,
     pieces: &[IoSlice<'_>],
     asked: Asked,
@@ -35,13 +40,14 @@ fn send_pieces(
     native: impl FnMut(c_int) -> ssize_t,
 ) -> Outcome<usize> {
     let mut native = native;
-    if newborn::is(fd)
-        && flags & !(libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE) == 0
+    if noted.is_none()
+        && newborn::is(fd)
+        && flags & !PLAIN == 0
         && let Some(result) = newborn::pass(fd, Way::Out, || checked(native(flags)))
     {
         return result.into();
     }
-    let Some((conn, borrowed)) = connection(fd) else {
+    let Some((conn, borrowed)) = connection_or(noted, fd) else {
         return via_socket::send(fd, pieces, asked, flags)
             .otherwise(|| extended::send(fd, pieces, asked, flags));
     };
@@ -107,9 +113,29 @@ pub unsafe extern "C" fn send(
 ) -> ssize_t {
     // SAFETY: the program's buffer and its own promise, here and below.
     unsafe {
+        match table::noted(fd) {
+            Some(conn) if conn.is_settled() && flags & !PLAIN == 0 => {
+                settled::send(fd, buffer, len, flags, conn)
+            }
+            noted => send_any(fd, buffer, len, flags, noted),
+        }
+    }
+}
+
+/// As [`send`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn send_any(
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    flags: c_int,
+    noted: Option<&'static Conn>,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
         let native = |flags| real::send(fd, buffer, len, flags);
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
-        send_pieces(fd, &[bytes], asked, flags, native).or(|| native(flags))
+        send_pieces(noted, fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
 }
 
@@ -118,8 +144,25 @@ pub unsafe extern "C" fn send(
 pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
+        match table::noted(fd) {
+            Some(conn) if conn.is_settled() => settled::write(fd, buffer, len, conn),
+            noted => write_any(fd, buffer, len, noted),
+        }
+    }
+}
+
+/// As [`write`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn write_any(
+    fd: c_int,
+    buffer: *const c_void,
+    len: size_t,
+    noted: Option<&'static Conn>,
+) -> ssize_t {
+    // SAFETY: as above.
+    unsafe {
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
-        send_pieces(fd, &[bytes], asked, 0, |flags| {
+        send_pieces(noted, fd, &[bytes], asked, 0, |flags| {
             real::send(fd, buffer, len, flags)
         })
         .or(|| real::write(fd, buffer, len))
@@ -144,7 +187,7 @@ pub unsafe extern "C" fn sendto(
             Err(errno) => return fail(errno),
         };
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
-        send_pieces(fd, &[bytes], asked, flags, native).or(|| native(flags))
+        send_pieces(None, fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
 }
 
@@ -152,17 +195,41 @@ pub unsafe extern "C" fn sendto(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
+    unsafe {
+        match table::noted(fd) {
+            Some(conn) if conn.is_settled() => settled::writev(fd, buffers, count, conn),
+            noted => writev_any(fd, buffers, count, noted),
+        }
+    }
+}
+
+/// As [`writev`], of any descriptor.
+#[inline(never)]
+unsafe extern "C" fn writev_any(
+    fd: c_int,
+    buffers: *const iovec,
+    count: c_int,
+    noted: Option<&'static Conn>,
+) -> ssize_t {
+    // SAFETY: as above.
     let native = || unsafe { real::writev(fd, buffers, count) };
-    if newborn::is(fd)
+    if noted.is_none()
+        && newborn::is(fd)
         && let Some(result) = newborn::pass(fd, Way::Out, || checked(native()))
     {
         return Outcome::from(result).or(native);
     }
     // SAFETY: as above.
-    unsafe { gather(fd, buffers, count, 0).or(native) }
+    unsafe { gather(noted, fd, buffers, count, 0).or(native) }
 }
 
-unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -> Outcome<usize> {
+unsafe fn gather(
+    noted: Option<&'static Conn>,
+    fd: c_int,
+    buffers: *const iovec,
+    count: c_int,
+    flags: c_int,
+) -> Outcome<usize> {
     let Ok(count) = usize::try_from(count) else {
         return Outcome::NotOurs;
     };
@@ -173,7 +240,7 @@ unsafe fn gather(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) -
                 // The kernel does not look at the socket, which may have ended.
                 return Outcome::NotOurs;
             }
-            send_pieces(fd, pieces, asked, flags, |flags| {
+            send_pieces(noted, fd, pieces, asked, flags, |flags| {
                 if flags == 0 {
                     // The kernel has no header to copy.
                     return real::writev(fd, buffers, count as c_int);
@@ -201,7 +268,7 @@ pub unsafe extern "C" fn pwritev2(
     unsafe {
         let native = || real::pwritev2(fd, buffers, count, offset, flags);
         match message_flags(offset, flags) {
-            Some(flags) => gather(fd, buffers, count, flags).or(native),
+            Some(flags) => gather(None, fd, buffers, count, flags).or(native),
             None => native(),
         }
     }
@@ -242,7 +309,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
             Err(errno) => return fail(errno),
         };
         let outcome = buffers::with_pieces(header.msg_iov, header.msg_iovlen, |pieces, asked| {
-            send_pieces(fd, pieces, asked, flags, native)
+            send_pieces(None, fd, pieces, asked, flags, native)
         });
         outcome.unwrap_or(Outcome::NotOurs).or(|| native(flags))
     }

@@ -93,6 +93,18 @@ pub fn pass(
     Some(result)
 }
 
+/// As [`pass`], of a connection that is [settled](Conn::is_settled): the kernel has done the call with this result.
+#[inline]
+pub fn passed(conn: &Conn, way: Way, result: isize) -> isize {
+    if let Ok(bytes) = usize::try_from(result) {
+        conn.count(way, bytes);
+        if matches!(way, Way::Out) {
+            note_sent();
+        }
+    }
+    result
+}
+
 /// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it polled.
 fn poll_then_wait(
     mut spin: Spin<'_>,

@@ -27,13 +27,16 @@ pub(crate) fn changed(fd: RawFd) {
     }
 }
 
+/// Whether that is a number of standard streams.
+#[inline]
+pub(crate) fn is(fd: RawFd) -> bool {
+    (0..3).contains(&fd)
+}
+
 /// What a descriptor is is about to change: what is in the stream's buffer goes where the program thinks.
 #[inline]
 pub(crate) fn before_change(fd: RawFd) {
-    if (0..3).contains(&fd)
-        && original(fd).load(Ordering::Relaxed) != 0
-        && sockets::share::is_home()
-    {
+    if is(fd) && original(fd).load(Ordering::Relaxed) != 0 && sockets::share::is_home() {
         keeping_errno(|| leave(fd));
     }
 }

@@ -115,10 +115,16 @@ fn address(start: Option<*mut c_void>) -> u64 {
     start.map_or(0, |start| start.expose_provenance() as u64)
 }
 
+/// Whether the program has had such a ring.
+#[inline]
+pub(crate) fn any() -> bool {
+    ANY.load(Ordering::Relaxed) != 0
+}
+
 /// The program closes a descriptor: what is mapped would keep the ring.
 #[inline]
 pub(crate) fn closed(fd: c_int) {
-    if ANY.load(Ordering::Relaxed) != 0 && sockets::share::is_home() {
+    if any() && sockets::share::is_home() {
         OWN.iter()
             .filter(|own| own.is(fd))
             .for_each(|own| keeping_errno(|| own.forget()));
@@ -127,7 +133,7 @@ pub(crate) fn closed(fd: c_int) {
 
 /// As [`closed`], of a range.
 pub(crate) fn closed_range(first: u32, last: u32) {
-    if ANY.load(Ordering::Relaxed) != 0 {
+    if any() {
         for own in &OWN {
             let fd = own.fd.load(Ordering::Relaxed);
             if fd != 0 && fd != TAKEN && (first..=last).contains(&(fd - 1)) {
