@@ -23,7 +23,7 @@ mod survey;
 mod tests;
 
 use habit::Habit;
-use night::{Night, get_up, lie_down};
+use night::{Night, get_up, lie_down, lie_down_unaware};
 use show::{answer, show};
 use survey::{Survey, What, survey};
 
@@ -84,7 +84,10 @@ fn plain(
     found: &Survey,
 ) -> Option<Result<usize, Errno>> {
     let Some(conn) = found.connection.filter(|_| timeout != Some(Duration::ZERO)) else {
-        return Some(kernel.poll(fds, timeout));
+        return match found.sets {
+            0 => Some(kernel.poll(fds, timeout)),
+            _ => plain_sets(fds, timeout, kernel),
+        };
     };
     let mut spin = found.socket().begin();
     let trickles = found.connections == 1 && conn.trickles();
@@ -102,6 +105,9 @@ fn plain(
             spin.hit();
             return met;
         }
+    }
+    if found.sets > 0 {
+        return plain_sets(fds, end.map_or(timeout, Deadline::left), kernel);
     }
     ready::unaware();
     if survey(fds).in_memory > 0 {
@@ -135,6 +141,44 @@ fn plain(
     ready::aware();
     if result != Ok(0) {
         spin.hit();
+    }
+    Some(result)
+}
+
+/// As [`plain`], of sets among others, without polling.
+#[cold]
+fn plain_sets(
+    fds: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+) -> Option<Result<usize, Errno>> {
+    if timeout == Some(Duration::ZERO) {
+        return Some(kernel.poll(fds, timeout));
+    }
+    if !lie_down_unaware(fds) {
+        return None;
+    }
+    ready::unaware();
+    let end = Deadline::after(timeout);
+    let step = if fds.iter().any(may_miss) {
+        Some(LOOK_SELDOM)
+    } else {
+        None
+    };
+    let mut result = Ok(0);
+    while survey(fds).in_memory == 0 {
+        let left = end.left();
+        let most = step.map_or(left, |step| Some(left.map_or(step, |left| left.min(step))));
+        result = kernel.poll(fds, most);
+        if result != Ok(0) || end.left() == Some(Duration::ZERO) {
+            break;
+        }
+    }
+    ready::aware();
+    get_up(fds);
+    if result.is_ok() && survey(fds).in_memory > 0 {
+        // Who was woken to know of rings is not to say so.
+        return Some(poll(fds, end.left(), kernel));
     }
     Some(result)
 }

@@ -172,6 +172,25 @@ fn is_switch(level: c_int, name: c_int) -> bool {
     level == libc::IPPROTO_TCP && matches!(name, libc::TCP_NODELAY | libc::TCP_CORK)
 }
 
+/// The kernel has been told of a [switch](is_switch), and the connection has rings by now: for as long as that, perhaps.
+#[cold]
+pub(crate) unsafe extern "C" fn set_again(
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    // SAFETY: as above.
+    let result = unsafe { set_any(fd, level, name, value, len) };
+    keeping_errno(|| {
+        if let Some((conn, fd)) = with_rings(fd) {
+            conn.keep_options_again(fd);
+        }
+    });
+    result
+}
+
 /// As [`setsockopt`], of any descriptor and option.
 #[inline(never)]
 unsafe extern "C" fn set_any(

@@ -7,7 +7,9 @@ use std::ffi::{c_int, c_void};
 use libc::{iovec, off_t, size_t, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::io::passed;
+use sockets::table::has_no_rings;
 
+use crate::option::set_again;
 use crate::real;
 
 /// Defines a call that has the kernel move bytes of `conn`.
@@ -32,7 +34,7 @@ settled! {
     Out sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t);
 }
 
-/// An option that is the kernel's business.
+/// `TCP_NODELAY` or `TCP_CORK`, where there were no rings when it was called.
 ///
 /// # Safety
 /// As the others.
@@ -45,5 +47,11 @@ pub(crate) unsafe extern "C" fn setsockopt(
     len: socklen_t,
 ) -> c_int {
     // SAFETY: by the contract.
-    unsafe { real::setsockopt(fd, level, name, value, len) }
+    unsafe {
+        let result = real::setsockopt(fd, level, name, value, len);
+        if result == 0 && !has_no_rings(fd) {
+            return set_again(fd, level, name, value, len);
+        }
+        result
+    }
 }

@@ -100,13 +100,20 @@ impl Conn {
         }
     }
 
+    /// The program has told the kernel of a change while the connection got rings: what doorbells need is as it was.
+    pub fn keep_options_again(&self, fd: BorrowedFd<'_>) {
+        if !handover::is_back(self) {
+            sys::socket::set_nodelay(fd, true);
+            sys::socket::set_cork(fd, false);
+        }
+    }
+
     /// Tells the kernel, which has all bytes again.
     pub(crate) fn restore_options(&self, fd: BorrowedFd<'_>) {
-        if let Some(on) = self.nodelay() {
-            sys::socket::set_nodelay(fd, on);
-        }
-        if let Some(on) = self.cork() {
-            sys::socket::set_cork(fd, on);
+        let flow = self.flow.take(SEND);
+        if let Some(flags) = flow.map(|flow| flow.stream().options().load(Ordering::Relaxed)) {
+            sys::socket::set_nodelay(fd, flags & NODELAY != 0);
+            sys::socket::set_cork(fd, flags & CORK != 0);
         }
         let bytes = self.low_water.load(Ordering::Relaxed);
         if bytes > 1 {

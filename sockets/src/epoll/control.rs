@@ -88,7 +88,7 @@ impl Set {
         let mut members = self.enter().ok_or(Errno::NOMEM)?;
         if let Some(index) = members.dormant_at(fd) {
             if members.wakes(index, event)? {
-                if self.has_waiters() {
+                if members.is_waited_for() {
                     members.settle(index);
                 }
                 return Ok(());
@@ -107,9 +107,13 @@ impl Set {
         } else {
             sys::epoll::add(instance, fd, event.events, event.data)?;
         }
+        let what = member.what;
         members.insert(index, member);
         members.heat(index);
-        if self.has_waiters() {
+        if members.is_waited_for() {
+            if let What::Set(set) = what {
+                self.have_sleep_on(set);
+            }
             members.settle(index);
         }
         Ok(())
@@ -152,7 +156,7 @@ impl Set {
             member.widen(index, instance)?;
             members.heat(index);
         }
-        if self.has_waiters() {
+        if members.is_waited_for() {
             members.settle(index);
         }
         Ok(())

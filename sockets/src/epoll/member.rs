@@ -229,6 +229,12 @@ impl Member {
             if std::ptr::eq(conn, other) && generation == other.generation())
     }
 
+    /// Whether it was no connection when it was added, and may be this one by now.
+    pub(super) fn may_have_become(&self, conn: &Conn) -> bool {
+        matches!(self.what, What::Other)
+            && table::known(self.fd).is_some_and(|now| std::ptr::eq(now, conn))
+    }
+
     /// Whether the program has deleted it, and the kernel would report it nevertheless.
     pub(super) fn is_late(&self) -> bool {
         self.dormant && self.captured.is_none()

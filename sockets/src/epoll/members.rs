@@ -215,14 +215,20 @@ impl Members {
         self.remove(index);
     }
 
-    /// Where the members are that are that connection, under whatever descriptor; one whose own is closed, too.
-    pub(super) fn find(&self, fd: RawFd, conn: &Conn, everywhere: bool) -> Option<u32> {
-        if let Some(index) = self.index_of(fd) {
-            return Some(index);
+    /// Where the first member is, from `start` on, that is that connection: by `fd`, or, if it may be there by other numbers, closed ones among them, by any.
+    pub(super) fn find(&self, start: u32, fd: RawFd, conn: &Conn, everywhere: bool) -> Option<u32> {
+        let known = self.index_of(fd);
+        if !everywhere && self.orphans == 0 {
+            return known.filter(|index| *index >= start);
         }
-        let everywhere = everywhere || self.orphans != 0;
-        let found = everywhere.then(|| self.list.iter().position(|member| member.is(conn)))?;
-        u32::try_from(found?).ok()
+        let members = (0u32..).zip(&self.list).skip(start as usize);
+        let is_it = |index, member: &Member| {
+            known == Some(index) || member.is(conn) || member.may_have_become(conn)
+        };
+        members
+            .filter(|(index, member)| is_it(*index, member))
+            .map(|(index, _)| index)
+            .next()
     }
 
     /// Forgets a member. What the kernel has of it is the caller's business.

@@ -5,7 +5,7 @@ mod life;
 
 use std::os::fd::RawFd;
 
-use sys::sync::{AtomicU32, AtomicUsize, Ordering};
+use sys::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 use sys::turn::{Busy, Guard, Left, Sole, thread_id};
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
@@ -250,9 +250,28 @@ impl Set {
         }
     }
 
-    /// Somebody is about to sleep who knows of no rings; he looks once more afterwards, and [gets up](Set::get_up).
-    pub(super) fn lie_down_unaware(&self) {
+    /// Somebody is about to sleep who knows of no rings, and [gets up](Set::get_up) afterwards: whether there are none. To sleep on this set is to sleep on the
+    /// sets in it.
+    pub(crate) fn lie_down_unaware(&self) -> bool {
         self.waiters.fetch_add(1, Ordering::SeqCst);
+        if self.has_sets.load(Ordering::Relaxed) != 0
+            && let Some(members) = self.enter()
+        {
+            members.lie_down_in_sets_unaware();
+        }
+        // Either who brings rings sees that somebody sleeps, or they are seen here: see `Entered::is_waited_for`.
+        fence(Ordering::SeqCst);
+        !self.is_in_memory()
+    }
+
+    /// Those who sleep on this set sleep on `other` from now on, which has come into it.
+    pub(super) fn have_sleep_on(&self, other: &Self) {
+        for _ in 0..self.waiters.load(Ordering::SeqCst) {
+            other.lie_down_unaware();
+        }
+        if let Some(mut members) = other.enter() {
+            members.settle_hot();
+        }
     }
 
     #[inline]
@@ -265,19 +284,20 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return;
         };
-        let Some(index) = members.find(fd, conn, everywhere) else {
-            return;
-        };
-        members.classify(index);
-        let once = members
-            .get_mut(index)
-            .is_none_or(|member| !member.is(conn) || member.events & ONCE != 0);
-        if once {
-            // Nobody knows whether it has reported. It will be captured when it is modified; until then the kernel reports its doorbell.
-            crate::ready::arm(conn);
-        } else {
+        let mut start = 0;
+        while let Some(index) = members.find(start, fd, conn, everywhere) {
+            start = index + 1;
+            members.classify(index);
+            let once = members
+                .get_mut(index)
+                .is_none_or(|member| !member.is(conn) || member.events & ONCE != 0);
+            if once {
+                // Nobody knows whether it has reported. It will be captured when it is modified; until then the kernel reports its doorbell.
+                crate::ready::arm(conn);
+                continue;
+            }
             members.capture(index);
-            if self.has_waiters() {
+            if members.is_waited_for() {
                 members.settle(index);
             }
         }
@@ -298,25 +318,27 @@ impl Set {
         let Some(mut members) = self.enter() else {
             return;
         };
-        let Some(index) = members.find(fd, conn, everywhere) else {
-            return;
-        };
-        members.heat(index);
-        if self.has_waiters() {
-            members.settle(index);
+        let mut start = 0;
+        while let Some(index) = members.find(start, fd, conn, everywhere) {
+            start = index + 1;
+            members.heat(index);
+            if self.has_waiters() {
+                members.settle(index);
+            }
         }
     }
 
     /// What a connection sends goes elsewhere from now on.
     pub(super) fn sends_elsewhere(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
-        if let Some(mut members) = self.enter()
-            && let Some(index) = members.find(fd, conn, everywhere)
-        {
-            let instance = members.instance;
-            if let Some(member) = members.get_mut(index)
-                && member.expect_room(index, instance)
-            {
-                members.kernel_is_told = true;
+        if let Some(mut members) = self.enter() {
+            let (mut start, instance) = (0, members.instance);
+            while let Some(index) = members.find(start, fd, conn, everywhere) {
+                start = index + 1;
+                if let Some(member) = members.get_mut(index)
+                    && member.expect_room(index, instance)
+                {
+                    members.kernel_is_told = true;
+                }
             }
         }
         self.rang(fd, conn, everywhere);
@@ -324,10 +346,20 @@ impl Set {
 
     /// What [`rang`](super::rang) is to be told when nobody has a set.
     #[inline]
-    pub(super) fn tell_others(&self) {
+    pub(crate) fn tell_others(&self) {
         if self.has_rang.load(Ordering::Relaxed) != 0 {
             self.tell_others_now();
         }
+        if self.has_sets.load(Ordering::Relaxed) != 0 {
+            self.tell_others_of_sets();
+        }
+    }
+
+    /// What looks at this set have taken from the members of those in it.
+    #[cold]
+    fn tell_others_of_sets(&self) {
+        let set_at = |at| self.enter()?.set_at(at);
+        (0..).map_while(set_at).for_each(Self::tell_others);
     }
 
     #[cold]

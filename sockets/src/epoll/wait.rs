@@ -110,13 +110,10 @@ fn plain(
             timeout
         }
     };
-    set.lie_down_unaware();
-    let found = if set.is_in_memory() {
-        Ok(0)
-    } else if let Some(conn) = trickle {
-        conn.gather(|| kernel.wait(events, left))
-    } else {
-        kernel.wait(events, left)
+    let found = match trickle {
+        _ if !set.lie_down_unaware() => Ok(0),
+        Some(conn) => conn.gather(|| kernel.wait(events, left)),
+        None => kernel.wait(events, left),
     };
     set.get_up();
     if found.is_ok_and(|found| found > 0) {
@@ -206,12 +203,15 @@ fn mixed(
             left
         };
         let slept = kernel.wait(events, left);
+        if set.generation.load(Ordering::Relaxed) != generation {
+            // Closed meanwhile by another thread: who sleeps on it is nobody's business, and nobody knows what our tokens mean.
+            return match slept {
+                Ok(said) if token::any(events, said) => Err(Errno::INTR),
+                slept => slept,
+            };
+        }
         nap.end();
         set.get_up();
-        if set.generation.load(Ordering::Relaxed) != generation {
-            // Closed meanwhile by another thread.
-            return slept;
-        }
         if let Ok(said @ 1..) = slept
             && let Some(members) = set.enter()
         {
@@ -256,7 +256,8 @@ fn sort(
     }
     members.kernel_had(kept > 0, said > kept, kept == events.len());
     let found = members.tell(events, kept, glance);
-    if found > 0 && set.has_waiters() {
+    // Whose doorbells these were, though there was nothing any more, others wait for, too.
+    if (found > 0 || said > kept) && set.has_waiters() {
         members.keep_watch();
     }
     Ok(found)

@@ -213,16 +213,15 @@ fn receive_all<'a>(
                 // A peer that was killed said nothing in memory.
                 turn.arm_receive(&tcp).map_err(errno_of)?;
                 let rang = turn.took_bell();
-                if rang && ask == Ask::ToTheEnd {
-                    // A read stops at a doorbell, and the end may lie behind it.
-                    turn.drain(&tcp).map_err(errno_of)?;
-                }
+                // A read stops at a doorbell, and the end may lie behind it, or another one that others wait for.
+                let came =
+                    rang && ask == Ask::ToTheEnd && !turn.arm_receive(&tcp).map_err(errno_of)?;
                 let ended = turn.kernel_end().is_some() || turn.read_is_shut();
                 drop(turn);
                 if rang {
                     epoll::rang(fd.as_raw_fd(), conn);
                 }
-                if ended {
+                if ended || came {
                     continue;
                 }
             }

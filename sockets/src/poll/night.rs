@@ -2,6 +2,7 @@
 
 use super::survey::What;
 use super::{PollFd, bits, revents, with};
+use crate::epoll::Set;
 use crate::host::has_threads;
 use crate::ready::{self, Bed, Rest};
 
@@ -30,7 +31,12 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
             What::Ring(conn) => with(entry.fd, |fd| {
                 Some(ready::rest(conn, fd, bits(entry.events)))
             }),
-            What::Set(set) => Some(set.lie_down(entry.fd)),
+            What::Set(set) => {
+                let rest = set.lie_down(entry.fd);
+                set.tell_others();
+                Some(rest)
+            }
+            What::PlainSet(set) => lie_down_plainly(set),
             What::Nothing | What::Other => None,
         };
         match rest {
@@ -60,8 +66,33 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
 /// Tells sets that nobody sleeps any more.
 pub(super) fn get_up(fds: &[PollFd]) {
     for entry in fds {
-        if let What::Set(set) = What::is(entry.fd) {
+        if let What::Set(set) | What::PlainSet(set) = What::is(entry.fd) {
             set.get_up();
         }
     }
+}
+
+/// Tells sets of which only the kernel knows that somebody sleeps; whether all still are such.
+pub(super) fn lie_down_unaware(fds: &[PollFd]) -> bool {
+    for (index, entry) in fds.iter().enumerate() {
+        let awake = match What::is(entry.fd) {
+            What::PlainSet(set) => lie_down_plainly(set).is_some(),
+            What::Set(_) => true,
+            _ => false,
+        };
+        if awake {
+            get_up(fds.get(..index).unwrap_or(fds));
+            return false;
+        }
+    }
+    true
+}
+
+/// The kernel is to sleep on it as on anything else, if nothing else than awake is said.
+fn lie_down_plainly(set: &Set) -> Option<Rest> {
+    if set.lie_down_unaware() {
+        return None;
+    }
+    set.get_up();
+    Some(Rest::Awake)
 }

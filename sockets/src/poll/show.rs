@@ -1,7 +1,10 @@
 //! What memory shows of entries of `poll`, and what the kernel adds to it.
 
+use std::os::fd::RawFd;
+
 use super::survey::What;
 use super::{PollFd, bits, revents, with};
+use crate::epoll::Set;
 use crate::ready::{self, ALWAYS, ERR, HUP, NVAL, PRI, RDHUP, READ};
 
 pub(super) struct Shown {
@@ -35,11 +38,11 @@ pub(super) fn show(fds: &mut [PollFd], scratch: &mut [PollFd]) -> Shown {
             }
             What::Set(set) => {
                 question.fd = -1;
-                if interest & READ != 0 && set.is_ready(entry.fd) {
+                if interest & READ != 0 && is_ready(set, entry.fd) {
                     entry.revents = revents(interest & READ);
                 }
             }
-            What::Nothing | What::Other => {}
+            What::Nothing | What::PlainSet(_) | What::Other => {}
         }
         shown.ready += usize::from(entry.revents != 0);
     }
@@ -80,7 +83,7 @@ pub(super) fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> Answer {
             }
             What::Set(set) => {
                 let is_ready =
-                    interest & READ != 0 && (entry.revents != 0 || set.is_ready(entry.fd));
+                    interest & READ != 0 && (entry.revents != 0 || is_ready(set, entry.fd));
                 entry.revents = if is_ready {
                     revents(interest & READ)
                 } else {
@@ -88,7 +91,7 @@ pub(super) fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> Answer {
                 };
             }
             What::Nothing => entry.revents = 0,
-            What::Ring(_) | What::Other => {
+            What::Ring(_) | What::PlainSet(_) | What::Other => {
                 entry.revents = revents(said & (interest | ALWAYS | NVAL));
                 answer.news |= entry.revents != 0;
             }
@@ -96,4 +99,11 @@ pub(super) fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> Answer {
         answer.ready += usize::from(entry.revents != 0);
     }
     answer
+}
+
+/// Whether a wait on the set would return at once. Whose doorbells the look has taken hears of it.
+fn is_ready(set: &Set, fd: RawFd) -> bool {
+    let ready = set.is_ready(fd);
+    set.tell_others();
+    ready
 }

@@ -21,6 +21,8 @@ pub(super) struct Survey {
     pub(super) others_key: u64,
     /// How many are connections that only the kernel knows.
     pub(super) connections: usize,
+    /// How many are such sets.
+    pub(super) sets: usize,
     /// One that is a connection; with rings if there is such a one.
     pub(super) connection: Option<&'static Conn>,
 }
@@ -57,6 +59,7 @@ pub(super) fn survey(fds: &[PollFd]) -> Survey {
         in_memory: 0,
         others_key: habit::NOTHING,
         connections: 0,
+        sets: 0,
         connection: None,
     };
     for entry in fds {
@@ -70,6 +73,10 @@ pub(super) fn survey(fds: &[PollFd]) -> Survey {
                 }
             }
             What::Set(_) => found.in_memory += 1,
+            What::PlainSet(_) => {
+                found.others_key = habit::key_with(found.others_key, entry);
+                found.sets += 1;
+            }
             What::Other => {
                 found.others_key = habit::key_with(found.others_key, entry);
                 if found.in_memory == 0
@@ -92,6 +99,8 @@ pub(super) enum What {
     Ring(&'static Conn),
     /// A set with such connections in it.
     Set(&'static Set),
+    /// A set of which only the kernel knows, as long as nothing with rings comes into it.
+    PlainSet(&'static Set),
     /// The kernel's.
     Other,
 }
@@ -117,7 +126,7 @@ impl What {
         if set.is_in_memory() {
             Self::Set(set)
         } else {
-            Self::Other
+            Self::PlainSet(set)
         }
     }
 }

@@ -2,8 +2,18 @@
 
 use super::super::member::What;
 use super::Members;
+use crate::epoll::Set;
 
 impl Members {
+    /// One after the other of the sets in this one.
+    pub(in crate::epoll) fn set_at(&self, at: usize) -> Option<&'static Set> {
+        let index = self.sets.get(at)?;
+        match self.list.get(*index as usize)?.what {
+            What::Set(set) => Some(set),
+            _ => None,
+        }
+    }
+
     /// How often something came, as far as it was asked; and whether there is something that only the kernel knows of. `heard` says that the kernel has
     /// reported the set: for one of the members that are not hot, perhaps.
     pub(in crate::epoll) fn what_came(&mut self, heard: bool) -> (u64, bool) {

@@ -122,28 +122,38 @@ impl Members {
             let Some(member) = self.list.get(*index as usize) else {
                 continue;
             };
-            if let (What::Set(set), Some(_)) = (member.what, member.captured) {
-                match member.arm_set(set) {
-                    Armed::Quiet { nap: short } => nap |= short,
-                    Armed::Awake | Armed::Gone => {
-                        self.wake_sets(at);
-                        if member.news() != 0 {
-                            return None;
-                        }
-                        // It has what this set does not wait for.
-                        return Some(true);
-                    }
+            let What::Set(set) = member.what else {
+                continue;
+            };
+            nap |= match member.captured.map(|_| member.arm_set(set)) {
+                Some(Armed::Quiet { nap: short }) => short,
+                Some(Armed::Awake | Armed::Gone) if member.news() != 0 => {
+                    self.wake_sets(at);
+                    return None;
                 }
-            }
+                // It has what this set does not wait for, or only the kernel knows what it has.
+                _ => !set.lie_down_unaware(),
+            };
         }
         Some(nap)
+    }
+
+    /// As [`Members::lie_down_in_sets`], of one who knows of no rings.
+    pub(in crate::epoll) fn lie_down_in_sets_unaware(&self) {
+        for index in &self.sets {
+            if let Some(member) = self.list.get(*index as usize)
+                && let What::Set(set) = member.what
+            {
+                set.lie_down_unaware();
+            }
+        }
     }
 
     /// Nobody sleeps on the first `count` sets in this one any more.
     pub(super) fn wake_sets(&self, count: usize) {
         for index in self.sets.iter().take(count) {
             if let Some(member) = self.list.get(*index as usize)
-                && let (What::Set(set), Some(_)) = (member.what, member.captured)
+                && let What::Set(set) = member.what
             {
                 set.get_up();
             }
@@ -176,6 +186,15 @@ impl Members {
     pub(in crate::epoll) fn note_missed(&mut self) {
         for member in &mut self.list {
             note_rang(member, &mut self.rang);
+        }
+    }
+
+    /// As [`Members::settle`], of all that may have news.
+    pub(in crate::epoll) fn settle_hot(&mut self) {
+        for at in 0..self.hot.len() {
+            if let Some(hot) = self.hot.get(at) {
+                self.settle(hot.index);
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use sys::board::Leaf;
-use sys::sync::Ordering;
+use sys::sync::{Ordering, fence};
 use sys::turn;
 
 use super::Set;
@@ -32,6 +32,12 @@ pub(in crate::epoll) struct Entered<'a> {
 }
 
 impl Entered<'_> {
+    /// After a change: whether others sleep on the set, be it in the belief that there is nothing in memory. Who comes to that from now on sees what there is.
+    pub(in crate::epoll) fn is_waited_for(&self) -> bool {
+        self.set.publish(&self.members);
+        self.set.has_waiters()
+    }
+
     /// Arms all, and notes that the caller sleeps. `None` if there is news.
     pub(in crate::epoll) fn fall_asleep(&mut self) -> Option<Nap> {
         let alone = !self.set.has_waiters();
@@ -88,6 +94,8 @@ impl Set {
         self.has_sets.store(now.has_sets, Ordering::Release);
         self.has_rang.store(now.has_rang, Ordering::Release);
         self.late.store(now.late, Ordering::Release);
+        // See `Entered::is_waited_for`.
+        fence(Ordering::SeqCst);
     }
 }
 
