@@ -165,22 +165,24 @@ fn plain_sets(
     } else {
         None
     };
-    let mut result = Ok(0);
+    let mut said = None;
     while survey(fds).in_memory == 0 {
         let left = end.left();
         let most = step.map_or(left, |step| Some(left.map_or(step, |left| left.min(step))));
-        result = kernel.poll(fds, most);
+        let result = kernel.poll(fds, most);
         if result != Ok(0) || end.left() == Some(Duration::ZERO) {
+            said = Some(result);
             break;
         }
     }
     ready::aware();
     get_up(fds);
-    if result.is_ok() && survey(fds).in_memory > 0 {
-        // Who was woken to know of rings is not to say so.
-        return Some(poll(fds, end.left(), kernel));
+    match said {
+        Some(Ok(_)) if survey(fds).in_memory > 0 => None,
+        said => said,
     }
-    Some(result)
+    // Who was woken to know of rings is not to say so.
+    .or_else(|| Some(poll(fds, end.left(), kernel)))
 }
 
 /// Whether another thread may have it leave TCP while it is slept on, and its end then rings with a byte, of which the kernel does not tell who waits for none.
@@ -230,7 +232,10 @@ fn mixed(
             continue;
         }
         ready::poller_rests();
+        // Of those that are on TCP.
+        ready::unaware();
         let Some(rest) = lie_down(fds, scratch) else {
+            ready::aware();
             ready::poller_is_up();
             continue;
         };
@@ -242,6 +247,7 @@ fn mixed(
             Night::Sleep => left,
         };
         let slept = kernel.poll(scratch, limit);
+        ready::aware();
         ready::poller_is_up();
         get_up(fds);
         let woken = slept?;

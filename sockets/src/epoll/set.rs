@@ -101,8 +101,9 @@ impl Set {
     /// Whether events of members are worked out from memory, so that the kernel's own are not the whole truth.
     #[inline]
     pub fn is_in_memory(&self) -> bool {
-        self.captured.load(Ordering::Acquire) != 0
-            || (self.has_sets.load(Ordering::Relaxed) != 0 && self.finds_sets())
+        // First: others that have something in memory since are ours from now on.
+        (self.has_sets.load(Ordering::Relaxed) != 0 && self.finds_sets())
+            || self.captured.load(Ordering::Acquire) != 0
     }
 
     /// Whether the kernel has a token for any member.
@@ -269,9 +270,16 @@ impl Set {
         for _ in 0..self.waiters.load(Ordering::SeqCst) {
             other.lie_down_unaware();
         }
-        if let Some(mut members) = other.enter() {
+        other.settle_all();
+    }
+
+    /// Whatever has news, here or in the sets in this one, wakes who sleeps, or rings.
+    fn settle_all(&self) {
+        if let Some(mut members) = self.enter() {
             members.settle_hot();
         }
+        let set_at = |at| self.enter()?.set_at(at);
+        (0..).map_while(set_at).for_each(Self::settle_all);
     }
 
     #[inline]

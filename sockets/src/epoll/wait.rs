@@ -110,12 +110,15 @@ fn plain(
             timeout
         }
     };
+    let generation = set.generation.load(Ordering::Relaxed);
     let found = match trickle {
         _ if !set.lie_down_unaware() => Ok(0),
         Some(conn) => conn.gather(|| kernel.wait(events, left)),
         None => kernel.wait(events, left),
     };
-    set.get_up();
+    if set.generation.load(Ordering::Relaxed) == generation {
+        set.get_up();
+    }
     if found.is_ok_and(|found| found > 0) {
         spin.hit();
     }

@@ -29,6 +29,7 @@ impl Members {
     /// takes back what he has armed if he does not sleep after all: it would ring for nobody.
     pub(in crate::epoll) fn lie_down(&mut self, alone: bool) -> Option<bool> {
         self.seek_leaf();
+        self.capture_sets();
         let (instance, shared) = (self.instance, self.shared);
         let mut nap = false;
         let mut at = 0;
