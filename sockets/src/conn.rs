@@ -102,6 +102,8 @@ pub struct Conn {
     pub(crate) sleepers: Sleepers,
     /// Threads asleep until there is room to send.
     pub(crate) room_sleepers: Sleepers,
+    /// Threads asleep in `poll` until something can be received.
+    pollers: AtomicU32,
     /// Turns that were taken among processes.
     pub(crate) entered: AtomicU32,
     turnarounds: AtomicU32,

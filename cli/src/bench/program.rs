@@ -39,6 +39,8 @@ pub(crate) enum App {
     Nginx,
     /// With memcaslap: one thread that has 50 connections.
     Memcached,
+    /// With memcaslap and small values.
+    MemcachedSmall,
     /// With memcslap: 50 threads that have one each.
     MemcachedThreads,
     Pgbench,
@@ -73,9 +75,10 @@ struct Recipe {
 
 impl App {
     #[cfg(test)]
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Nginx,
         Self::Memcached,
+        Self::MemcachedSmall,
         Self::MemcachedThreads,
         Self::Pgbench,
         Self::Ftp,
@@ -89,6 +92,7 @@ impl App {
         match self {
             Self::Nginx => &nginx::RECIPE,
             Self::Memcached => &memcached::EVENTS,
+            Self::MemcachedSmall => &memcached::SMALL,
             Self::MemcachedThreads => &memcached::THREADS,
             Self::Pgbench => &pgbench::RECIPE,
             Self::Ftp | Self::FtpInLargePages => &ftp::BY_TNFTP,

@@ -50,6 +50,7 @@ impl Conn {
             native_out: AtomicU32::new(0),
             sleepers: Sleepers::default(),
             room_sleepers: Sleepers::default(),
+            pollers: AtomicU32::new(0),
             kept: Lock::new(None),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
@@ -122,6 +123,7 @@ impl Conn {
         for count in [
             &self.at_fork,
             &self.looks,
+            &self.pollers,
             &self.entered,
             &self.reason,
             &self.rule,

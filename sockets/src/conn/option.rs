@@ -100,6 +100,18 @@ impl Conn {
         }
     }
 
+    /// What another thread told the kernel of while it was taken over.
+    pub(super) fn keep_late_options(&self, fd: BorrowedFd<'_>) {
+        if !sys::socket::nodelay(fd) {
+            self.keep_option(NODELAY, false);
+            sys::socket::set_nodelay(fd, true);
+        }
+        if sys::socket::cork(fd) {
+            self.keep_option(CORK, true);
+            sys::socket::set_cork(fd, false);
+        }
+    }
+
     /// The program has told the kernel of a change while the connection got rings: what doorbells need is as it was.
     pub fn keep_options_again(&self, fd: BorrowedFd<'_>) {
         if !handover::is_back(self) {

@@ -10,7 +10,7 @@ use sys::tcp;
 
 use super::{Conn, MEETING, Way, YOUNG, schedule};
 use crate::flow::Flow;
-use crate::host::host;
+use crate::host::{has_threads, host};
 use crate::meet::{self, Meeting, Step};
 use crate::reason::Reason;
 use crate::states::connection::Event;
@@ -229,6 +229,9 @@ impl Conn {
                 // A signal handler has had it stay on TCP meanwhile.
                 self.restore_options(fd);
                 return self.forget_rings();
+            }
+            if has_threads() {
+                self.keep_late_options(fd);
             }
             self.note_low_water(fd);
             if let Some(host) = host() {

@@ -1,9 +1,10 @@
 //! The way back to TCP, for who is about to do with a socket what cannot be followed.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::conn::{Conn, Way};
+use crate::epoll;
 use crate::flow::{RECEIVE, SEND, Stop};
 use crate::host::host;
 use crate::reason::Reason;
@@ -23,6 +24,8 @@ pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     let back = walk(conn, fd).is_ok();
     if back {
         conn.restore_options(fd);
+        // The peer rings for room no more.
+        epoll::moved(fd.as_raw_fd(), conn);
     } else {
         // Or the peer, with nothing left to read, might take the reset for an orderly end.
         if let Some(flow) = conn.flow.take(SEND) {

@@ -211,11 +211,14 @@ fn receive_all<'a>(
         if !patient {
             if let Some(ask) = conn.is_time_to_ask() {
                 // A peer that was killed said nothing in memory.
-                turn.arm_receive(&tcp).map_err(errno_of)?;
+                let mut quiet = turn.arm_receive(&tcp).map_err(errno_of)?;
                 let rang = turn.took_bell();
-                // A read stops at a doorbell, and the end may lie behind it, or another one that others wait for.
-                let came =
-                    rang && ask == Ask::ToTheEnd && !turn.arm_receive(&tcp).map_err(errno_of)?;
+                if rang && ask == Ask::ToTheEnd {
+                    // A read stops at a doorbell, and the end may lie behind it, or another one.
+                    quiet = turn.arm_receive(&tcp).map_err(errno_of)?;
+                }
+                // What came before the last was taken rings no more for others who sleep.
+                let came = rang && !quiet;
                 let ended = turn.kernel_end().is_some() || turn.read_is_shut();
                 drop(turn);
                 if rang {

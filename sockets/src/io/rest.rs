@@ -30,7 +30,7 @@ pub(super) fn wait_for_room(
         let Some(turn) = footing.turn(RECEIVE) else {
             return Ok(());
         };
-        let others = conn.sleepers.others() || turn.stream().holders().is_shared();
+        let others = conn.others_receive() || turn.stream().holders().is_shared();
         if !turn.stream().rx().consented()
             && conn.counts(Way::In).1 > 0
             && conn.is_quiet(Way::In)

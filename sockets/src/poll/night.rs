@@ -1,10 +1,12 @@
 //! How a poller goes to sleep.
 
+use std::slice;
+
 use super::survey::What;
-use super::{PollFd, bits, revents, with};
+use super::{PollFd, bits, may_miss, revents, with};
 use crate::epoll::Set;
 use crate::host::has_threads;
-use crate::ready::{self, Bed, Rest};
+use crate::ready::{self, Bed, READ, Rest};
 
 /// For how long to sleep, the shortest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,15 +30,28 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
             ..*entry
         };
         let rest = match What::is(entry.fd) {
-            What::Ring(conn) => with(entry.fd, |fd| {
-                Some(ready::rest(conn, fd, bits(entry.events)))
-            }),
+            What::Ring(conn) => {
+                if bits(entry.events) & READ != 0 {
+                    conn.begin_poll();
+                }
+                let rest = with(entry.fd, |fd| {
+                    Some(ready::rest(conn, fd, bits(entry.events)))
+                });
+                if rest == Some(Rest::Awake) {
+                    get_up(slice::from_ref(entry));
+                }
+                rest
+            }
             What::Set(set) => {
                 let rest = set.lie_down(entry.fd);
                 set.tell_others();
                 Some(rest)
             }
             What::PlainSet(set) => lie_down_plainly(set),
+            What::Other if may_miss(entry) => {
+                night = night.max(Night::LookSeldom);
+                None
+            }
             What::Nothing | What::Other => None,
         };
         match rest {
@@ -54,7 +69,7 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
                 });
             }
             Some(Rest::Awake) => {
-                // Sets before this one have been told that somebody sleeps.
+                // Those before this one have been told that somebody sleeps.
                 get_up(fds.get(..index).unwrap_or(fds));
                 return None;
             }
@@ -63,11 +78,13 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
     Some(night)
 }
 
-/// Tells sets that nobody sleeps any more.
+/// Tells sets, and connections, that nobody sleeps any more.
 pub(super) fn get_up(fds: &[PollFd]) {
     for entry in fds {
-        if let What::Set(set) | What::PlainSet(set) = What::is(entry.fd) {
-            set.get_up();
+        match What::is(entry.fd) {
+            What::Set(set) | What::PlainSet(set) => set.get_up(),
+            What::Ring(conn) if bits(entry.events) & READ != 0 => conn.end_poll(),
+            _ => {}
         }
     }
 }

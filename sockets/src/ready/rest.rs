@@ -108,12 +108,13 @@ pub(crate) fn lie_down(
         };
     };
     let tcp = conn.tcp(fd);
-    // In the turn: who is about to receive is counted before his own, in which he looks for the last time. Of who polls nobody knows but he; but one who sends, and
-    // waits for room, may be the only one who ever takes doorbells.
-    let others_receive = conn.sleepers.others();
+    // In the turn: who is about to receive, or to poll, is counted before his own, in which he looks for the last time.
+    let others_receive = conn.others_receive();
     let for_bytes = interest & READ != 0;
     let for_room = interest & WRITE != 0;
-    let spares = !for_bytes && (others_receive || !for_room && has_threads());
+    // One who sends, and waits for room, may be the only one who ever takes doorbells.
+    let may_be_others = || has_threads() || turn.stream().holders().is_shared();
+    let spares = !for_bytes && (others_receive || !for_room && may_be_others());
     if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent(&tcp);
@@ -213,7 +214,7 @@ pub(crate) fn lie_down_again(conn: &Conn, fd: BorrowedFd<'_>, spot: Spot) -> boo
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return false;
     };
-    if conn.sleepers.others() {
+    if conn.others_receive() {
         return false;
     }
     let (rx, tx) = (turn.stream().rx(), turn.stream().tx());

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 use super::super::registry::Need;
 use super::{Recipe, Stage};
-use crate::error::Context;
+use crate::error::{Context, Result};
 
 /// One thread, and libmemcached's `memcaslap`: one thread, too, with 50 connections; nine gets to one set, values of 1 kB.
 pub(super) const EVENTS: Recipe = Recipe {
@@ -20,7 +20,7 @@ pub(super) const EVENTS: Recipe = Recipe {
     user: None,
     stop: Signal::TERM,
     // What it would write into our home otherwise.
-    prepare: |stage| fs::write(stage.folder.join(LOAD), LOAD_TEXT).context("memcaslap's load"),
+    prepare: |stage| write_load(stage, 1024),
     server,
     fill: |_| None,
     client: |stage, seconds| {
@@ -36,6 +36,12 @@ pub(super) const EVENTS: Recipe = Recipe {
         let (_, after) = said.rsplit_once("TPS: ")?;
         after.split_whitespace().next()?.parse().ok()
     },
+};
+
+/// The same, with values of 100 B.
+pub(super) const SMALL: Recipe = Recipe {
+    prepare: |stage| write_load(stage, 100),
+    ..EVENTS
 };
 
 /// The same server, and libmemcached's `memcslap`: 50 threads with a connection each, that get.
@@ -95,6 +101,10 @@ fn server(stage: &Stage) -> Command {
     command
 }
 
-const LOAD: &str = "load";
 /// Lengths and shares of keys and values; 0 is set, 1 is get.
-const LOAD_TEXT: &str = "key\n64 64 1\nvalue\n1024 1024 1\ncmd\n0 0.1\n1 0.9\n";
+fn write_load(stage: &Stage, bytes: usize) -> Result<()> {
+    let text = format!("key\n64 64 1\nvalue\n{bytes} {bytes} 1\ncmd\n0 0.1\n1 0.9\n");
+    fs::write(stage.folder.join(LOAD), text).context("memcaslap's load")
+}
+
+const LOAD: &str = "load";

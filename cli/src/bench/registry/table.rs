@@ -84,10 +84,14 @@ pub(super) const REGISTRY: [Entry; 21] = [
     }),
     entry(Row::Memcached, Section::Programs, |row, extent| {
         let apps = [
-            ("memcached, memcaslap: 50 in a thread", App::Memcached),
+            ("memcached, memcaslap: 50 in a thread, 1 kB", App::Memcached),
+            (
+                "memcached, memcaslap: 50 in a thread, 100 B",
+                App::MemcachedSmall,
+            ),
             ("memcached, memcslap: 50 threads", App::MemcachedThreads),
         ];
-        let apps = &apps[..if extent == Extent::Quick { 1 } else { 2 }];
+        let apps = &apps[..if extent == Extent::Quick { 1 } else { 3 }];
         apps.iter()
             .flat_map(|&(title, app)| program(row, title, app, 10.0))
             .collect()
