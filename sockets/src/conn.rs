@@ -103,7 +103,7 @@ pub struct Conn {
     /// Threads asleep until there is room to send.
     pub(crate) room_sleepers: Sleepers,
     /// Threads asleep in `poll` until something can be received.
-    pollers: AtomicU32,
+    pub(crate) pollers: Sleepers,
     /// Turns that were taken among processes.
     pub(crate) entered: AtomicU32,
     turnarounds: AtomicU32,

@@ -23,7 +23,7 @@ mod survey;
 mod tests;
 
 use habit::Habit;
-use night::{Night, get_up, lie_down, lie_down_unaware};
+use night::{Night, Watched, get_up, lie_down, lie_down_unaware};
 use show::{answer, show};
 use survey::{Survey, What, survey};
 
@@ -234,7 +234,8 @@ fn mixed(
         ready::poller_rests();
         // Of those that are on TCP.
         ready::unaware();
-        let Some(rest) = lie_down(fds, scratch) else {
+        let mut watched = Watched::none();
+        let Some(rest) = lie_down(fds, scratch, &mut watched) else {
             ready::aware();
             ready::poller_is_up();
             continue;
@@ -247,6 +248,7 @@ fn mixed(
             Night::Sleep => left,
         };
         let slept = kernel.poll(scratch, limit);
+        drop(watched);
         ready::aware();
         ready::poller_is_up();
         get_up(fds);

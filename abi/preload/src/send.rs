@@ -151,7 +151,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) ->
     }
 }
 
-/// As [`write`], of any descriptor.
+/// As [`write()`], of any descriptor.
 #[inline(never)]
 unsafe extern "C" fn write_any(
     fd: c_int,

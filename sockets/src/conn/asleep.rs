@@ -68,23 +68,9 @@ impl Sleepers {
 }
 
 impl Conn {
-    /// A thread is about to sleep in `poll` until something can be received.
-    pub(crate) fn begin_poll(&self) {
-        self.pollers.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// It sleeps no more. One that is cancelled does not say so, which costs who waits for room naps.
-    pub(crate) fn end_poll(&self) {
-        let _ = self
-            .pollers
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |pollers| {
-                pollers.checked_sub(1)
-            });
-    }
-
-    /// Whether any other thread than this one, which does not [poll](Conn::begin_poll), sleeps until something can be received.
+    /// Whether any other thread than this one sleeps until something can be received.
     pub(crate) fn others_receive(&self) -> bool {
-        self.sleepers.others() || self.pollers.load(Ordering::SeqCst) != 0
+        self.sleepers.others() || self.pollers.others()
     }
 }
 

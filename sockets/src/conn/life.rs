@@ -50,7 +50,7 @@ impl Conn {
             native_out: AtomicU32::new(0),
             sleepers: Sleepers::default(),
             room_sleepers: Sleepers::default(),
-            pollers: AtomicU32::new(0),
+            pollers: Sleepers::default(),
             kept: Lock::new(None),
             turnarounds: AtomicU32::new(0),
             last: AtomicU32::new(0),
@@ -109,6 +109,7 @@ impl Conn {
         self.comes_again.store(false, Ordering::Relaxed);
         self.sleepers.forget();
         self.room_sleepers.forget();
+        self.pollers.forget();
         for count in [&self.native_in, &self.native_out] {
             count.store(0, Ordering::Relaxed);
         }
@@ -123,7 +124,6 @@ impl Conn {
         for count in [
             &self.at_fork,
             &self.looks,
-            &self.pollers,
             &self.entered,
             &self.reason,
             &self.rule,
@@ -326,6 +326,7 @@ impl Conn {
         self.flow.forget_turns();
         self.sleepers.forget();
         self.room_sleepers.forget();
+        self.pollers.forget();
         if !self.is_mapped() {
             // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
             for count in [&self.native_in, &self.native_out] {

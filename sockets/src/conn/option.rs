@@ -102,6 +102,9 @@ impl Conn {
 
     /// What another thread told the kernel of while it was taken over.
     pub(super) fn keep_late_options(&self, fd: BorrowedFd<'_>) {
+        if handover::is_back(self) {
+            return;
+        }
         if !sys::socket::nodelay(fd) {
             self.keep_option(NODELAY, false);
             sys::socket::set_nodelay(fd, true);

@@ -338,7 +338,8 @@ impl Set {
 
     /// What a connection sends goes elsewhere from now on.
     pub(super) fn sends_elsewhere(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
-        if let Some(mut members) = self.enter() {
+        // What the kernel has of one that is another process's is that one's business.
+        if let Some(mut members) = self.enter().filter(|members| !members.visiting) {
             let (mut start, instance) = (0, members.instance);
             while let Some(index) = members.find(start, fd, conn, everywhere) {
                 start = index + 1;

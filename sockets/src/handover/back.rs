@@ -24,8 +24,10 @@ pub fn go_back(conn: &Conn, fd: BorrowedFd<'_>, reason: Reason) -> bool {
     let back = walk(conn, fd).is_ok();
     if back {
         conn.restore_options(fd);
-        // The peer rings for room no more.
-        epoll::moved(fd.as_raw_fd(), conn);
+        // The peer rings for room no more. A signal handler that came into a turn of its thread leaves that to the next call.
+        if !sys::turn::is_in_turn() {
+            epoll::moved(fd.as_raw_fd(), conn);
+        }
     } else {
         // Or the peer, with nothing left to read, might take the reset for an orderly end.
         if let Some(flow) = conn.flow.take(SEND) {

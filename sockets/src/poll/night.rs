@@ -1,9 +1,8 @@
 //! How a poller goes to sleep.
 
-use std::slice;
-
 use super::survey::What;
 use super::{PollFd, bits, may_miss, revents, with};
+use crate::conn::{Conn, Counted};
 use crate::epoll::Set;
 use crate::host::has_threads;
 use crate::ready::{self, Bed, READ, Rest};
@@ -21,8 +20,37 @@ pub(super) enum Night {
     Nap,
 }
 
+/// The connections that one who sleeps until something can be received is counted on, as long as it lives: so that others leave him their doorbells. They are
+/// the first few: who waits for many is not one of several threads that wait for the same.
+pub(super) struct Watched {
+    places: [Option<Counted<'static>>; WATCHED_MAX],
+    used: usize,
+}
+
+impl Watched {
+    pub(super) const fn none() -> Self {
+        Self {
+            places: [const { None }; WATCHED_MAX],
+            used: 0,
+        }
+    }
+
+    fn add(&mut self, conn: &'static Conn) {
+        if let Some(place) = self.places.get_mut(self.used) {
+            *place = Some(conn.pollers.enter());
+            self.used += 1;
+        }
+    }
+}
+
+const WATCHED_MAX: usize = 8;
+
 /// Arms all, and sets `scratch` to what the kernel is to sleep on; for how long. `None` if something is ready.
-pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> {
+pub(super) fn lie_down(
+    fds: &[PollFd],
+    scratch: &mut [PollFd],
+    watched: &mut Watched,
+) -> Option<Night> {
     let mut night = Night::Sleep;
     for (index, (entry, bed)) in fds.iter().zip(scratch).enumerate() {
         *bed = PollFd {
@@ -32,15 +60,11 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
         let rest = match What::is(entry.fd) {
             What::Ring(conn) => {
                 if bits(entry.events) & READ != 0 {
-                    conn.begin_poll();
+                    watched.add(conn);
                 }
-                let rest = with(entry.fd, |fd| {
+                with(entry.fd, |fd| {
                     Some(ready::rest(conn, fd, bits(entry.events)))
-                });
-                if rest == Some(Rest::Awake) {
-                    get_up(slice::from_ref(entry));
-                }
-                rest
+                })
             }
             What::Set(set) => {
                 let rest = set.lie_down(entry.fd);
@@ -69,7 +93,7 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
                 });
             }
             Some(Rest::Awake) => {
-                // Those before this one have been told that somebody sleeps.
+                // Sets before this one have been told that somebody sleeps.
                 get_up(fds.get(..index).unwrap_or(fds));
                 return None;
             }
@@ -78,13 +102,11 @@ pub(super) fn lie_down(fds: &[PollFd], scratch: &mut [PollFd]) -> Option<Night> 
     Some(night)
 }
 
-/// Tells sets, and connections, that nobody sleeps any more.
+/// Tells sets that nobody sleeps any more.
 pub(super) fn get_up(fds: &[PollFd]) {
     for entry in fds {
-        match What::is(entry.fd) {
-            What::Set(set) | What::PlainSet(set) => set.get_up(),
-            What::Ring(conn) if bits(entry.events) & READ != 0 => conn.end_poll(),
-            _ => {}
+        if let What::Set(set) | What::PlainSet(set) = What::is(entry.fd) {
+            set.get_up();
         }
     }
 }
