@@ -193,7 +193,10 @@ mod tests {
                 without.extend(line.not_unix);
             }
         }
-        assert_eq!(without, ["wrk", "memcaslap", "FTP", "FTP", "FTP", "FTP"]);
+        assert_eq!(
+            without,
+            ["wrk", "memcaslap", "memcaslap", "FTP", "FTP", "FTP", "FTP"]
+        );
     }
 
     #[test]
