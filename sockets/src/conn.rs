@@ -98,15 +98,15 @@ pub struct Conn {
     pub(crate) looks: AtomicU32,
     /// The kernel's, 0 if it told none, or was not [asked](Conn::note_socket).
     cookie: AtomicU64,
-    /// Threads asleep until something can be received.
-    pub(crate) sleepers: Sleepers,
     /// Threads asleep until there is room to send.
     pub(crate) room_sleepers: Sleepers,
-    /// Threads asleep in `poll` until something can be received.
-    pub(crate) pollers: Sleepers,
     /// Turns that were taken among processes.
     pub(crate) entered: AtomicU32,
     turnarounds: AtomicU32,
+    /// Threads asleep until something can be received.
+    pub(crate) sleepers: Sleepers,
+    /// Threads asleep in `poll` until something can be received.
+    pub(crate) pollers: Sleepers,
     last: AtomicU32,
     /// After how many of those, or after how many bytes, it is to be upgraded; 0 if the rules are to be asked first.
     enough: AtomicU32,
@@ -447,6 +447,12 @@ const CLOSED: u32 = 4;
 // Who sends or receives finds its words, the turns and what is there in three lines, one after the other.
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Conn, flow) == 48);
+// Who sleeps on one of thousands asks for both kinds of others, in one line.
+#[cfg(not(loom))]
+const _: () = {
+    let end = std::mem::offset_of!(Conn, pollers) + size_of::<Sleepers>() - 1;
+    assert!(std::mem::offset_of!(Conn, sleepers) / 64 == end / 64);
+};
 
 #[cfg(all(test, not(loom)))]
 mod tests;

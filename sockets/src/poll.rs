@@ -160,11 +160,7 @@ fn plain_sets(
     }
     ready::unaware();
     let end = Deadline::after(timeout);
-    let step = if fds.iter().any(may_miss) {
-        Some(LOOK_SELDOM)
-    } else {
-        None
-    };
+    let step = fds.iter().any(may_miss).then_some(LOOK_SELDOM);
     let mut said = None;
     while survey(fds).in_memory == 0 {
         let left = end.left();
