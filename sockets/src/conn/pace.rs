@@ -113,17 +113,18 @@ impl Conn {
     #[inline]
     pub(crate) fn note_answer_on_tcp(&self) {
         self.answered.store(true, Ordering::Relaxed);
-        if self.trickle.load(Ordering::Relaxed) != 0 {
-            self.trickle.store(0, Ordering::Relaxed);
-        }
     }
 
     /// Notes that a receive on TCP, which had room for `wanted` bytes, brought `bytes`.
     #[inline]
     pub(crate) fn note_trickle(&self, bytes: usize, wanted: usize) {
-        let small = bytes < wanted.min(TRICKLE_MAX);
         let trickle = self.trickle.load(Ordering::Relaxed);
-        let now = if small { (trickle + 1).min(TRICKLE) } else { 0 };
+        let small = bytes < wanted.min(TRICKLE_MAX);
+        let now = if small {
+            (self.since_answer(trickle) + 1).min(TRICKLE) | self.answers()
+        } else {
+            0
+        };
         if now != trickle {
             self.trickle.store(now, Ordering::Relaxed);
         }
@@ -133,7 +134,25 @@ impl Conn {
     /// asleep.
     #[inline]
     pub(crate) fn trickles(&self) -> bool {
-        self.trickle.load(Ordering::Relaxed) >= TRICKLE
+        self.since_answer(self.trickle.load(Ordering::Relaxed)) >= TRICKLE
+    }
+
+    /// How many receives in a row brought little, of what was [noted](Conn::note_trickle): none if something was sent since. Whoever sends only counts.
+    #[inline]
+    fn since_answer(&self, trickle: u32) -> u32 {
+        let little = trickle & LITTLE;
+        if little != 0 && trickle - little == self.answers() {
+            little
+        } else {
+            0
+        }
+    }
+
+    /// How often something was sent, as `trickle` has it.
+    #[inline]
+    fn answers(&self) -> u32 {
+        let [sends, _] = &self.record.calls;
+        (sends.load(Ordering::Relaxed) as u32) << LITTLE.count_ones()
     }
 
     /// Lets more come before a call that may sleep in the kernel. To ask meanwhile would be in the way of the sender, who needs the socket too. It goes on
@@ -204,6 +223,8 @@ pub(crate) enum Ask {
 const ASK_EACH: u32 = 32;
 const STREAK: u32 = 4;
 const TRICKLE: u32 = 16;
+/// Where `trickle` has a count up to [`TRICKLE`]; the rest is how often something had been sent.
+const LITTLE: u32 = 31;
 const TRICKLE_MAX: usize = 16 << 10;
 /// A call that took so long slept.
 const SLEPT_NS: u64 = 4_000;

@@ -186,6 +186,29 @@ fn who_has_missed_the_other_often_enough_stays_on_tcp() {
 
 /// A session whose user may not look at the server that began it was said for ever to have exchanged too little.
 #[test]
+fn who_answers_what_comes_does_not_get_a_stream_of_small_messages() {
+    let pair = Pair::young();
+    let conn = pair.conns[0];
+    let brings = |bytes| {
+        conn.note_trickle(bytes, 8192);
+        conn.trickles()
+    };
+    assert!((0..15).all(|_| !brings(64)));
+    assert!(brings(64) && brings(64));
+    // The call of one that does not wait does no more than this.
+    conn.count(Way::Out, 1);
+    assert!(!conn.trickles());
+    assert!((0..15).all(|_| !brings(64)));
+    assert!(brings(64));
+    assert!(!brings(8192));
+    for _ in 0..100 {
+        assert!(!brings(64));
+        conn.count(Way::Out, 1);
+    }
+    pair.close();
+}
+
+#[test]
 fn who_waits_for_others_to_leave_says_so() {
     let pair = Pair::young();
     let (conn, socket) = (pair.conns[0], &pair.sockets[0]);
