@@ -76,7 +76,7 @@ impl<'a, C: Clock> Spin<'a, C> {
             self.phase = Phase::Told;
             return true;
         }
-        let told = spinner.clock.trial().is_some_and(Trial::sleeps);
+        let told = spinner.clock.trial().is_some_and(Trial::may_sleep);
         let in_vain = spinner.limit_ns() == 0;
         if !told && !in_vain {
             return false;
@@ -267,6 +267,11 @@ impl<'a, C: Clock> Spin<'a, C> {
         let away_ns = now_ns.saturating_sub(before_ns);
         if away_ns >= USED_NS {
             self.used_ns = now_ns;
+        }
+        if self.is_on_trial()
+            && let Some(trial) = clock.trial()
+        {
+            trial.note_yield(away_ns, now_ns);
         }
         if away_ns >= LOST_NS {
             if self.spinner.bar(now_ns, away_ns) {

@@ -11,7 +11,7 @@ fn tried() -> Script {
         script.pass(if sleeps { 30_000 } else { 40_000 });
         trial.note_sent();
     }
-    assert!(trial.sleeps());
+    assert!(trial.may_sleep());
     Script {
         trial: Some(trial),
         ..script
@@ -81,4 +81,32 @@ fn who_may_not_poll_reads_no_clock() {
     assert!(!spin.again());
     spin.hit();
     assert_eq!(script.reads.get(), before);
+}
+
+#[test]
+fn where_others_want_the_cpu_waits_sleep_until_more_is_known() {
+    let script = Script {
+        trial: Some(Trial::new()),
+        ..script()
+    };
+    let spinner = Spinner::with_clock(Limits::SOCKET, 2, &script);
+    let waits = |count| {
+        for _ in 0..count {
+            let mut spin = spinner.begin();
+            if !spin.sleeps_at_once() {
+                spin.again();
+            }
+            script.pass(10_000);
+            spin.hit();
+        }
+        script.yields.replace(0)
+    };
+    assert_eq!(waits(100), 100);
+    script.yield_ns.set(15_000);
+    assert_eq!(waits(100), 8, "then it is known");
+    script.pass(10_000_000);
+    assert_eq!(waits(100), 1, "whether it is still so");
+    script.yield_ns.set(YIELD_NS);
+    script.pass(10_000_000);
+    assert_eq!(waits(100), 100);
 }
