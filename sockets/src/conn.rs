@@ -386,7 +386,13 @@ impl Conn {
     /// Whether all calls on it are the kernel's alone, as they do not wait and it stays on TCP.
     #[inline]
     pub fn is_settled(&self) -> bool {
-        self.path.load(Ordering::Acquire) == TCP && self.is_nonblocking()
+        self.is_on_tcp() && self.is_nonblocking()
+    }
+
+    /// Whether it stays on TCP.
+    #[inline]
+    pub(crate) fn is_on_tcp(&self) -> bool {
+        self.path.load(Ordering::Acquire) == TCP
     }
 
     /// Whether this end called `connect`.

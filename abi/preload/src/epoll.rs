@@ -75,7 +75,23 @@ pub unsafe extern "C" fn epoll_ctl(
     fd: c_int,
     event: *mut epoll_event,
 ) -> c_int {
-    // SAFETY: the program's, which need not be aligned.
+    if operation == libc::EPOLL_CTL_MOD
+        && is_memory(event)
+        // SAFETY: the program's, which need not be aligned.
+        && let event = unsafe { event.cast::<Event>().read_unaligned() }
+        && let Some(modified) = epoll::modify_on_tcp(set, fd, event)
+    {
+        return told(modified);
+    }
+    // SAFETY: as this one.
+    unsafe { epoll_ctl_any(set, operation, fd, event) }
+}
+
+/// # Safety
+/// As `epoll_ctl`.
+#[inline(never)]
+unsafe fn epoll_ctl_any(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+    // SAFETY: as above.
     let given = is_memory(event).then(|| unsafe { event.cast::<Event>().read_unaligned() });
     let change = match (operation, given) {
         (libc::EPOLL_CTL_ADD, Some(event)) => Change::Add(event),
@@ -86,7 +102,11 @@ pub unsafe extern "C" fn epoll_ctl(
     };
     extended::watch(fd);
     via_socket::watch(fd);
-    let result: Outcome<c_int> = epoll::control(set, fd, change).map(|()| 0).into();
+    told(epoll::control(set, fd, change))
+}
+
+fn told(changed: Result<(), Errno>) -> c_int {
+    let result: Outcome<c_int> = changed.map(|()| 0).into();
     result.or(|| 0)
 }
 

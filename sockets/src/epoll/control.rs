@@ -47,6 +47,31 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     result
 }
 
+/// As [`control`] with [`Change::Modify`], of a connection that stays on TCP, in a set with nothing in memory: the kernel makes the change, nobody has to be
+/// told of it. `None`, and nothing is done, if it takes more. `wrk` does this twice for each request.
+#[inline]
+pub fn modify_on_tcp(instance: RawFd, fd: RawFd, event: Event) -> Option<Result<(), Errno>> {
+    if newborn::any() {
+        return None;
+    }
+    newborn::await_growth();
+    let set = super::known(instance)?;
+    left::find_sets();
+    if set.has_captured() || !set.is_the_programs() {
+        return None;
+    }
+    let mut members = set.enter_quietly()?;
+    // What is as it was may be no call at all.
+    let member = members
+        .on_tcp(fd)
+        .filter(|member| (member.events, member.data) != (event.events, event.data))?;
+    let modified = sys::epoll::modify(instance, fd, event.events, event.data);
+    if modified.is_ok() {
+        member.modify(event);
+    }
+    Some(modified)
+}
+
 /// Whether nothing is to be noted of a member that this is to be but what the program said.
 #[inline]
 fn takes_newborn(instance: RawFd, fd: RawFd, event: Event) -> bool {

@@ -163,6 +163,7 @@ impl Member {
     }
 
     /// As the program now has it.
+    #[inline]
     pub(super) fn modify(&mut self, event: Event) {
         self.note_change();
         self.events = event.events;
@@ -201,6 +202,7 @@ impl Member {
     }
 
     /// Whether it is still the connection or set that it was registered as.
+    #[inline]
     pub(super) fn is_same(&self) -> bool {
         match self.what {
             What::Connection { conn, generation } => {

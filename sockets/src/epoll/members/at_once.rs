@@ -10,6 +10,13 @@ use super::Members;
 use crate::conn::Path;
 
 impl Members {
+    /// The member with that descriptor, if it is a connection that [stays on TCP](Member::stays_on_tcp).
+    #[inline]
+    pub(in crate::epoll) fn on_tcp(&mut self, fd: RawFd) -> Option<&mut Member> {
+        let index = self.index_of(fd)?;
+        self.get_mut(index).filter(|member| member.stays_on_tcp())
+    }
+
     /// Makes the change if it is such a one, and nobody sleeps on the set; false if it takes more, and nothing is done yet.
     #[inline]
     pub(in crate::epoll) fn change_at_once(&mut self, fd: RawFd, change: &Change) -> bool {
@@ -39,6 +46,19 @@ impl Members {
 }
 
 impl Member {
+    /// Whether it is a connection of which the kernel knows all, and has it as the program registered it, for ever.
+    #[inline]
+    fn stays_on_tcp(&self) -> bool {
+        let What::Connection { conn, .. } = self.what else {
+            return false;
+        };
+        self.captured.is_none()
+            && !self.dormant
+            && self.via == self.fd
+            && conn.is_on_tcp()
+            && self.is_same()
+    }
+
     /// Whether what the kernel reports of it may stay as it is, if the program is to have it so. As the last look found it: where it has left memory since, the next
     /// one finds that, and has the kernel [report](Member::follow) it, or whoever falls asleep arms it. An edge would have been reported by the change.
     #[inline]
