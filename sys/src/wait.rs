@@ -75,7 +75,7 @@ use usual::{Mostly, Often};
 /// Where that is in vain, both sides are on one CPU, and most waits yield without a look at the clock. A thread that is always answered in time yields once in each
 /// [`TURNS_NS`], else nobody would find out that there is a crowd; and a crowd that has come to sleep in each wait tries now and then, all at the same time, to stay awake.
 ///
-/// *On trial*: whether polling what only the kernel knows gets the process further is [tried](Trial); where it does not, such waits sleep at once. As long as that is not known they do
+/// *On trial*: whether polling what only the kernel knows gets the process further is [tried](Trial); where it does not, such waits sleep at once. So they do
 /// where others want the CPU.
 ///
 /// All state is relaxed atomics: a lost update costs one worse wait, never correctness.

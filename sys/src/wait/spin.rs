@@ -1,5 +1,6 @@
 //! One wait.
 
+use super::wanted::LET_RUN_NS;
 use super::{CROWD_FACTOR, Clock, LOST_NS, MEET_NS, Monotonic, STEP_NS, Spinner, Trial, USED_NS};
 
 /// One wait.
@@ -15,6 +16,8 @@ pub struct Spin<'a, C = Monotonic> {
     used_ns: u64,
     /// A slice, which barred nothing.
     has_lost: bool,
+    /// Somebody else ran while this one would have polled the kernel.
+    was_used: bool,
     phase: Phase,
 }
 
@@ -29,6 +32,7 @@ impl<'a, C: Clock> Spin<'a, C> {
             idle_ns: u64::MAX,
             used_ns: 0,
             has_lost: false,
+            was_used: false,
             phase: Phase::Fresh,
         }
     }
@@ -128,6 +132,7 @@ impl<'a, C: Clock> Spin<'a, C> {
             Phase::Yielding { before_ns } => {
                 let spun_ns = before_ns.saturating_sub(self.started_ns);
                 self.spinner.found_after(spun_ns);
+                self.note_unused();
                 if self.spinner.crowd.shares_its_cpu() {
                     self.spinner.handing.note_answer(before_ns);
                 }
@@ -268,10 +273,11 @@ impl<'a, C: Clock> Spin<'a, C> {
         if away_ns >= USED_NS {
             self.used_ns = now_ns;
         }
-        if self.is_on_trial()
-            && let Some(trial) = clock.trial()
-        {
-            trial.note_yield(away_ns, now_ns);
+        if away_ns >= LET_RUN_NS && !self.was_used && self.is_on_trial() {
+            self.was_used = true;
+            if let Some(trial) = clock.trial() {
+                trial.wanted().note_used(now_ns);
+            }
         }
         if away_ns >= LOST_NS {
             if self.spinner.bar(now_ns, away_ns) {
@@ -291,7 +297,19 @@ impl<'a, C: Clock> Spin<'a, C> {
         true
     }
 
+    /// It yielded, and is over.
+    #[inline]
+    fn note_unused(&self) {
+        if !self.was_used
+            && self.is_on_trial()
+            && let Some(trial) = self.spinner.clock.trial()
+        {
+            trial.wanted().note_unused();
+        }
+    }
+
     fn miss(&mut self) -> bool {
+        self.note_unused();
         // One that began with a shorter limit teaches nothing about this.
         let limit_ns = self.spinner.limit_ns();
         if self.limit_ns >= limit_ns {

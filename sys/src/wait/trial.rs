@@ -19,11 +19,9 @@ pub struct Trial {
     until_ns: AtomicU64,
     /// Which part of a trial that is; [`PARTS`] is the time for which an outcome holds.
     part: AtomicU32,
-    /// What waits do in it, and what they did before the trial.
-    way: AtomicU32,
-    before: AtomicU32,
-    /// What they heed where neither is known to be better.
-    wanted: Wanted,
+    /// Whether waits sleep in it, and whether they did before the trial.
+    sleeps: AtomicU32,
+    slept: AtomicU32,
     /// When the part began, and what had been sent by then.
     began_ns: AtomicU64,
     sent_before: AtomicU64,
@@ -31,6 +29,7 @@ pub struct Trial {
     rates: [AtomicU64; PARTS],
     /// For how long the last outcome holds.
     holds_ns: AtomicU64,
+    wanted: Wanted,
 }
 
 impl Default for Trial {
@@ -40,19 +39,19 @@ impl Default for Trial {
 }
 
 impl Trial {
-    /// Nothing is known: waits poll, unless others want the CPU.
+    /// Nothing is known: waits poll.
     pub const fn new() -> Self {
         Self {
             sent: AtomicU64::new(0),
             until_ns: AtomicU64::new(0),
             part: AtomicU32::new(PARTS as u32),
-            way: AtomicU32::new(UNKNOWN),
-            before: AtomicU32::new(UNKNOWN),
-            wanted: Wanted::new(),
+            sleeps: AtomicU32::new(0),
+            slept: AtomicU32::new(0),
             began_ns: AtomicU64::new(0),
             sent_before: AtomicU64::new(0),
             rates: [const { AtomicU64::new(0) }; PARTS],
             holds_ns: AtomicU64::new(HOLDS_NS),
+            wanted: Wanted::new(),
         }
     }
 
@@ -64,32 +63,39 @@ impl Trial {
         self.sent.store(sent.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// A yield between two polls, and the poll before it, took `away_ns`, until `now_ns`.
+    /// A wait polls, or has.
     #[inline]
-    pub(super) fn note_yield(&self, away_ns: u64, now_ns: u64) {
-        self.wanted.note_yield(away_ns, now_ns);
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
     }
 
     /// Whether waits may have to sleep at once, as far as is known without a look at the clock.
     #[inline]
     pub(super) fn may_sleep(&self) -> bool {
-        match self.way.load(Ordering::Relaxed) {
-            UNKNOWN => self.wanted.may_sleep(),
-            way => way == SLEEPS,
-        }
+        self.sleeps() || self.wanted.may_sleep()
+    }
+
+    #[inline]
+    fn sleeps(&self) -> bool {
+        self.sleeps.load(Ordering::Relaxed) != 0
     }
 
     /// Whether a wait that begins at `now_ns` sleeps at once.
     #[inline]
     pub(super) fn sleeps_at(&self, now_ns: u64) -> bool {
+        if self.wanted.sleeps_at(now_ns) {
+            if self.part.load(Ordering::Relaxed) != PARTS as u32 {
+                // There is nothing to be found out.
+                let slept = self.slept.load(Ordering::Relaxed) != 0;
+                self.hold(now_ns, slept, None);
+            }
+            return true;
+        }
         let until_ns = self.until_ns.load(Ordering::Relaxed);
         if now_ns >= until_ns {
             self.go_on(now_ns, until_ns);
         }
-        match self.way.load(Ordering::Relaxed) {
-            UNKNOWN => self.wanted.sleeps_at(now_ns),
-            way => way == SLEEPS,
-        }
+        self.sleeps()
     }
 
     /// The part that went on until `until_ns` is over.
@@ -115,18 +121,18 @@ impl Trial {
         let Some(rate) = self.rates.get(part) else {
             if until_ns == 0 {
                 // Its first wait. A program that is soon over has none of this.
-                self.hold(now_ns, UNKNOWN, None);
+                self.hold(now_ns, false, None);
             } else {
-                let way = self.way.load(relaxed);
-                self.before.store(way, relaxed);
+                self.slept
+                    .store(u32::from(self.sleeps()), Ordering::Relaxed);
                 self.begin_part(0);
             }
             return;
         };
-        let before = self.before.load(relaxed);
+        let slept = self.slept.load(Ordering::Relaxed) != 0;
         if took_ns > 2 * PART_MAX_NS || brought < ENOUGH {
             // It waited for something else meanwhile, or has nearly nothing to send.
-            self.hold(now_ns, UNKNOWN, None);
+            self.hold(now_ns, false, None);
             return;
         }
         rate.store((brought << 30) / took_ns.max(1), Ordering::Relaxed);
@@ -139,33 +145,30 @@ impl Trial {
         if part + 1 < PARTS && verdict.is_none() {
             self.begin_part(part + 1);
         } else {
-            self.hold(now_ns, before, verdict);
+            self.hold(now_ns, slept, verdict);
         }
     }
 
     fn begin_part(&self, part: usize) {
         self.part.store(part as u32, Ordering::Relaxed);
-        self.way.store(way(sleeps_in(part)), Ordering::Relaxed);
+        self.sleeps
+            .store(u32::from(sleeps_in(part)), Ordering::Relaxed);
     }
 
     /// No trial for some time: for longer where it said what was known before, and for a little where it was undecided.
-    fn hold(&self, now_ns: u64, before: u32, sleeps: Option<bool>) {
-        let way = sleeps.map_or(before, way);
+    fn hold(&self, now_ns: u64, slept: bool, sleeps: Option<bool>) {
+        let sleeps_now = sleeps.unwrap_or(slept);
         let holds_ns = self.holds_ns.load(Ordering::Relaxed);
         let next_ns = match sleeps {
             None => (holds_ns * 2).min(UNDECIDED_NS),
-            Some(_) if way != before => UNDECIDED_NS,
+            Some(_) if sleeps_now != slept => UNDECIDED_NS,
             Some(_) => (holds_ns * 4).min(HOLDS_MAX_NS),
         };
         self.holds_ns.store(next_ns, Ordering::Relaxed);
         self.part.store(PARTS as u32, Ordering::Relaxed);
-        self.way.store(way, Ordering::Relaxed);
+        self.sleeps.store(u32::from(sleeps_now), Ordering::Relaxed);
         self.until_ns.store(now_ns + next_ns, Ordering::Relaxed);
     }
-}
-
-fn way(sleeps: bool) -> u32 {
-    if sleeps { SLEEPS } else { POLLS }
 }
 
 /// Whether to sleep, by how often something was sent in each part so far; `None` if it may be chance.
@@ -202,11 +205,6 @@ fn verdict(rates: &[u64]) -> Option<bool> {
 fn sleeps_in(part: usize) -> bool {
     matches!(part % 4, 1 | 2)
 }
-
-/// What waits do: as is better where that is known.
-const UNKNOWN: u32 = 0;
-const POLLS: u32 = 1;
-const SLEEPS: u32 = 2;
 
 /// Parts of a trial.
 const PARTS: usize = 16;

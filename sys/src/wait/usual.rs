@@ -4,7 +4,8 @@
 //! too: to poll for those costs all the others what they would not have cost asleep. PostgreSQL's own tests, 217 short-lived clients on two CPUs, polled in two million
 //! yields for answers of which one in eight came so soon.
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::Ordering;
+use crate::sync::mapped::AtomicU32;
 
 /// Goes up by `UP` for each that does and down by `DOWN` for each that does not; it is usual from `ENOUGH` on.
 #[derive(Debug, Default)]
@@ -19,6 +20,18 @@ pub(super) type Often = Usual<2, 1, 4>;
 pub(super) type Mostly = Usual<1, 2, 8>;
 
 impl<const UP: u32, const DOWN: u32, const ENOUGH: u32> Usual<UP, DOWN, ENOUGH> {
+    pub(super) const fn new() -> Self {
+        Self {
+            count: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether nothing of the kind was noted lately.
+    #[inline]
+    pub(super) fn is_never(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
     /// It is about something else from now on.
     pub(super) fn forget(&self) {
         self.count.store(0, Ordering::Relaxed);

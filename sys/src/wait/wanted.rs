@@ -1,17 +1,17 @@
 //! Whether others want the CPU on which one would poll the kernel.
 //!
-//! Before a [trial](super::Trial) has said what is better, a wait polls. But where each yield between two polls lets somebody else run there is no idle CPU that polling would use: it only takes
-//! each answer by itself, where one that sleeps is woken to several. `wrk` with ten connections, on two CPUs with two threads of haproxy and two of nginx, lost 5 to 8 % in its first tenth of a second, and
-//! again in each trial that was undecided. So such waits sleep, and one in some milliseconds polls, to find out whether that is still so.
+//! Where a yield between two polls lets somebody else run there is no idle CPU that polling would use: it only takes each answer by itself, where one that sleeps is woken to several. `wrk` and
+//! nginx with two workers, at the two ends of haproxy with two threads on two CPUs, did a tenth less than asleep, and a [trial](super::Trial) does not find that out, for what the scheduler makes of
+//! so many in some milliseconds differs by more. So where most waits meet that they sleep, and one in some milliseconds polls, to find out whether it is still so.
 
+use super::usual::Mostly;
 use crate::sync::Ordering;
-use crate::sync::mapped::{AtomicU32, AtomicU64};
+use crate::sync::mapped::AtomicU64;
 
-/// What the yields of a process that polls the kernel have met.
+/// What the waits of a process that polls the kernel have met.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// How many in a row let somebody else run, up to [`ALWAYS`].
-    used: AtomicU32,
+    mostly: Mostly,
     /// Until when waits sleep; 0 if they do not.
     until_ns: AtomicU64,
 }
@@ -19,24 +19,24 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) const fn new() -> Self {
         Self {
-            used: AtomicU32::new(0),
+            mostly: Mostly::new(),
             until_ns: AtomicU64::new(0),
         }
     }
 
-    /// A yield, and the poll before it, took `away_ns`, until `now_ns`.
-    #[inline]
-    pub(super) fn note_yield(&self, away_ns: u64, now_ns: u64) {
-        let used = self.used.load(Ordering::Relaxed);
-        if away_ns < LET_RUN_NS {
-            if used != 0 {
-                self.used.store(0, Ordering::Relaxed);
-            }
-        } else if used + 1 < ALWAYS {
-            self.used.store(used + 1, Ordering::Relaxed);
-        } else {
-            // The next one that lets somebody run is enough, then.
+    /// A yield of a wait, its first such one, has let somebody else run until `now_ns`.
+    #[cold]
+    pub(super) fn note_used(&self, now_ns: u64) {
+        if self.mostly.note(true) {
             self.until_ns.store(now_ns + SLEEPS_NS, Ordering::Relaxed);
+        }
+    }
+
+    /// A wait is over whose yields nobody used.
+    #[inline]
+    pub(super) fn note_unused(&self) {
+        if !self.mostly.is_never() {
+            self.mostly.note(false);
         }
     }
 
@@ -58,50 +58,61 @@ impl Wanted {
 }
 
 /// A yield and a poll in vain take one or two microseconds; who lets somebody else run is away for four and more.
-const LET_RUN_NS: u64 = 4_000;
-/// So many in a row, and it is always so.
-const ALWAYS: u32 = 8;
-/// For how long that holds.
+pub(super) const LET_RUN_NS: u64 = 4_000;
+/// For how long what is known holds.
 const SLEEPS_NS: u64 = 8_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const START_NS: u64 = 1_000_000_000;
+    const WAIT_NS: u64 = 50_000;
 
-    /// How many of so many waits slept. Each lasts `wait_ns`, and yields once if it polls.
-    fn slept(wanted: &Wanted, from_ns: u64, wait_ns: u64, waits: u64) -> u64 {
-        (0..waits)
-            .map(|n| from_ns + n * wait_ns)
-            .filter(|now_ns| {
-                let sleeps = wanted.sleeps_at(*now_ns);
-                if !sleeps {
-                    wanted.note_yield(wait_ns, now_ns + wait_ns);
+    /// How many of so many waits slept; of those that polled one in `unused` met nobody.
+    fn slept(wanted: &Wanted, from_ns: u64, waits: u64, unused: u64) -> u64 {
+        let mut polled = 0;
+        let sleeps = |now_ns: &u64| {
+            let sleeps = wanted.sleeps_at(*now_ns);
+            if !sleeps {
+                polled += 1;
+                match polled % unused {
+                    0 => wanted.note_unused(),
+                    _ => wanted.note_used(now_ns + WAIT_NS),
                 }
-                sleeps
-            })
-            .count() as u64
+            }
+            sleeps
+        };
+        let begins = (0..waits).map(|n| from_ns + n * WAIT_NS);
+        begins.filter(sleeps).count() as u64
     }
 
     #[test]
     fn where_others_always_run_nearly_all_waits_sleep() {
         let wanted = Wanted::new();
-        assert_eq!(slept(&wanted, START_NS, 50_000, 7), 0);
-        let slept = slept(&wanted, START_NS + 7 * 50_000, 50_000, 1600);
-        assert!((1580..1592).contains(&slept), "{slept}");
+        assert_eq!(slept(&wanted, 1_000_000_000, 8, u64::MAX), 0);
+        let slept = slept(&wanted, 1_000_400_000, 1600, u64::MAX);
+        assert!((1585..1595).contains(&slept), "{slept}");
     }
 
     #[test]
-    fn one_yield_that_nobody_used_is_enough_to_poll() {
+    fn where_others_mostly_run_most_waits_sleep() {
+        let slept = slept(&Wanted::new(), 1_000_000_000, 10_000, 5);
+        assert!((9500..9950).contains(&slept), "{slept}");
+    }
+
+    #[test]
+    fn where_nobody_does_half_of_the_time_waits_poll() {
+        assert_eq!(slept(&Wanted::new(), 1_000_000_000, 10_000, 2), 0);
+    }
+
+    #[test]
+    fn when_the_others_have_gone_waits_poll() {
         let wanted = Wanted::new();
-        slept(&wanted, START_NS, 50_000, 100);
+        slept(&wanted, 1_000_000_000, 100, u64::MAX);
         assert!(wanted.may_sleep());
-        let later_ns = START_NS + 100_000_000;
-        assert!(!wanted.sleeps_at(later_ns));
+        let later_ns = 2_000_000_000;
+        assert_eq!(slept(&wanted, later_ns, 1000, 1), 0);
         assert!(!wanted.may_sleep());
-        wanted.note_yield(1_000, later_ns);
-        assert_eq!(slept(&wanted, later_ns, 50_000, 7), 0);
-        assert_eq!(slept(&wanted, later_ns, 1_000, 1000), 0);
+        assert!(wanted.mostly.is_never());
     }
 }

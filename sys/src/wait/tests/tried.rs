@@ -84,7 +84,7 @@ fn who_may_not_poll_reads_no_clock() {
 }
 
 #[test]
-fn where_others_want_the_cpu_waits_sleep_until_more_is_known() {
+fn where_others_want_the_cpu_waits_sleep() {
     let script = Script {
         trial: Some(Trial::new()),
         ..script()
