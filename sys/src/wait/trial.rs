@@ -2,7 +2,7 @@
 //!
 //! Who waits for what only the kernel knows may sleep in it, as everybody does, or ask it again and again. Where a CPU is idle meanwhile asking is better: nobody
 //! has to be woken, and the answer is there sooner. Where the CPU could do what is waited for, or the kernel would have woken somebody there, it is
-//! worse, though each answer still comes while one asks: `ab` with ten connections to Apache on two CPUs lost a seventh. No single wait shows that. So it is tried: for
+//! worse, though each answer still comes while one asks: `ab` with ten connections to Apache on two CPUs lost a seventh. No single wait shows that, unless others [want](super::wanted) its CPU. So it is tried: for
 //! some milliseconds the waits of a process poll, for as many they sleep, and what counts is how often it has sent something in that time.
 
 use crate::sync::Ordering;
@@ -85,9 +85,7 @@ impl Trial {
     pub(super) fn sleeps_at(&self, now_ns: u64) -> bool {
         if self.wanted.sleeps_at(now_ns) {
             if self.part.load(Ordering::Relaxed) != PARTS as u32 {
-                // There is nothing to be found out.
-                let slept = self.slept.load(Ordering::Relaxed) != 0;
-                self.hold(now_ns, slept, None);
+                self.give_up(now_ns);
             }
             return true;
         }
@@ -96,6 +94,21 @@ impl Trial {
             self.go_on(now_ns, until_ns);
         }
         self.sleeps()
+    }
+
+    /// There is nothing to be found out by the trial that is under way.
+    #[cold]
+    fn give_up(&self, now_ns: u64) {
+        let relaxed = Ordering::Relaxed;
+        let until_ns = self.until_ns.load(relaxed);
+        let mine = self
+            .until_ns
+            .compare_exchange(until_ns, now_ns + PART_NS, relaxed, relaxed);
+        // Else another thread goes on with it.
+        if mine.is_ok() && self.part.load(relaxed) != PARTS as u32 {
+            let slept = self.slept.load(relaxed) != 0;
+            self.hold(now_ns, slept, None);
+        }
     }
 
     /// The part that went on until `until_ns` is over.

@@ -57,7 +57,7 @@ impl Wanted {
     }
 }
 
-/// A yield and a poll in vain take one or two microseconds; who lets somebody else run is away for four and more.
+/// A yield in vain takes half a microsecond; who lets somebody else run is away for four and more.
 pub(super) const LET_RUN_NS: u64 = 4_000;
 /// For how long what is known holds.
 const SLEEPS_NS: u64 = 8_000_000;
