@@ -86,6 +86,7 @@ impl Socket {
         let bed = |core: &Core| waiter.and_then(|waiter| core.news_of(waiter));
         let mut got = 0;
         let result = self.inner.until(wait.deadline(), false, bed, |core| {
+            let told = core.stream.told;
             let mut filled = if peek { 0 } else { got };
             let n = core.read(peek, |memory, start, there| {
                 let copied = copy_out(memory, start, there, into, filled);
@@ -112,7 +113,13 @@ impl Socket {
                         Ok(got)
                     }
                 }
-                Err(errno) => Err(errno),
+                Err(errno) => {
+                    if got > 0 {
+                        // The next call tells it.
+                        core.stream.told = told;
+                    }
+                    Err(errno)
+                }
             }
         });
         if let Some(waiter) = waiter {
@@ -133,18 +140,29 @@ impl Socket {
         let mut core = self.inner.locked()?;
         let mut sent = 0;
         // Without a look at what has come, as long as there is room.
-        if let Ok(n) = core.write(buffers, 0) {
-            core.tally.sent(n, n > 0);
-            sent = n;
-            if sent == wanted {
-                core.show();
-                self.inner.settle(core);
-                return Ok(sent);
+        match core.write(buffers, 0) {
+            Ok(n) => {
+                core.tally.sent(n, n > 0);
+                sent = n;
+                if sent == wanted {
+                    core.show();
+                    self.inner.settle(core);
+                    return Ok(sent);
+                }
             }
+            Err(Errno::AGAIN) => {}
+            // It is told once.
+            Err(errno) => return Err(errno),
         }
         drop(core);
         let result = self.inner.until(wait.deadline(), true, no_bed, |core| {
-            let n = core.write(buffers, sent)?;
+            let told = core.stream.told;
+            let n = core.write(buffers, sent).inspect_err(|_| {
+                if sent > 0 {
+                    // The next call tells it.
+                    core.stream.told = told;
+                }
+            })?;
             core.tally.sent(n, sent == 0 && n > 0);
             sent += n;
             core.show();

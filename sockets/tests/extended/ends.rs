@@ -1,12 +1,13 @@
 //! How connections end.
 
+use std::io::IoSliceMut;
 use std::thread;
 
-use sockets::extended::{Directions, Op};
+use sockets::extended::{Directions, Op, Socket, Wait};
 use sys::errno::Errno;
 use via::Access;
 
-use crate::kit::{ALL, fill, pattern, region, soon, wait};
+use crate::kit::{ALL, Over, fill, pattern, region, soon, wait};
 
 #[test]
 fn what_was_sent_before_a_close_arrives() {
@@ -114,6 +115,44 @@ fn rdma_to_memory_that_has_gone_ends_the_connection_and_names_the_culprit() {
         assert_eq!(a.read(&mut [0; 1]), Ok(0));
         let end = b.read(&mut [0; 1]);
         assert_eq!(end, Err(Errno::CONNRESET), "{over:?}");
+    }
+}
+
+/// The one that has asked for what it may not have, its connection gone, and three bytes there.
+fn reset(over: Over) -> (Socket, Socket) {
+    let (a, b) = over.pair();
+    let theirs = region(&b, 64, Access::ReadWrite);
+    b.advertise(&theirs, 1).expect("tells");
+    let remote = a.remote(1, soon()).expect("told");
+    let ours = region(&a, 64, Access::Local);
+    b.write(b"abc").expect("writes");
+    drop(theirs);
+    a.post_read(&[ours.whole().expect("whole")], &remote, 0, 1)
+        .expect("posts");
+    assert_eq!(wait(&a, 1).result, Err(Errno::ACCESS), "{over:?}");
+    (a, b)
+}
+
+#[test]
+fn whoever_sends_first_is_told_of_the_reset() {
+    for over in ALL {
+        let (a, _b) = reset(over);
+        assert_eq!(a.write(b"x"), Err(Errno::CONNRESET), "{over:?}");
+        assert_eq!(a.write(b"x"), Err(Errno::PIPE), "{over:?}");
+        assert_eq!(a.read(&mut [0; 8]), Ok(3));
+        assert_eq!(a.read(&mut [0; 8]), Ok(0));
+    }
+}
+
+#[test]
+fn who_waited_for_more_than_came_is_told_of_the_reset_by_the_next_call() {
+    for over in ALL {
+        let (a, _b) = reset(over);
+        let mut room = [0; 8];
+        let into = &mut [IoSliceMut::new(&mut room)];
+        assert_eq!(a.receive(into, Wait::Ever, false, true), Ok(3), "{over:?}");
+        assert_eq!(a.read(&mut [0; 8]), Err(Errno::CONNRESET), "{over:?}");
+        assert_eq!(a.read(&mut [0; 8]), Ok(0));
     }
 }
 
