@@ -122,7 +122,8 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
         return 0;
     }
     of(fd, |socket| {
-        socket.listen(usize::try_from(backlog).unwrap_or(0))?;
+        // As Linux has it: as many as there may be.
+        socket.listen(usize::try_from(backlog).unwrap_or(usize::MAX))?;
         Ok(0)
     })
     // SAFETY: as above.

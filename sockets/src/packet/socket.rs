@@ -172,7 +172,8 @@ impl Socket {
             listener.watch(show);
         } else if let Life::Connecting(_) = life {
             // With the lock, so that it is not shown after what becomes of it. One for which there is no descriptor shows that it is nowhere.
-            if matches!(&*self.lock(), Life::Connecting(_)) && show.join().is_ok() {
+            let life = self.lock();
+            if matches!(&*life, Life::Connecting(_)) && show.join().is_ok() {
                 show.room(false);
             }
         } else if self.failure().is_some() {

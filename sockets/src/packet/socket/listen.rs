@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use sys::errno::Errno;
+use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 
 use super::address::{ANYWHERE, PORTS_TRIED};
@@ -75,6 +76,7 @@ impl Socket {
             resets: AtomicBool::new(self.resets.load(Ordering::Relaxed)),
             kept: Mutex::new(*self.kept()),
             options: Mutex::new(self.options().clone()),
+            nodelay: AtomicU32::new(self.nodelay().into()),
             ..Self::of(self.family, &self.adapter)
         };
         accepted.adopt(stream);
