@@ -176,10 +176,10 @@ impl Conn {
             .is_ok()
     }
 
-    /// This process is a holder again.
+    /// This process is a holder again. Another one may have found itself alone meanwhile.
     pub(crate) fn rejoin(&self) {
-        if let Some(flow) = self.flow.take(SEND) {
-            flow.stream().holders().join();
+        if let Some(_both) = self.flow.both() {
+            self.add_holder();
         }
     }
 
@@ -235,6 +235,7 @@ pub fn before_fork() {
     });
     epoll::before_fork();
     let frozen = freeze();
+    table::share_sockets();
     let fork = Fork::imminent();
     table::each(|conn| conn.before_fork(fork));
     if let Ok(table) = frozen
@@ -250,6 +251,7 @@ pub fn before_fork() {
 /// Before there is a child with descriptors of its own, or with this process's, that is not counted.
 pub fn before_uncounted() {
     if !table::is_retired() {
+        table::share_sockets();
         table::each(|conn| {
             if !conn.is_mapped() {
                 conn.set_forked();
@@ -275,7 +277,10 @@ pub fn take_back_fork() {
     }
     table::each(|conn| {
         // That one more was counted of those that are young stays: then the kernel is asked.
-        if conn.at_fork.swap(0, Ordering::Relaxed) == COUNTED {
+        let relaxed = Ordering::Relaxed;
+        let counted = conn.at_fork.compare_exchange(COUNTED, 0, relaxed, relaxed);
+        // Another thread that forks by now may hold its turns.
+        if counted.is_ok() {
             conn.take_back_holder();
         }
     });

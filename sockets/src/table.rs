@@ -14,7 +14,8 @@ use sys::turn::Busy;
 use crate::conn::{Conn, Origin};
 use crate::share;
 
-pub use newcomers::{accepted, connected, listens, made};
+pub(crate) use newcomers::share_sockets;
+pub use newcomers::{accepted, connected, listens, made, share_socket};
 use places::conn;
 pub(crate) use places::{each, each_kept, has_any, have_been};
 

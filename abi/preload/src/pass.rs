@@ -62,6 +62,7 @@ fn came(fd: RawFd) {
 fn go(fd: RawFd) {
     via_socket::share(fd);
     given::give(fd);
+    table::share_socket(fd);
     if let Some((conn, borrowed)) = connection(fd) {
         go_back(conn, borrowed, Reason::HandedOver);
     }

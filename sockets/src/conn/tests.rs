@@ -184,7 +184,6 @@ fn who_has_missed_the_other_often_enough_stays_on_tcp() {
     pair.close();
 }
 
-/// A session whose user may not look at the server that began it was said for ever to have exchanged too little.
 #[test]
 fn who_answers_what_comes_does_not_get_a_stream_of_small_messages() {
     let pair = Pair::young();
@@ -208,6 +207,7 @@ fn who_answers_what_comes_does_not_get_a_stream_of_small_messages() {
     pair.close();
 }
 
+/// A session whose user may not look at the server that began it was said for ever to have exchanged too little.
 #[test]
 fn who_waits_for_others_to_leave_says_so() {
     let pair = Pair::young();

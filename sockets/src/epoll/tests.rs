@@ -1,11 +1,13 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 
 use super::member::{Member, What};
 use super::members::Members;
 use super::*;
+use crate::conn::Origin;
+use crate::reason::Reason;
 
 /// Nothing is asked of it in these tests.
 struct Silent;
@@ -97,6 +99,47 @@ fn the_kernel_is_not_told_again_what_it_has() {
     }
     drop((near, kernels));
     for number in [fd, instance] {
+        crate::ends::closed(number);
+    }
+}
+
+#[test]
+fn what_stays_on_tcp_is_changed_by_the_short_way() {
+    sys::fork::settle();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
+    let kernels = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC);
+    let kernels = kernels.expect("a set");
+    let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
+    let change = |events| modify_on_tcp(instance, fd, Event { events, data: 9 });
+    assert_eq!(change(5), None, "no member, and no connection");
+    let conn = crate::table::insert(near.as_fd(), Origin::Connected).expect("a place");
+    let member = Event { events: 1, data: 9 };
+    assert_eq!(control(instance, fd, Change::Add(member)), Ok(()));
+    assert_eq!(change(5), None, "it may leave TCP");
+    conn.stay_on_tcp(Reason::Option);
+    assert_eq!(change(1), None, "as it is");
+    assert_eq!(change(5), Some(Ok(())));
+    assert_eq!(change(5), None, "as it is now");
+    assert_eq!(change(EXCLUSIVE | 1), Some(Err(Errno::INVAL)));
+    assert_eq!(change(5), None, "as it still is");
+    let duplicated = near.try_clone().expect("a descriptor");
+    let duplicate = duplicated.as_raw_fd();
+    crate::ends::duplicated(fd, duplicate);
+    assert_eq!(
+        modify_on_tcp(instance, duplicate, member),
+        None,
+        "another number"
+    );
+    sys::epoll::delete(instance, fd).expect("a member");
+    assert_eq!(change(1), Some(Err(Errno::NOENT)));
+
+    for number in [fd, duplicate, instance] {
+        crate::ends::before_close(number);
+    }
+    drop((near, kernels));
+    drop(duplicated);
+    for number in [fd, duplicate, instance] {
         crate::ends::closed(number);
     }
 }

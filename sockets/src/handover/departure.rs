@@ -142,6 +142,17 @@ fn guest_takes(conn: &Conn, fd: BorrowedFd<'_>, followed: bool) {
     }
 }
 
+/// Before a program is told of that will have the connection at another number, whenever it is started.
+pub fn before_move(conn: &Conn, fd: BorrowedFd<'_>) {
+    postpone_meeting(conn, false);
+    if conn.is_mapped() {
+        back::go_back(conn, fd, Reason::HandedOver);
+    } else {
+        // Nobody looks again which of those that inherit it have it there.
+        conn.stay_on_tcp(Reason::HandedOver);
+    }
+}
+
 /// What was done before a program is started beside this one.
 #[derive(Debug)]
 #[must_use = "it was started, or not"]

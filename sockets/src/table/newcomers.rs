@@ -12,8 +12,8 @@ use sys::stream::cookie;
 use sys::sync::Ordering;
 
 use super::{
-    FIRST, LISTENER, SOCKET, UNKNOWN, abandon, change, entry, insert_locked, is_retired, known,
-    note_top, renumber, take_place,
+    ENTRIES, FIRST, LISTENER, SOCKET, TOP, UNKNOWN, abandon, change, entry, insert_locked,
+    is_retired, known, note_top, renumber, take_place,
 };
 use crate::conn::{Conn, Origin};
 use crate::share;
@@ -27,6 +27,23 @@ pub fn made(fd: RawFd) {
     // In the child of `vfork` the number may be a connection of its parent's.
     if before < FIRST && take_place(entry, before, SOCKET) {
         note_top(fd);
+    }
+}
+
+/// Another process is about to have all sockets that this one has: what [`made`] has noted says no more that one which is connected later is this one's alone.
+pub(crate) fn share_sockets() {
+    let top = TOP.load(Ordering::Acquire) as usize;
+    for entry in ENTRIES.iter().take(top) {
+        if entry.load(Ordering::Relaxed) == SOCKET {
+            take_place(entry, SOCKET, UNKNOWN);
+        }
+    }
+}
+
+/// As [`share_sockets`], of one.
+pub fn share_socket(fd: RawFd) {
+    if let Some(entry) = entry(fd) {
+        take_place(entry, SOCKET, UNKNOWN);
     }
 }
 
@@ -97,7 +114,11 @@ pub fn connected(fd: BorrowedFd<'_>, outcome: Result<(), Errno>) {
     // One whose calls do not wait is always told that it is under way. So is one after `SO_SNDTIMEO`.
     let nonblocking = outcome == Err(Errno::INPROGRESS);
     let _guard = change();
+    let is_own = entry(number).is_some_and(|entry| entry.load(Ordering::Acquire) == SOCKET);
     if let Some(conn) = insert_locked(fd, Origin::Connected, nonblocking) {
+        if !is_own {
+            conn.set_forked();
+        }
         conn.guess_nonblocking(nonblocking);
         conn.set_connecting(under_way);
     }

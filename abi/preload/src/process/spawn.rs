@@ -3,9 +3,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use libc::pid_t;
-use sockets::handover::{departure, go_back};
+use sockets::handover::departure::{self, before_move};
 use sockets::packet::table::sharing;
-use sockets::reason::Reason;
+use sockets::table;
 
 use super::environment::suited;
 use super::exec::{image_at, image_named};
@@ -84,12 +84,9 @@ pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     via_socket::share(fd);
     keeping_errno(|| {
         sockets::epoll::departure::lend(fd);
+        table::share_socket(fd);
         if let Some((conn, borrowed)) = connection(fd) {
-            if conn.is_mapped() {
-                go_back(conn, borrowed, Reason::HandedOver);
-            } else {
-                conn.set_forked();
-            }
+            before_move(conn, borrowed);
         }
     });
     // SAFETY: as above.

@@ -157,6 +157,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["connect/itself"],
     },
     Group {
+        reason: "a socket that is not connected yet a child of a fork can only close: its VI would be of the parent's NIC",
+        programs: &["fork/socket_made_before"],
+    },
+    Group {
         reason: "the peer makes no call on the connection, in which it would take in more than the window has",
         programs: &[
             "epoll/edge_of_room_after_poll",
