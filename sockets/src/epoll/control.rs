@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use sys::errno::Errno;
 
 use super::member::{Member, What};
-use super::{Change, EXCLUSIVE, Event, Set, given, places};
+use super::{Change, EXCLUSIVE, Event, FLAGS, Set, given, places};
 use crate::table::newborn;
 use crate::{left, table};
 
@@ -62,9 +62,9 @@ pub fn modify_on_tcp(instance: RawFd, fd: RawFd, event: Event) -> Option<Result<
     }
     let mut members = set.enter_quietly()?;
     // What is as it was may be no call at all.
-    let member = members
-        .on_tcp(fd)
-        .filter(|member| (member.events, member.data) != (event.events, event.data))?;
+    let member = members.on_tcp(fd).filter(|member| {
+        event.events & FLAGS != 0 || (member.events, member.data) != (event.events, event.data)
+    })?;
     let modified = sys::epoll::modify(instance, fd, event.events, event.data);
     if modified.is_ok() {
         member.modify(event);

@@ -123,6 +123,9 @@ fn what_stays_on_tcp_is_changed_by_the_short_way() {
     assert_eq!(change(5), None, "as it is now");
     assert_eq!(change(EXCLUSIVE | 1), Some(Err(Errno::INVAL)));
     assert_eq!(change(5), None, "as it still is");
+    assert_eq!(change(ONCE | 1), Some(Ok(())));
+    assert_eq!(change(ONCE | 1), Some(Ok(())), "once more");
+    assert_eq!(change(5), Some(Ok(())));
     let duplicated = near.try_clone().expect("a descriptor");
     let duplicate = duplicated.as_raw_fd();
     crate::ends::duplicated(fd, duplicate);
