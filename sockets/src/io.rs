@@ -22,7 +22,7 @@ mod more;
 mod patience;
 mod plain;
 mod receive;
-mod rest;
+pub(crate) mod rest;
 mod send;
 
 /// How a call receives: the flags of `recv` that matter here.

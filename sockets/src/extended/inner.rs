@@ -12,6 +12,7 @@ use via::{Nic, Ptag};
 
 use super::core::Core;
 use super::events::Events;
+use crate::io::rest::goes_on;
 use crate::stat::Tally;
 
 /// What all that has to do with a socket has in common.
@@ -152,7 +153,10 @@ impl Inner {
         let fd = fd.as_ref().map_or_else(|| self.face.as_fd(), AsFd::as_fd);
         match sys::double::sleep(fd, to_write, deadline) {
             Ok(_) => None,
-            Err(errno) => Some(Err(errno)),
+            Err(errno) => match goes_on(errno, deadline.is_some()) {
+                Ok(()) => None,
+                Err(errno) => Some(Err(errno)),
+            },
         }
     }
 

@@ -190,7 +190,7 @@ fn nap_for(
 
 /// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
 /// and the signal's handler asks for it.
-fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
+pub(crate) fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
     let restarted = errno == Errno::INTR && !limited && host().is_some_and(|host| host.restarts());
     if restarted { Ok(()) } else { Err(errno) }
 }

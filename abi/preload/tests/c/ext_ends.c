@@ -118,6 +118,44 @@ static void await_end(int fd, int mode)
     FAILS(sovia_wait(fd, &completion, 1, -1), ESHUTDOWN);
 }
 
+static volatile sig_atomic_t rung;
+
+static void ring(int number)
+{
+    (void)number;
+    rung = 1;
+}
+
+static void be_interrupted(int fd, int mode)
+{
+    struct sigaction action;
+    char byte;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = ring;
+    action.sa_flags = SA_RESTART;
+    MUST(sigaction(SIGUSR1, &action, NULL));
+    convert(fd, mode);
+    CHECK(write(fd, "r", 1) == 1);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'x');
+    CHECK(rung);
+}
+
+static void interrupt(int fd, int mode)
+{
+    char byte, state = 0;
+    char name[64];
+    convert(fd, mode);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'r');
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)getppid());
+    while (state != 'S') {
+        FILE *stat = fopen(name, "r");
+        CHECK(stat != NULL && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1);
+        fclose(stat);
+    }
+    MUST(kill(getppid(), SIGUSR1));
+    CHECK(write(fd, "x", 1) == 1);
+}
+
 int main(int count, char **arguments)
 {
     int mode = mode_of(count > 1 ? arguments[1] : "vi");
@@ -125,5 +163,6 @@ int main(int count, char **arguments)
     both(mode, wait_there, fork_there);
     both(mode, read_to_end, leave);
     both(mode, await_end, close_meanwhile);
+    both(mode, be_interrupted, interrupt);
     return 0;
 }
