@@ -178,8 +178,15 @@ impl Conn {
 
     /// This process is a holder again. Another one may have found itself alone meanwhile.
     pub(crate) fn rejoin(&self) {
-        if let Some(_both) = self.flow.both() {
-            self.add_holder();
+        let both = self.flow.both();
+        if let Some(flow) = self.flow.take(SEND) {
+            let holders = flow.stream().holders();
+            // A signal handler in the middle of a turn has only its own.
+            if both.is_some() {
+                holders.share();
+            } else {
+                holders.join();
+            }
         }
     }
 
