@@ -85,7 +85,7 @@ impl Socket {
         let waiter = (peek && all).then(|| super::NEXT.fetch_add(1, Ordering::Relaxed));
         let bed = |core: &Core| waiter.and_then(|waiter| core.news_of(waiter));
         let mut got = 0;
-        let result = self.inner.until(wait.deadline(), false, bed, |core| {
+        let result = self.inner.until(wait.deadline(), false, true, bed, |core| {
             let told = core.stream.told;
             let mut filled = if peek { 0 } else { got };
             let n = core.read(peek, |memory, start, there| {
@@ -155,22 +155,24 @@ impl Socket {
             Err(errno) => return Err(errno),
         }
         drop(core);
-        let result = self.inner.until(wait.deadline(), true, no_bed, |core| {
-            let told = core.stream.told;
-            let n = core.write(buffers, sent).inspect_err(|_| {
-                if sent > 0 {
-                    // The next call tells it.
-                    core.stream.told = told;
+        let result = self
+            .inner
+            .until(wait.deadline(), true, true, no_bed, |core| {
+                let told = core.stream.told;
+                let n = core.write(buffers, sent).inspect_err(|_| {
+                    if sent > 0 {
+                        // The next call tells it.
+                        core.stream.told = told;
+                    }
+                })?;
+                core.tally.sent(n, sent == 0 && n > 0);
+                sent += n;
+                core.show();
+                if sent < wanted && wait != Wait::Not {
+                    return Err(Errno::AGAIN);
                 }
-            })?;
-            core.tally.sent(n, sent == 0 && n > 0);
-            sent += n;
-            core.show();
-            if sent < wanted && wait != Wait::Not {
-                return Err(Errno::AGAIN);
-            }
-            Ok(sent)
-        });
+                Ok(sent)
+            });
         match result {
             Err(_) if sent > 0 => Ok(sent),
             result => result,

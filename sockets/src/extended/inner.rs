@@ -89,11 +89,12 @@ impl Inner {
         self.settle(core);
     }
 
-    /// Calls `attempt` until it answers something else than `EAGAIN`, polling and then asleep on `bed`: what is told with the lock held.
+    /// `of_stream`: for a call that sends or receives bytes. Calls `attempt` until it answers something else than `EAGAIN`, polling and then asleep on `bed`: what is told with the lock held.
     pub(super) fn until<T>(
         self: &Arc<Self>,
         deadline: Option<Instant>,
         to_write: bool,
+        of_stream: bool,
         bed: impl Fn(&Core) -> Option<OwnedFd>,
         mut attempt: impl FnMut(&mut Core) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
@@ -114,7 +115,7 @@ impl Inner {
             if more || spin.again() {
                 continue;
             }
-            let slept = self.sleep(deadline, to_write, &bed, &mut attempt);
+            let slept = self.sleep(deadline, to_write, of_stream, &bed, &mut attempt);
             self.locked()?.sleepers -= 1;
             match slept {
                 Some(Err(errno)) => return Err(errno),
@@ -129,6 +130,7 @@ impl Inner {
         self: &Arc<Self>,
         deadline: Option<Instant>,
         to_write: bool,
+        of_stream: bool,
         bed: &impl Fn(&Core) -> Option<OwnedFd>,
         attempt: &mut impl FnMut(&mut Core) -> Result<T, Errno>,
     ) -> Option<Result<T, Errno>> {
@@ -153,10 +155,9 @@ impl Inner {
         let fd = fd.as_ref().map_or_else(|| self.face.as_fd(), AsFd::as_fd);
         match sys::double::sleep(fd, to_write, deadline) {
             Ok(_) => None,
-            Err(errno) => match goes_on(errno, deadline.is_some()) {
-                Ok(()) => None,
-                Err(errno) => Some(Err(errno)),
-            },
+            // As the kernel has it of `recv` and `send`, and not of what waits for events.
+            Err(errno) if of_stream => goes_on(errno, deadline.is_some()).err().map(Err),
+            Err(errno) => Some(Err(errno)),
         }
     }
 

@@ -82,7 +82,7 @@ impl Socket {
     pub fn remote(&self, tag: u64, deadline: Option<Instant>) -> Result<Remote, Errno> {
         let waiter = super::NEXT.fetch_add(1, Ordering::Relaxed);
         let bed = |core: &Core| core.news_of(waiter);
-        let result = self.inner.until(deadline, false, bed, |core| {
+        let result = self.inner.until(deadline, false, false, bed, |core| {
             let found = core.remotes.iter().rfind(|remote| remote.tag() == tag);
             match (found, core.gone) {
                 (Some(remote), _) => Ok(*remote),
@@ -212,7 +212,7 @@ impl Socket {
         }
         drop(core);
         let bed = |core: &Core| sign(core.bed.as_ref());
-        self.inner.until(deadline, false, bed, |core| {
+        self.inner.until(deadline, false, false, bed, |core| {
             let taken = core.done.pop();
             core.show();
             match (taken, core.gone) {

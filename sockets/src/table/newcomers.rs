@@ -40,7 +40,7 @@ pub(crate) fn share_sockets() {
     }
 }
 
-/// As [`share_sockets`], of one.
+/// As `share_sockets`, of one.
 pub fn share_socket(fd: RawFd) {
     if let Some(entry) = entry(fd) {
         take_place(entry, SOCKET, UNKNOWN);
@@ -126,8 +126,13 @@ pub fn connected(fd: BorrowedFd<'_>, outcome: Result<(), Errno>) {
 
 #[cold]
 fn connected_unseen(fd: BorrowedFd<'_>) {
-    if known(fd.as_raw_fd()).is_none() && !is_retired() && socket::is_tcp(fd) {
-        super::insert(fd, Origin::Connected);
+    if known(fd.as_raw_fd()).is_none()
+        && !is_retired()
+        && socket::is_tcp(fd)
+        && let Some(conn) = super::insert(fd, Origin::Connected)
+    {
+        // Another process may have begun it.
+        conn.set_forked();
     }
 }
 
