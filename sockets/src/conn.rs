@@ -294,13 +294,19 @@ impl Conn {
         self.forked.store(true, Ordering::Relaxed);
     }
 
+    /// As [`Conn::set_forked`], where this is known of the fork by which.
+    pub(crate) fn set_forked_since(&self, fork: Fork) {
+        self.fork_pid
+            .store(fork.pid.cast_unsigned(), Ordering::Relaxed);
+        self.fork_ticks.store(fork.ticks, Ordering::Relaxed);
+        self.set_forked();
+    }
+
     /// Notes the fork by which another process will have it, and counts that process if it counts those before.
     pub(crate) fn note_fork(&self, fork: Fork) {
         let is_young = matches!(self.path(), Path::Young | Path::Meeting);
         if !self.may_be_shared() {
-            self.fork_pid
-                .store(fork.pid.cast_unsigned(), Ordering::Relaxed);
-            self.fork_ticks.store(fork.ticks, Ordering::Relaxed);
+            self.set_forked_since(fork);
             if is_young && !self.may_have_unseen_duplicates() {
                 self.kin.begin();
             }

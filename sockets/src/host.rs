@@ -51,6 +51,13 @@ pub fn host() -> Option<&'static dyn Host> {
     HOST.get().copied()
 }
 
+/// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
+/// and the signal's handler asks for it.
+pub(crate) fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
+    let restarted = errno == Errno::INTR && !limited && host().is_some_and(|host| host.restarts());
+    if restarted { Ok(()) } else { Err(errno) }
+}
+
 /// Whether another thread of this process may be doing something meanwhile.
 pub(crate) fn has_threads() -> bool {
     host().is_some_and(|host| host.has_threads())

@@ -22,7 +22,7 @@ mod more;
 mod patience;
 mod plain;
 mod receive;
-pub(crate) mod rest;
+mod rest;
 mod send;
 
 /// How a call receives: the flags of `recv` that matter here.

@@ -242,8 +242,8 @@ pub fn before_fork() {
     });
     epoll::before_fork();
     let frozen = freeze();
-    table::share_sockets();
     let fork = Fork::imminent();
+    table::share_sockets(Some(fork));
     table::each(|conn| conn.before_fork(fork));
     if let Ok(table) = frozen
         && let Some(mut held) = FROZEN.try_lock()
@@ -258,7 +258,7 @@ pub fn before_fork() {
 /// Before there is a child with descriptors of its own, or with this process's, that is not counted.
 pub fn before_uncounted() {
     if !table::is_retired() {
-        table::share_sockets();
+        table::share_sockets(None);
         table::each(|conn| {
             if !conn.is_mapped() {
                 conn.set_forked();

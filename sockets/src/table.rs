@@ -14,8 +14,7 @@ use sys::turn::Busy;
 use crate::conn::{Conn, Origin};
 use crate::share;
 
-pub(crate) use newcomers::share_sockets;
-pub use newcomers::{accepted, connected, listens, made, share_socket};
+pub use newcomers::{accepted, connected, listens, made, share_socket, share_sockets};
 use places::conn;
 pub(crate) use places::{each, each_kept, has_any, have_been};
 
@@ -30,7 +29,7 @@ mod places;
 pub fn connection(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     match entry(fd.as_raw_fd())?.load(Ordering::Acquire) {
         OTHER | LISTENER => None,
-        UNKNOWN | SOCKET => classify(fd),
+        UNKNOWN | SOCKET | FORKED => classify(fd),
         index => conn(index - FIRST).or_else(|| newborn::grow_up(fd.as_raw_fd(), index)),
     }
 }
@@ -48,7 +47,7 @@ pub fn seen(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
 #[inline]
 pub fn known(fd: RawFd) -> Option<&'static Conn> {
     match entry(fd)?.load(Ordering::Acquire) {
-        OTHER | UNKNOWN | SOCKET | LISTENER => None,
+        OTHER | UNKNOWN | SOCKET | LISTENER | FORKED => None,
         index => conn(index - FIRST).or_else(|| newborn::grow_up(fd, index)),
     }
 }
@@ -118,7 +117,7 @@ pub fn duplicate(old: RawFd, new: RawFd) {
             conn.note_socket(fd);
             conn.note_ends(fd);
         });
-    } else if value == SOCKET
+    } else if matches!(value, SOCKET | FORKED)
         || value == UNKNOWN && socket::with_borrowed(old, socket::is_tcp) == Some(true)
     {
         DUPLICATED.store(1, Ordering::Relaxed);
@@ -299,7 +298,7 @@ fn classify(fd: BorrowedFd<'_>) -> Option<&'static Conn> {
     let value = entry.load(Ordering::Acquire);
     match value {
         OTHER | LISTENER => return None,
-        UNKNOWN | SOCKET => {}
+        UNKNOWN | SOCKET | FORKED => {}
         index => return conn(index - FIRST),
     }
     if !socket::is_tcp(fd) {
@@ -398,8 +397,10 @@ const OTHER: u32 = 1;
 const SOCKET: u32 = 2;
 /// One that listens.
 const LISTENER: u32 = 3;
+/// What was a [`SOCKET`] when this process forked: another may have it, too.
+const FORKED: u32 = 4;
 /// The value of the connection with index 0.
-const FIRST: u32 = 4;
+const FIRST: u32 = 5;
 
 /// Whoever changes what descriptors are has this.
 static CHANGES: OwnLock = OwnLock::new();

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use libc::pid_t;
 use sockets::packet::table::sharing;
-use sockets::table::newborn;
+use sockets::table::{newborn, share_sockets};
 use sockets::{packet, share};
 
 use crate::outcome::keeping_errno;
@@ -123,6 +123,7 @@ pub(crate) fn before_sharer(flags: c_int) {
 /// Before there is a child with this process's memory.
 pub(crate) fn before_guest() {
     newborn::settle();
+    share_sockets(None);
     sys::fork::expect_guest();
     sharing::before_vfork();
 }

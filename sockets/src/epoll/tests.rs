@@ -1,6 +1,6 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use super::member::{Member, What};
@@ -65,13 +65,18 @@ fn a_kernel_that_fills_the_buffer_has_had_its_turn() {
     assert!(members.kernel_is_due(true));
 }
 
-#[test]
-fn the_kernel_is_not_told_again_what_it_has() {
+/// The kernel's instance, and one end of a connection whose other end waits at its listener.
+fn set_and_connection() -> (OwnedFd, TcpListener, TcpStream) {
     sys::fork::settle();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
     let kernels = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC);
-    let kernels = kernels.expect("a set");
+    (kernels.expect("a set"), listener, near)
+}
+
+#[test]
+fn the_kernel_is_not_told_again_what_it_has() {
+    let (kernels, _listener, near) = set_and_connection();
     let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
     let change = |events| control(instance, fd, Change::Modify(Event { events, data: 9 }));
     let member = Event { events: 5, data: 9 };
@@ -105,11 +110,7 @@ fn the_kernel_is_not_told_again_what_it_has() {
 
 #[test]
 fn what_stays_on_tcp_is_changed_by_the_short_way() {
-    sys::fork::settle();
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
-    let kernels = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC);
-    let kernels = kernels.expect("a set");
+    let (kernels, _listener, near) = set_and_connection();
     let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
     let change = |events| modify_on_tcp(instance, fd, Event { events, data: 9 });
     assert_eq!(change(5), None, "no member, and no connection");

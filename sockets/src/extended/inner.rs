@@ -12,7 +12,7 @@ use via::{Nic, Ptag};
 
 use super::core::Core;
 use super::events::Events;
-use crate::io::rest::goes_on;
+use crate::host::goes_on;
 use crate::stat::Tally;
 
 /// What all that has to do with a socket has in common.

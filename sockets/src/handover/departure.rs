@@ -162,6 +162,7 @@ pub struct Spawning {
 
 /// Before this process starts another program by `posix_spawn`, which inherits what is not closed on exec.
 pub fn before_spawn(followed: bool) -> Spawning {
+    table::share_sockets(None);
     table::each(|conn| {
         if !conn.is_mapped() {
             conn.set_forked();

@@ -12,7 +12,7 @@ use super::footing::Footing;
 use crate::conn::Way;
 use crate::epoll;
 use crate::flow::{RECEIVE, SEND, is_refusal};
-use crate::host::{Host, host};
+use crate::host::{Host, goes_on, host};
 use crate::ready::{LOOK, LOOK_SELDOM, NAP, Naps, is_silent};
 
 /// Sleeps until the receiver rings because there is room. Its doorbell comes on the other direction of the TCP connection; where that is not
@@ -186,13 +186,6 @@ fn nap_for(
         Some(Err(errno)) => goes_on(errno, until.is_some()),
         _ => Ok(()),
     }
-}
-
-/// Whether a call that was interrupted in `poll`, which is never restarted, goes on as `send` and `recv` would: if they wait without limit,
-/// and the signal's handler asks for it.
-pub(crate) fn goes_on(errno: Errno, limited: bool) -> Result<(), Errno> {
-    let restarted = errno == Errno::INTR && !limited && host().is_some_and(|host| host.restarts());
-    if restarted { Ok(()) } else { Err(errno) }
 }
 
 /// What a sleep in the kernel heard. An error of the connection is told once there, so it is noted for the next attempt.

@@ -63,7 +63,7 @@ impl Trial {
         self.sent.store(sent.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// A wait polls, or has.
+    /// What the yields between polls have met.
     #[inline]
     pub(super) fn wanted(&self) -> &Wanted {
         &self.wanted
