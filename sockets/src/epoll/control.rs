@@ -169,10 +169,14 @@ impl Set {
             if !is_others && member.is_so_in_kernel(event) {
                 return Ok(());
             }
-            sys::epoll::modify(instance, fd, event.events, event.data)?;
-            member.modify(event);
             // One that became ours while it could not be captured.
-            members.capture(index);
+            if !members.capture_changed(index, event) {
+                sys::epoll::modify(instance, fd, event.events, event.data)?;
+                if let Some(member) = members.get_mut(index) {
+                    member.modify(event);
+                }
+                members.capture_again(index);
+            }
         } else {
             if (event.events | member.events) & EXCLUSIVE != 0 {
                 return Err(Errno::INVAL);

@@ -7,7 +7,7 @@ use sys::errno::Errno;
 use sys::quiet::Quiet;
 
 use super::member::{Member, What};
-use super::{EXCLUSIVE, Event, Instance, places, token};
+use super::{EXCLUSIVE, Event, Instance, ONCE, places, token};
 use crate::conn::Conn;
 use crate::ready::Asking;
 
@@ -191,15 +191,22 @@ impl Members {
             return Ok(false);
         }
         let late = member.is_late();
-        if late && sys::epoll::modify(instance, member.fd, event.events, event.data).is_err() {
-            return Ok(false);
+        if !(late && self.capture_changed(index, event)) {
+            let Some(member) = self.list.get_mut(index as usize) else {
+                return Ok(false);
+            };
+            if late && sys::epoll::modify(instance, member.fd, event.events, event.data).is_err() {
+                return Ok(false);
+            }
+            member.modify(event);
+            member.widen(index, instance)?;
         }
-        member.modify(event);
-        member.widen(index, instance)?;
-        member.dormant = false;
+        if let Some(member) = self.list.get_mut(index as usize) {
+            member.dormant = false;
+        }
         if late {
             self.is_late_no_more(index);
-            self.capture(index);
+            self.capture_again(index);
             self.expect_of_kernel();
         }
         self.heat(index);
@@ -298,6 +305,45 @@ impl Members {
         if member.capture(index, instance).is_ok() {
             self.captured += 1;
             self.heat(index);
+        }
+    }
+
+    /// Captures a member that has become one of ours, as the program now wants it; false, and nothing is done, if it is none. By one call: what the kernel reports
+    /// between two, by the program's data, would be told again, and a thread of a pool that has asked to be told once has the connection while another has it.
+    pub(super) fn capture_changed(&mut self, index: u32, event: Event) -> bool {
+        let (instance, is_others) = (self.instance, self.for_kernel || self.visiting);
+        let Some(member) = self.list.get_mut(index as usize) else {
+            return false;
+        };
+        let before = Event {
+            events: member.events,
+            data: member.data,
+        };
+        if is_others
+            || member.captured.is_some()
+            || (event.events | before.events) & EXCLUSIVE != 0
+            || !member.what.is_in_memory()
+            || member.is_back()
+            || !member.is_same()
+        {
+            return false;
+        }
+        member.modify(event);
+        if member.capture(index, instance).is_err() {
+            member.modify(before);
+            return false;
+        }
+        self.captured += 1;
+        self.heat(index);
+        true
+    }
+
+    /// Captures a member that has got rings while the kernel was told of a change, unless it reports once: whether it has nobody knows, and who brings the rings
+    /// has the kernel [report](super::Set::upgraded) their doorbell.
+    pub(super) fn capture_again(&mut self, index: u32) {
+        let member = self.list.get(index as usize);
+        if member.is_some_and(|member| member.events & ONCE == 0) {
+            self.capture(index);
         }
     }
 
