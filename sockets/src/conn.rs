@@ -395,9 +395,15 @@ impl Conn {
         self.is_on_tcp() && self.is_nonblocking()
     }
 
+    /// Whether all that is exchanged is the kernel's, at this moment.
+    #[inline]
+    pub(crate) fn has_no_rings(&self) -> bool {
+        matches!(self.path.load(Ordering::Acquire), YOUNG | MEETING | TCP)
+    }
+
     /// Whether it stays on TCP.
     #[inline]
-    pub(crate) fn is_on_tcp(&self) -> bool {
+    fn is_on_tcp(&self) -> bool {
         self.path.load(Ordering::Acquire) == TCP
     }
 

@@ -28,7 +28,7 @@ mod set;
 mod tests;
 mod wait;
 
-pub use control::{control, modify_on_tcp};
+pub use control::{control, modify_without_rings};
 pub(crate) use places::adopts;
 pub use places::{
     after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,

@@ -79,7 +79,7 @@ pub unsafe extern "C" fn epoll_ctl(
         && is_memory(event)
         // SAFETY: the program's, which need not be aligned.
         && let event = unsafe { event.cast::<Event>().read_unaligned() }
-        && let Some(modified) = epoll::modify_on_tcp(set, fd, event)
+        && let Some(modified) = epoll::modify_without_rings(set, fd, event)
     {
         return told(modified);
     }

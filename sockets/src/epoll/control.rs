@@ -47,10 +47,10 @@ pub fn control(instance: RawFd, fd: RawFd, change: Change) -> Result<(), Errno> 
     result
 }
 
-/// As [`control`] with [`Change::Modify`], of a connection that stays on TCP, in a set with nothing in memory: the kernel makes the change, nobody has to be
-/// told of it. `None`, and nothing is done, if it takes more. `wrk` does this twice for each request.
+/// As [`control`] with [`Change::Modify`], of a connection without rings, in a set with nothing in memory: the kernel makes the change, nobody has to be told of
+/// it. `None`, and nothing is done, if it takes more. `wrk` does this twice for each request.
 #[inline]
-pub fn modify_on_tcp(instance: RawFd, fd: RawFd, event: Event) -> Option<Result<(), Errno>> {
+pub fn modify_without_rings(instance: RawFd, fd: RawFd, event: Event) -> Option<Result<(), Errno>> {
     if newborn::any() {
         return None;
     }
@@ -62,12 +62,16 @@ pub fn modify_on_tcp(instance: RawFd, fd: RawFd, event: Event) -> Option<Result<
     }
     let mut members = set.enter_quietly()?;
     // What is as it was may be no call at all.
-    let member = members.on_tcp(fd).filter(|member| {
+    let member = members.without_rings(fd).filter(|member| {
         event.events & FLAGS != 0 || (member.events, member.data) != (event.events, event.data)
     })?;
     let modified = sys::epoll::modify(instance, fd, event.events, event.data);
     if modified.is_ok() {
         member.modify(event);
+    }
+    if member.what.is_in_memory() {
+        drop(members);
+        set.has_got_rings(fd);
     }
     Some(modified)
 }
@@ -154,6 +158,19 @@ impl Set {
             return true;
         }
         false
+    }
+
+    /// A member has got rings while the kernel was told of a change.
+    #[cold]
+    fn has_got_rings(&self, fd: RawFd) {
+        if let Some(mut members) = self.enter()
+            && let Some(index) = members.index_of(fd)
+        {
+            members.capture_again(index);
+            if members.is_waited_for() {
+                members.settle(index);
+            }
+        }
     }
 
     fn modify(&self, instance: RawFd, fd: RawFd, event: Event) -> Result<(), Errno> {

@@ -9,7 +9,7 @@ use sys::quiet::Quiet;
 use super::member::{Member, What};
 use super::{EXCLUSIVE, Event, Instance, ONCE, places, token};
 use crate::conn::Conn;
-use crate::ready::Asking;
+use crate::ready::{self, Asking};
 
 use board::Board;
 pub(super) use hot::Glance;
@@ -338,12 +338,16 @@ impl Members {
         true
     }
 
-    /// Captures a member that has got rings while the kernel was told of a change, unless it reports once: whether it has nobody knows, and who brings the rings
-    /// has the kernel [report](super::Set::upgraded) their doorbell.
+    /// Captures a member that has got rings while the kernel was told of a change, unless it reports once: whether it has nobody knows, and until it is modified
+    /// the kernel [reports](super::Set::upgraded) its doorbell.
     pub(super) fn capture_again(&mut self, index: u32) {
-        let member = self.list.get(index as usize);
-        if member.is_some_and(|member| member.events & ONCE == 0) {
-            self.capture(index);
+        match self.list.get(index as usize) {
+            Some(member) if member.events & ONCE == 0 => self.capture(index),
+            Some(&Member {
+                what: What::Connection { conn, .. },
+                ..
+            }) if conn.is_mapped() => ready::arm(conn),
+            _ => {}
         }
     }
 

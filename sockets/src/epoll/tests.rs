@@ -109,17 +109,18 @@ fn the_kernel_is_not_told_again_what_it_has() {
 }
 
 #[test]
-fn what_stays_on_tcp_is_changed_by_the_short_way() {
+fn what_has_no_rings_is_changed_by_the_short_way() {
     let (kernels, _listener, near) = set_and_connection();
     let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
-    let change = |events| modify_on_tcp(instance, fd, Event { events, data: 9 });
+    let change = |events| modify_without_rings(instance, fd, Event { events, data: 9 });
     assert_eq!(change(5), None, "no member, and no connection");
     let conn = crate::table::insert(near.as_fd(), Origin::Connected).expect("a place");
     let member = Event { events: 1, data: 9 };
     assert_eq!(control(instance, fd, Change::Add(member)), Ok(()));
-    assert_eq!(change(5), None, "it may leave TCP");
-    conn.stay_on_tcp(Reason::Option);
     assert_eq!(change(1), None, "as it is");
+    assert_eq!(change(5), Some(Ok(())), "it may leave TCP later");
+    conn.stay_on_tcp(Reason::Option);
+    assert_eq!(change(1), Some(Ok(())));
     assert_eq!(change(5), Some(Ok(())));
     assert_eq!(change(5), None, "as it is now");
     assert_eq!(change(EXCLUSIVE | 1), Some(Err(Errno::INVAL)));
@@ -131,7 +132,7 @@ fn what_stays_on_tcp_is_changed_by_the_short_way() {
     let duplicate = duplicated.as_raw_fd();
     crate::ends::duplicated(fd, duplicate);
     assert_eq!(
-        modify_on_tcp(instance, duplicate, member),
+        modify_without_rings(instance, duplicate, member),
         None,
         "another number"
     );

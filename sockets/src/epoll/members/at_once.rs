@@ -10,11 +10,12 @@ use super::Members;
 use crate::conn::Path;
 
 impl Members {
-    /// The member with that descriptor, if it is a connection that [stays on TCP](Member::stays_on_tcp).
+    /// The member with that descriptor, if it is a connection [without rings](Member::is_without_rings).
     #[inline]
-    pub(in crate::epoll) fn on_tcp(&mut self, fd: RawFd) -> Option<&mut Member> {
+    pub(in crate::epoll) fn without_rings(&mut self, fd: RawFd) -> Option<&mut Member> {
         let index = self.index_of(fd)?;
-        self.get_mut(index).filter(|member| member.stays_on_tcp())
+        self.get_mut(index)
+            .filter(|member| member.is_without_rings())
     }
 
     /// Makes the change if it is such a one, and nobody sleeps on the set; false if it takes more, and nothing is done yet.
@@ -46,16 +47,16 @@ impl Members {
 }
 
 impl Member {
-    /// Whether it is a connection of which the kernel knows all, and has it as the program registered it, for ever.
+    /// Whether it is a connection of which the kernel knows all, and has it as the program registered it.
     #[inline]
-    fn stays_on_tcp(&self) -> bool {
+    fn is_without_rings(&self) -> bool {
         let What::Connection { conn, .. } = self.what else {
             return false;
         };
         self.captured.is_none()
             && !self.dormant
             && self.via == self.fd
-            && conn.is_on_tcp()
+            && conn.has_no_rings()
             && self.is_same()
     }
 
