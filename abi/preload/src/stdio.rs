@@ -10,8 +10,9 @@ use libc::{FILE, size_t};
 use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
+use sys::errno::Errno;
 
-use crate::outcome::{connection, keeping_errno};
+use crate::outcome::{connection, errno, fail, keeping_errno};
 use crate::{real, via_socket};
 
 mod file;
@@ -67,7 +68,11 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
         return result;
     }
     // SAFETY: the program's own call.
-    unsafe { closing(stream, |stream| real::fclose(stream)) }
+    let (result, lost) = unsafe { closing(stream, |stream| real::fclose(stream)) };
+    match lost {
+        None => result,
+        Some(errno) => fail(errno) as c_int,
+    }
 }
 
 /// C.
@@ -111,35 +116,40 @@ unsafe fn reopen(
     }
     if let Some(original) = standard::give_back(stream) {
         // SAFETY: a stream of the C library's.
-        return unsafe { closing(original, native) };
+        return unsafe { closing(original, native) }.0;
     }
     if file::number(stream).is_some() {
         // SAFETY: the program's own call.
         return unsafe { file::reopen(path, mode, stream) };
     }
     // SAFETY: as above.
-    unsafe { closing(stream, native) }
+    unsafe { closing(stream, native) }.0
 }
 
-/// Has `native` close the stream's descriptor.
+/// Has `native` close the stream's descriptor. Also why what was in its buffer is lost, if `native` knows nothing of that.
 ///
 /// # Safety
 /// The program's stream.
-unsafe fn closing<R>(stream: *mut FILE, native: impl FnOnce(*mut FILE) -> R) -> R {
-    let fd = keeping_errno(|| {
+unsafe fn closing<R>(stream: *mut FILE, native: impl FnOnce(*mut FILE) -> R) -> (R, Option<Errno>) {
+    let (fd, lost) = keeping_errno(|| {
         // SAFETY: the caller's promise.
         let fd = unsafe { real::fileno(stream) };
+        let mut lost = None;
         if fd >= 0 {
-            // What is in the buffer goes out first.
+            // A connection is closed first of all here. Of anything else the C library does as it likes: whether it could write, it tells once.
             // SAFETY: as above.
-            unsafe { libc::fflush(stream) };
+            if (connection(fd).is_some() || via_socket::is(fd))
+                && unsafe { libc::fflush(stream) } != 0
+            {
+                lost = Some(errno());
+            }
             ends::before_close(fd);
         }
-        fd
+        (fd, lost)
     });
     let result = native(stream);
     ends::closed(fd);
-    result
+    (result, lost)
 }
 
 /// What a cookie's functions are, to `fopencookie`.
