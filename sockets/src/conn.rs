@@ -15,6 +15,8 @@ use sys::turn::Turns;
 use sys::wait::Spinner;
 
 pub(crate) use self::asleep::{Counted, Sleepers};
+pub use self::native::Native;
+use self::native::UnderWay;
 pub use self::option::low_water_is_used;
 pub(crate) use self::pace::{Ask, Exchanged};
 use self::schedule::Schedule;
@@ -30,6 +32,7 @@ mod ahead;
 mod asleep;
 mod identity;
 mod life;
+mod native;
 mod option;
 mod pace;
 mod schedule;
@@ -76,8 +79,8 @@ pub struct Conn {
     /// How many descriptors there are.
     refs: AtomicU32,
     /// Calls under way that give the program's buffers to the kernel.
-    native_in: AtomicU32,
-    native_out: AtomicU32,
+    native_in: UnderWay,
+    native_out: UnderWay,
     reason: AtomicU32,
     origin: AtomicU32,
     /// Whether `connect` has begun it, and not yet said that it is there.
@@ -184,7 +187,8 @@ impl Conn {
     /// Whether there are rings.
     #[inline]
     pub fn is_mapped(&self) -> bool {
-        self.path.load(Ordering::Acquire) == MAPPED
+        // Sequentially consistent with who takes the step, and then looks who has the connection: either he finds that, or this finds the rings.
+        self.path.load(Ordering::SeqCst) == MAPPED
     }
 
     /// Whether there are no rings, nor will be unless much more is exchanged.
@@ -363,19 +367,6 @@ impl Conn {
         self.record
     }
 
-    /// Says that a call gives the program's buffer to the kernel, for as long as the result lives; `None` if there are rings, and it must not.
-    #[inline]
-    pub fn native(&self, way: Way) -> Option<Native<'_>> {
-        let count = match way {
-            Way::In => &self.native_in,
-            Way::Out => &self.native_out,
-        };
-        // Sequentially consistent with `set_mapped`: either we see the rings, or who uses them sees us.
-        count.fetch_add(1, Ordering::SeqCst);
-        let native = Native(count);
-        (self.path.load(Ordering::SeqCst) != MAPPED).then_some(native)
-    }
-
     /// Whether a call that does not wait is the kernel's alone.
     #[inline]
     pub(crate) fn rest(&self, way: Way) -> Option<Rest<'_>> {
@@ -412,30 +403,9 @@ impl Conn {
         self.opener.load(Ordering::Relaxed)
     }
 
-    /// Whether no call gives a buffer of that direction to the kernel.
-    #[inline]
-    pub(crate) fn is_quiet(&self, way: Way) -> bool {
-        let count = match way {
-            Way::In => &self.native_in,
-            Way::Out => &self.native_out,
-        };
-        count.load(Ordering::SeqCst) == 0
-    }
-
     /// Whether no thread of this process sleeps in a call on the connection itself.
     pub(crate) fn nobody_sleeps(&self) -> bool {
         !self.sleepers.others() && !self.room_sleepers.others()
-    }
-}
-
-/// A call that gives the program's buffer to the kernel is under way.
-#[derive(Debug)]
-pub struct Native<'a>(&'a AtomicU32);
-
-impl Drop for Native<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

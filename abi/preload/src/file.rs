@@ -216,8 +216,11 @@ fn counted(
     act: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     let result = act();
+    let is_same = under_way.as_ref().is_none_or(Native::is_same);
     drop(under_way);
-    if let Ok(bytes) = usize::try_from(result) {
+    if let Ok(bytes) = usize::try_from(result)
+        && is_same
+    {
         conn.count(way, bytes);
         conn.advance(fd, way);
     }

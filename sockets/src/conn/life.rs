@@ -14,6 +14,7 @@ use sys::turn::Turns;
 use sys::wait::{self, Limits, Monotonic, Spinner};
 
 use super::asleep::Sleepers;
+use super::native::UnderWay;
 use super::option::{LOW_WATER_UNKNOWN, first_low_water};
 use super::schedule::Schedule;
 use super::standstill::Standstill;
@@ -46,8 +47,8 @@ impl Conn {
             looks: AtomicU32::new(0),
             comes_again: AtomicBool::new(false),
             entered: AtomicU32::new(0),
-            native_in: AtomicU32::new(0),
-            native_out: AtomicU32::new(0),
+            native_in: UnderWay::new(),
+            native_out: UnderWay::new(),
             sleepers: Sleepers::default(),
             room_sleepers: Sleepers::default(),
             pollers: Sleepers::default(),
@@ -110,8 +111,8 @@ impl Conn {
         self.sleepers.forget();
         self.room_sleepers.forget();
         self.pollers.forget();
-        for count in [&self.native_in, &self.native_out] {
-            count.store(0, Ordering::Relaxed);
+        for under_way in [&self.native_in, &self.native_out] {
+            under_way.forget();
         }
         for count in [
             &self.turnarounds,
@@ -329,8 +330,8 @@ impl Conn {
         self.pollers.forget();
         if !self.is_mapped() {
             // Where there are rings, calls that the parent has under way in the kernel still forbid the switch.
-            for count in [&self.native_in, &self.native_out] {
-                count.store(0, Ordering::Relaxed);
+            for under_way in [&self.native_in, &self.native_out] {
+                under_way.forget();
             }
         }
     }

@@ -108,7 +108,7 @@ impl<'a> Footing<'a> {
     /// Whether the program's descriptor is the connection's, as far as anybody still keeps account.
     #[inline]
     fn is_there(&self) -> bool {
-        is_at(self.conn, self.program.as_raw_fd()) || table::is_retired()
+        is_there(self.conn, self.program)
     }
 
     #[cold]
@@ -132,6 +132,12 @@ impl Drop for Footing<'_> {
             self.end_if_closed();
         }
     }
+}
+
+/// Whether `fd` is the connection's, as far as anybody still keeps account.
+#[inline]
+pub(super) fn is_there(conn: &Conn, fd: BorrowedFd<'_>) -> bool {
+    is_at(conn, fd.as_raw_fd()) || table::is_retired()
 }
 
 #[inline]

@@ -7,6 +7,7 @@ use sys::errno::Errno;
 use sys::wait::{Spin, note_sent};
 
 use super::duty::pay_late;
+use super::footing;
 use super::{DONT_WAIT, Receive, receive_on_rings, send_on_rings};
 use crate::conn::{Conn, Rest, Way};
 use crate::odds::Odds;
@@ -26,7 +27,8 @@ pub(super) fn receive_plain(
     let is_first = conn.begins();
     let polls = may_poll && conn.expects_answer() && (!is_first || FIRST.pays());
     let result = if polls && conn.takes_any(fd) {
-        let (result, met) = poll_then_wait(conn.socket.begin(), &mut native);
+        let is_there = || under_way.is_same() && footing::is_there(conn, fd);
+        let (result, met) = poll_then_wait(conn.socket.begin(), is_there, &mut native);
         if is_first && let Some(met) = met {
             FIRST.note(met);
         }
@@ -36,8 +38,10 @@ pub(super) fn receive_plain(
     } else {
         native(0)
     };
+    let is_same = under_way.is_same();
     drop(under_way);
     if let Ok(bytes) = result
+        && is_same
         && !how.peek
     {
         let wanted: usize = into.iter().map(|buffer| buffer.len()).sum();
@@ -60,7 +64,12 @@ pub(super) fn send_plain(
     conn.note_answer_on_tcp();
     // Who sends into a full connection waits for a receiver that has much to do: no use in polling.
     let result = native(0);
+    let is_same = under_way.is_same();
     drop(under_way);
+    // Another connection may have the place by now.
+    if !is_same {
+        return result;
+    }
     pay_late(conn, fd);
     if result.is_ok() {
         note_sent();
@@ -105,13 +114,16 @@ pub fn passed(conn: &Conn, way: Way, result: isize) -> isize {
     result
 }
 
-/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it polled.
+/// Polls the kernel for a while before a call that sleeps in it; and whether that met the result, if it polled. The number may be another connection's
+/// meanwhile, whose bytes these would be.
 fn poll_then_wait(
     mut spin: Spin<'_>,
+    is_there: impl Fn() -> bool,
     native: &mut impl FnMut(i32) -> Result<usize, Errno>,
 ) -> (Result<usize, Errno>, Option<bool>) {
     let met = spin.poll_kernel(|| match native(DONT_WAIT) {
-        Err(Errno::AGAIN) => None,
+        Err(Errno::AGAIN) if is_there() => None,
+        Err(Errno::AGAIN) => Some(Err(Errno::BADF)),
         result => Some(result),
     });
     let polled = !spin.is_told();
