@@ -19,6 +19,7 @@ use crate::states::connection::{self, Event, State};
 use crate::states::visits;
 use crate::{ends, handover, io, share, table};
 
+mod once;
 mod standstill;
 
 /// A program that never sleeps.
@@ -96,13 +97,17 @@ impl Pair {
 
     fn mapped() -> Self {
         let pair = Self::meeting();
+        pair.meet();
+        pair
+    }
+
+    fn meet(&self) {
         for end in (0..2).cycle() {
-            pair.exchange(end, ENOUGH);
-            if pair.states() == [State::Mapped; 2] {
-                break;
+            self.exchange(end, ENOUGH);
+            if self.states() == [State::Mapped; 2] {
+                return;
             }
         }
-        pair
     }
 
     fn states(&self) -> [State; 2] {

@@ -139,6 +139,8 @@ impl Set {
         let what = member.what;
         members.insert(index, member);
         members.heat(index);
+        // Who brought rings before it was inserted has not found it.
+        members.capture_again(index);
         if members.is_waited_for() {
             if let What::Set(set) = what {
                 self.have_sleep_on(set);

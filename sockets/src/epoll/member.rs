@@ -175,6 +175,11 @@ impl Member {
         self.told_ends = 0;
     }
 
+    /// Whatever there is, is new to the program.
+    pub(super) fn forget_told(&mut self) {
+        self.told = UNTOLD;
+    }
+
     /// As the program's `EPOLL_CTL_DEL` leaves it, without asking the kernel; false if that must be asked. What is not captured the kernel would go
     /// on reporting: it may doze only if it is [`late`](super::members::Members::put_off).
     pub(super) fn doze(&mut self, may_be_late: bool) -> bool {

@@ -333,6 +333,8 @@ impl Members {
             member.modify(before);
             return false;
         }
+        // Not as of one that has got rings under the program's hands: a change is told of all that there is.
+        member.forget_told();
         self.captured += 1;
         self.heat(index);
         true
@@ -342,7 +344,15 @@ impl Members {
     /// the kernel [reports](super::Set::upgraded) its doorbell.
     pub(super) fn capture_again(&mut self, index: u32) {
         match self.list.get(index as usize) {
-            Some(member) if member.events & ONCE == 0 => self.capture(index),
+            Some(member) if member.events & ONCE == 0 => {
+                let before = self.captured;
+                self.capture(index);
+                if self.captured != before
+                    && let Some(member) = self.list.get_mut(index as usize)
+                {
+                    member.forget_told();
+                }
+            }
             Some(&Member {
                 what: What::Connection { conn, .. },
                 ..

@@ -216,7 +216,7 @@ pub fn moved(fd: RawFd, conn: &Conn) {
 pub(super) fn memberships(fd: RawFd) -> u32 {
     MEMBERSHIPS
         .get(fd.cast_unsigned() as usize)
-        .map_or(0, |count| count.load(Ordering::Acquire))
+        .map_or(0, |count| count.load(Ordering::SeqCst))
 }
 
 /// Holds all sets still. First of all that is done before a fork: who has a set may be waiting for a connection.
@@ -282,7 +282,8 @@ impl Frozen {
 
 pub(super) fn note_member(fd: RawFd) {
     if let Some(count) = MEMBERSHIPS.get(fd.cast_unsigned() as usize) {
-        count.fetch_add(1, Ordering::AcqRel);
+        // Sequentially consistent with the path of a connection: see `Conn::is_mapped`.
+        count.fetch_add(1, Ordering::SeqCst);
         TOP.fetch_max(fd.cast_unsigned() + 1, Ordering::AcqRel);
     }
 }

@@ -24,7 +24,11 @@ pub fn wait(
     kernel: &impl Waiter,
 ) -> Result<usize, Errno> {
     let Some(set) = super::known(instance) else {
-        return kernel.wait(events, timeout);
+        return match kernel.wait(events, timeout)? {
+            // Another thread is closing it: nobody knows any more what our tokens mean.
+            said if token::any(events, said) => Err(Errno::BADF),
+            said => Ok(said),
+        };
     };
     left::find_sets();
     set.begin_wait();

@@ -12,19 +12,23 @@ impl Pair {
     /// With what both ends send in the rings.
     fn on_rings() -> Self {
         let pair = Self::mapped();
-        for end in [0, 1, 0, 1] {
-            pair.send(end, b"x").expect("room");
-            assert_eq!(pair.drain(1 - end), 1);
-        }
-        for conn in pair.conns {
-            let flow = conn.flow.take(SEND).expect("rings");
-            assert!(flow.sends_on_ring() && flow.receives_on_ring());
-        }
+        pair.begin_rings();
         pair
     }
 
+    pub(super) fn begin_rings(&self) {
+        for end in [0, 1, 0, 1] {
+            self.send(end, b"x").expect("room");
+            assert_eq!(self.drain(1 - end), 1);
+        }
+        for conn in self.conns {
+            let flow = conn.flow.take(SEND).expect("rings");
+            assert!(flow.sends_on_ring() && flow.receives_on_ring());
+        }
+    }
+
     /// Sends for as long as there is room; how much.
-    fn fill(&self, end: usize) -> usize {
+    pub(super) fn fill(&self, end: usize) -> usize {
         let chunk = [7; 1 << 16];
         let mut sent = 0;
         loop {
@@ -43,22 +47,30 @@ impl Pair {
     }
 
     /// Receives what there is; how much.
-    fn drain(&self, end: usize) -> usize {
-        let mut room = vec![0; 1 << 16];
+    pub(super) fn drain(&self, end: usize) -> usize {
+        let mut got = 0;
+        loop {
+            match self.take(end, 1 << 16) {
+                0 => return got,
+                n => got += n,
+            }
+        }
+    }
+
+    /// Receives so much at most; how much.
+    pub(super) fn take(&self, end: usize, most: usize) -> usize {
+        let mut room = vec![0; most];
         let how = Receive {
             dont_wait: true,
             ..Receive::default()
         };
-        let mut got = 0;
-        loop {
-            let native = |_| unreachable!("there are rings");
-            let mut into = [IoSliceMut::new(&mut room)];
-            let fd = self.sockets[end].as_fd();
-            match io::receive(self.conns[end], fd, &mut into, how, native) {
-                Ok(n) => got += n,
-                Err(Errno::AGAIN) => return got,
-                Err(errno) => panic!("{errno}"),
-            }
+        let native = |_| unreachable!("there are rings");
+        let mut into = [IoSliceMut::new(&mut room)];
+        let fd = self.sockets[end].as_fd();
+        match io::receive(self.conns[end], fd, &mut into, how, native) {
+            Ok(n) => n,
+            Err(Errno::AGAIN) => 0,
+            Err(errno) => panic!("{errno}"),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 
 use super::super::member::{Armed, Member, What};
-use super::super::places;
+use super::super::{EDGE, ONCE, places};
 use super::Members;
 
 impl Members {
@@ -169,14 +169,21 @@ impl Members {
     /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
     pub(in crate::epoll) fn keep_watch(&mut self) {
         let (instance, shared) = (self.instance, self.shared);
+        let mut told = 0u32;
         for hot in &mut self.hot {
             let Some(member) = self.list.get_mut(hot.index as usize) else {
                 continue;
             };
             let armed = member.arm(hot.index, instance, shared, None);
             note_rang(member, &mut self.rang);
-            // News that came after the look, or that the program's buffer had no room for: nobody rings for it.
-            if armed == Armed::Awake && !hot.told {
+            if armed != Armed::Awake {
+                continue;
+            }
+            let tells_again = member.events & (EDGE | ONCE) == 0;
+            told += u32::from(hot.told && tells_again);
+            // News that came after the look, or that the program's buffer had no room for: nobody rings for it. Who was told of several may be long with the first,
+            // or wait for what another does with the second.
+            if !hot.told || (tells_again && told == 2) {
                 member.wake_sleeper(hot.index, instance);
             }
         }
