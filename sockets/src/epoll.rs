@@ -32,7 +32,7 @@ pub use control::{control, modify_without_rings};
 pub(crate) use places::adopts;
 pub use places::{
     after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
-    duplicated, end_left, has_any, known, moved, rang, upgraded,
+    duplicated, end_left, has_any, is_reported_by_kernel, known, moved, rang, upgraded,
 };
 pub use set::Set;
 pub use wait::wait;

@@ -137,11 +137,10 @@ unsafe fn closing<R>(stream: *mut FILE, native: impl FnOnce(*mut FILE) -> R) -> 
         let mut lost = None;
         if fd >= 0 {
             // A connection is closed first of all here. Of anything else the C library does as it likes: whether it could write, it tells once.
-            // SAFETY: as above.
-            if (connection(fd).is_some() || via_socket::is(fd))
-                && unsafe { libc::fflush(stream) } != 0
-            {
-                lost = Some(errno());
+            if connection(fd).is_some() || via_socket::is(fd) {
+                // SAFETY: as above.
+                let flushed = unsafe { libc::fflush(stream) };
+                lost = (flushed != 0).then(errno);
             }
             ends::before_close(fd);
         }

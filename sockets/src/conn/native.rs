@@ -9,7 +9,7 @@ use super::{Conn, Way};
 pub(super) struct UnderWay(AtomicU32);
 
 impl UnderWay {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 

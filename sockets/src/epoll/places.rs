@@ -201,6 +201,13 @@ pub fn rang(fd: RawFd, conn: &Conn) {
     }
 }
 
+/// Whether there is a set that has it as the program registered it, though there are rings: one that reports it once, until it is modified.
+pub fn is_reported_by_kernel(fd: RawFd, conn: &Conn) -> bool {
+    let duplicates = conn.descriptors() > 1;
+    (memberships(fd) != 0 || duplicates)
+        && all().any(|set| set.leaves_to_kernel(fd, conn, duplicates))
+}
+
 /// What a connection sends goes elsewhere from now on, and the program did not do it: who waits for room is told. To be called outside turns.
 pub fn moved(fd: RawFd, conn: &Conn) {
     let duplicates = conn.descriptors() > 1;

@@ -336,6 +336,23 @@ impl Set {
         }
     }
 
+    /// Whether a connection is a member that is not captured.
+    pub(super) fn leaves_to_kernel(&self, fd: RawFd, conn: &Conn, everywhere: bool) -> bool {
+        self.enter().is_some_and(|mut members| {
+            let mut start = 0;
+            while let Some(index) = members.find(start, fd, conn, everywhere) {
+                start = index + 1;
+                if members
+                    .get_mut(index)
+                    .is_some_and(|member| member.captured.is_none())
+                {
+                    return true;
+                }
+            }
+            false
+        })
+    }
+
     /// What a connection sends goes elsewhere from now on.
     pub(super) fn sends_elsewhere(&self, fd: RawFd, conn: &Conn, everywhere: bool) {
         // What the kernel has of one that is another process's is that one's business.

@@ -26,11 +26,13 @@ pub(super) fn wait_for_room(
 ) -> Result<(), Errno> {
     let (conn, fd) = (footing.conn(), footing.fd());
     let tcp = conn.tcp(fd);
+    // Whose bytes a doorbell is for only the kernel tells them, once.
+    let is_watched = epoll::is_reported_by_kernel(fd.as_raw_fd(), conn);
     {
         let Some(turn) = footing.turn(RECEIVE) else {
             return Ok(());
         };
-        let others = conn.others_receive() || turn.stream().holders().is_shared();
+        let others = is_watched || conn.others_receive() || turn.stream().holders().is_shared();
         if !turn.stream().rx().consented()
             && conn.counts(Way::In).1 > 0
             && conn.is_quiet(Way::In)
