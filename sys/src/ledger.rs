@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rustix::fs::{Mode, OFlags, fstat, open, stat};
+use rustix::fs::CWD;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::hidden::Hidden;
@@ -69,7 +69,7 @@ pub struct Reader {
     pid: u32,
     /// Where it was found, and which file it is.
     path: PathBuf,
-    inode: u64,
+    id: memfd::Id,
 }
 
 impl Reader {
@@ -83,9 +83,11 @@ impl Reader {
             let Ok(target) = fs::read_link(&path) else {
                 continue;
             };
-            if target.to_string_lossy().starts_with(LINK) {
-                let fd = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                return Self::map(pid, &fd, path).map(Some);
+            // Any file may have that name, where its process has made itself another root.
+            if target.to_string_lossy().starts_with(LINK)
+                && let Some((fd, id)) = memfd::open(&path)?
+            {
+                return Self::map(pid, &fd, path, id).map(Some);
             }
         }
         Ok(None)
@@ -98,7 +100,7 @@ impl Reader {
 
     /// Whether the process still has this ledger: after `exec` it has another, or none.
     pub fn is_current(&self) -> bool {
-        stat(&self.path).is_ok_and(|found| found.st_ino == self.inode)
+        memfd::Id::of(CWD, &self.path).is_ok_and(|found| found == self.id)
     }
 
     /// The sums over connections that are no more.
@@ -130,7 +132,7 @@ impl Reader {
         }
     }
 
-    fn map(pid: u32, fd: &OwnedFd, path: PathBuf) -> io::Result<Self> {
+    fn map(pid: u32, fd: &OwnedFd, path: PathBuf, id: memfd::Id) -> io::Result<Self> {
         // A stranger's file may be shorter, and reading past its end would kill us.
         if memfd::sealed_size(fd.as_fd())? < LEN as u64 {
             return Err(io::ErrorKind::InvalidData.into());
@@ -150,7 +152,7 @@ impl Reader {
             start: start.cast(),
             pid,
             path,
-            inode: fstat(fd)?.st_ino,
+            id,
         };
         let magic = reader.head().magic.load(Ordering::Acquire);
         if magic == MAGIC {

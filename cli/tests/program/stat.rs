@@ -354,6 +354,40 @@ fn root_sees_other_users_and_they_do_not_see_root() {
     drop((server, client));
 }
 
+/// A process that has a root of its own may give any file the name of what is looked for.
+#[test]
+fn a_pipe_with_the_name_of_a_ledger_is_not_waited_for() {
+    let script = r#"
+        mount -t tmpfs none /mnt && cd /mnt && mkdir old && mkfifo memfd:sovia-process || exit 1
+        exec 4<>memfd:sovia-process 3<memfd:sovia-process 4>&-
+        pivot_root . old || exit 1
+        echo ready
+        read over"#;
+    let mut other = Command::new("unshare");
+    other.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+    other.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut other = other.spawn().expect("util-linux is there");
+    let stdout = other.stdout.take().expect("a pipe");
+    let mut said = String::new();
+    BufReader::new(stdout)
+        .read_line(&mut said)
+        .expect("a line or none");
+    if said == "ready\n" {
+        let link = fs::read_link(format!("/proc/{}/fd/3", other.id())).expect("its pipe");
+        assert_eq!(link, Path::new("/memfd:sovia-process"));
+        let mut stat = Command::new("timeout");
+        stat.args(["10", env!("CARGO_BIN_EXE_sovia"), "stat", "--pid"]);
+        let output = stat.arg(other.id().to_string()).output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("is not under sovia"));
+    } else {
+        println!("not tested here: nobody may make himself another root");
+    }
+    drop(other.stdin.take());
+    other.wait().expect("it is ours");
+}
+
 #[test]
 fn what_cannot_be_shown_is_said() {
     for (words, said) in [

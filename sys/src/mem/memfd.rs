@@ -3,13 +3,14 @@
 use std::{
     io::{self, ErrorKind},
     iter,
-    os::fd::{BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    path::Path,
 };
 
 use rustix::{
     fs::{
-        MemfdFlags, SealFlags, SeekFrom, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs,
-        ftruncate, memfd_create, seek,
+        AtFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, SeekFrom, StatxFlags,
+        fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create, seek, statx,
     },
     io::Errno,
 };
@@ -37,6 +38,51 @@ pub(crate) fn create_as(name: &str, len: usize) -> io::Result<OwnedFd> {
     ftruncate(&fd, len as u64)?;
     fcntl_add_seals(&fd, SIZE_SEALS | SealFlags::SEAL)?;
     Ok(fd)
+}
+
+/// Which file something is, as the kernel tells it without asking a file system: a stranger's may never answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Id {
+    device: (u32, u32),
+    inode: u64,
+}
+
+impl Id {
+    /// # Errors
+    /// The kernel's; `InvalidData` for what is no regular file.
+    pub(crate) fn of(at: impl AsFd, path: &Path) -> io::Result<Self> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = statx(at, path, flags, StatxFlags::TYPE | StatxFlags::INO)?;
+        if FileType::from_raw_mode(found.stx_mode.into()) != FileType::RegularFile {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        Ok(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+        })
+    }
+}
+
+/// Opens a stranger's memfd by way of `/proc`, to read; `None` for what is none, which is not waited for: to open a pipe or a terminal, or what lies
+/// on a file system that its user serves, may take for ever.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn open(path: &Path) -> io::Result<Option<(OwnedFd, Id)>> {
+    // Nothing is opened by this, but what it is about stays the same.
+    let place = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let own = memfd_create(NAME, MemfdFlags::CLOEXEC)?;
+    let here = Path::new("");
+    // All memfds are on one device, on which there is nothing else to open.
+    let Ok(id) = Id::of(&place, here) else {
+        return Ok(None);
+    };
+    if id.device != Id::of(&own, here)?.device {
+        return Ok(None);
+    }
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(Some((fd, id)))
 }
 
 /// The size of a stranger's memfd, if nobody can ever change it.
