@@ -108,6 +108,7 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     if !hindered.is_some_and(|(_, obstacle)| obstacle.refuses_to_start()) {
         command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
     }
+    start::hand_on(&mut command);
     let source = command.exec();
     program.check_interpreter()?;
     Err(Error::Exec {

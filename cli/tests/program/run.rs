@@ -39,6 +39,28 @@ fn the_library_is_there_and_so_is_what_was_preloaded() {
     );
 }
 
+/// Services of systemd ignore SIGPIPE, and daemons may begin with closed descriptors.
+#[test]
+fn the_program_begins_as_if_it_were_run_by_itself() {
+    let signals = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    for (before, program) in [
+        ("trap '' PIPE;", signals),
+        ("trap '' HUP;", signals),
+        ("exec <&-;", "cat"),
+        ("exec >&-;", "echo lost"),
+        ("exec 2>&-;", "ls -l /proc/self/fd/2"),
+    ] {
+        let ran = |sovia: &str| {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("{before} exec {sovia} {program}"));
+            let output = shell.output().expect("a shell");
+            (output.status.code(), output.stdout, output.stderr)
+        };
+        let under = ran(&format!("{} run", env!("CARGO_BIN_EXE_sovia")));
+        assert_eq!(under, ran("env"), "{before} {program}");
+    }
+}
+
 #[test]
 fn arguments_go_to_the_program_as_they_are() {
     for separator in ["", "-- "] {
