@@ -13,9 +13,10 @@ use crate::run::program::{Error, Obstacle, Program};
 use crate::run::starter::followed;
 use finding::{Finding, Verdict};
 use image::Image;
-use libraries::Loaded;
+use libraries::{Loaded, Missing};
 
 mod finding;
+mod folders;
 mod image;
 mod libraries;
 mod raw;
@@ -153,6 +154,9 @@ fn examine(
     found
 }
 
+/// Of a library that the program, or one of its libraries, names.
+const MISSING: &str = "library-missing";
+
 fn hindered(obstacle: &Obstacle) -> Finding {
     let (verdict, key) = match obstacle {
         Obstacle::Capabilities => (Verdict::Tcp, "capabilities"),
@@ -178,12 +182,22 @@ fn hindered(obstacle: &Obstacle) -> Finding {
 }
 
 fn loaded(loaded: &Loaded, found: &mut Vec<Finding>) {
-    for name in &loaded.missing {
-        found.push(Finding::new(
-            Verdict::CannotRun,
-            "library-missing",
-            format!("{name} is not found"),
-        ));
+    for Missing { name, unknown } in &loaded.missing {
+        found.push(match unknown {
+            None => Finding::new(
+                Verdict::CannotRun,
+                MISSING,
+                format!("{name} is not found"),
+            ),
+            Some(folder) => Finding::new(
+                Verdict::Partly,
+                MISSING,
+                format!(
+                    "{name} is not found, but may be in {}, which is for the dynamic linker to read: what it calls is not known",
+                    folder.display()
+                ),
+            ),
+        });
     }
     let images = || loaded.images.iter().filter(|image| !image.is_c_library());
     if !images().any(|image| image.imports_any(&surroundings::SOCKET_CALLS)) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{FileHeader, Rela, SectionHeader, SectionTable, Sym};
 use object::{Endianness, elf};
 
+use super::folders::folders;
 use super::raw::{RawCalls, Text};
 
 /// What the file of a program or library says about what it will call.
@@ -16,8 +17,12 @@ pub(super) struct Image {
     pub(super) path: PathBuf,
     /// `DT_NEEDED`.
     pub(super) needed: Vec<PathBuf>,
-    /// `DT_RPATH`, which counts only without a `DT_RUNPATH`, and that.
-    pub(super) folders: Vec<PathBuf>,
+    /// `DT_SONAME`.
+    pub(super) name: Option<PathBuf>,
+    /// Folders of `DT_RPATH`, as they stand there; none beside a `DT_RUNPATH`.
+    pub(super) rpath: Vec<PathBuf>,
+    /// Folders of `DT_RUNPATH`; `None` if it has none.
+    pub(super) runpath: Option<Vec<PathBuf>>,
     /// Functions that it wants from others.
     pub(super) imports: BTreeSet<String>,
     /// Functions that it has for others.
@@ -45,11 +50,6 @@ impl Image {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         image.path = path.into();
         image.is_uring_seen |= image.is_liburing();
-        let real = fs::canonicalize(path)?;
-        let origin = real.parent().unwrap_or_else(|| Path::new("/"));
-        for folder in &mut image.folders {
-            *folder = expand(folder, origin);
-        }
         Ok(image)
     }
 
@@ -58,7 +58,6 @@ impl Image {
         let endian = header.endian()?;
         let sections = header.sections(endian, data)?;
         let mut image = Self::default();
-        let (mut rpath, mut runpath) = (Vec::new(), Vec::new());
         let dynamic = sections.dynamic_table(endian, data)?;
         for entry in &dynamic {
             let Ok(text) = dynamic.string(entry) else {
@@ -66,12 +65,15 @@ impl Image {
             };
             match entry.tag {
                 elf::DT_NEEDED => image.needed.push(OsStr::from_bytes(text).into()),
-                elf::DT_RPATH => rpath = split(text),
-                elf::DT_RUNPATH => runpath = split(text),
+                elf::DT_SONAME => image.name = Some(OsStr::from_bytes(text).into()),
+                elf::DT_RPATH => image.rpath = folders(text),
+                elf::DT_RUNPATH => image.runpath = Some(folders(text)),
                 _ => {}
             }
         }
-        image.folders = if runpath.is_empty() { rpath } else { runpath };
+        if image.runpath.is_some() {
+            image.rpath.clear();
+        }
         let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
         for symbol in symbols.iter() {
             let Ok(name) = symbols.symbol_name(endian, symbol) else {
@@ -158,24 +160,6 @@ fn slots(
         }
     }
     Ok(slots)
-}
-
-fn split(list: &[u8]) -> Vec<PathBuf> {
-    list.split(|&byte| byte == b':')
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| OsStr::from_bytes(folder).into())
-        .collect()
-}
-
-/// `$ORIGIN` is the folder of the file that says it.
-fn expand(folder: &Path, origin: &Path) -> PathBuf {
-    let Some(text) = folder.to_str() else {
-        return folder.into();
-    };
-    let origin = origin.to_string_lossy();
-    text.replace("${ORIGIN}", &origin)
-        .replace("$ORIGIN", &origin)
-        .into()
 }
 
 const C_LIBRARY: [&str; 9] = [

@@ -1,12 +1,13 @@
 //! Where the dynamic linker will find the libraries that a program names (ld.so(8)), without running it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
+use super::folders::{Words, folders};
 use super::image::Image;
 
 /// A program and all that is loaded with it.
@@ -15,52 +16,178 @@ pub(super) struct Loaded {
     /// The program first.
     pub(super) images: Vec<Image>,
     /// Names that nothing was found for.
-    pub(super) missing: Vec<String>,
+    pub(super) missing: Vec<Missing>,
+}
+
+/// A library that was not found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) name: String,
+    /// A folder where it may be, if the linker can make something of what we cannot.
+    pub(super) unknown: Option<PathBuf>,
 }
 
 impl Loaded {
     /// Follows `program`'s libraries, and theirs.
-    pub(super) fn with(program: Image) -> Self {
-        let cache = Cache::read();
+    pub(super) fn with(mut program: Image) -> Self {
+        let search = Search::of(&mut program);
         let mut images = vec![program];
+        // Whose need each was loaded for; the program is nobody's.
+        let mut askers = vec![None];
         let mut missing = Vec::new();
         let mut seen = BTreeSet::new();
         let mut next = 0;
         while let Some(image) = images.get(next) {
-            next += 1;
-            let names: VecDeque<_> = image.needed.clone().into();
-            let folders = image.folders.clone();
-            for name in names {
-                if seen.len() >= LIBRARIES_MAX || !seen.insert(name.clone()) {
+            let needed = image.needed.clone();
+            let folders = Folders::of(next, &images, &askers);
+            for name in needed {
+                let is_loaded = |image: &Image| image.name.as_ref() == Some(&name);
+                if seen.len() >= LIBRARIES_MAX
+                    || images.iter().skip(1).any(is_loaded)
+                    || !seen.insert(name.clone())
+                {
                     continue;
                 }
-                match find(&name, &folders, &cache).map(|path| Image::read(&path)) {
-                    Some(Ok(library)) => images.push(library),
-                    // There, and the linker will judge it.
-                    Some(Err(_)) => {}
-                    None => missing.push(name.display().to_string()),
+                let Some(path) = search.find(&name, &folders) else {
+                    missing.push(Missing {
+                        name: name.display().to_string(),
+                        unknown: search.unknown(&folders).cloned(),
+                    });
+                    continue;
+                };
+                // One that cannot be read is there, and the linker will judge it.
+                if let Ok(mut library) = Image::read(&path) {
+                    search.expand(&mut library, &folder_of(path));
+                    images.push(library);
+                    askers.push(Some(next));
                 }
             }
+            next += 1;
         }
         Self { images, missing }
     }
 }
 
-fn find(name: &Path, folders: &[PathBuf], cache: &Cache) -> Option<PathBuf> {
-    if name.as_os_str().as_bytes().contains(&b'/') {
-        return name.is_file().then(|| name.into());
+/// The folders that stand in the files themselves, for the libraries of one of them.
+#[derive(Debug, Default)]
+pub(super) struct Folders {
+    /// Before `LD_LIBRARY_PATH`.
+    rpath: Vec<PathBuf>,
+    /// Behind it.
+    runpath: Vec<PathBuf>,
+}
+
+impl Folders {
+    /// `DT_RPATH` is for all that is loaded on behalf of the file that has it, but for files with a `DT_RUNPATH`.
+    fn of(index: usize, images: &[Image], askers: &[Option<usize>]) -> Self {
+        let mut rpath = Vec::new();
+        if let Some(runpath) = images.get(index).and_then(|image| image.runpath.clone()) {
+            return Self { rpath, runpath };
+        }
+        let mut at = Some(index);
+        while let Some(index) = at {
+            rpath.extend(
+                images
+                    .get(index)
+                    .iter()
+                    .flat_map(|image| image.rpath.clone()),
+            );
+            at = askers.get(index).copied().flatten();
+        }
+        Self {
+            rpath,
+            runpath: Vec::new(),
+        }
     }
-    let told = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let told: Vec<_> = env::split_paths(&told)
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .collect();
-    let inside = |folder: &Path| Some(folder.join(name)).filter(|path| path.is_file());
-    folders
-        .iter()
-        .chain(&told)
-        .find_map(|folder| inside(folder))
-        .or_else(|| cache.0.get(name.as_os_str()).cloned())
-        .or_else(|| DEFAULTS.iter().find_map(|folder| inside(Path::new(folder))))
+}
+
+/// Where the linker looks, whatever the file.
+#[derive(Debug)]
+pub(super) struct Search {
+    cache: Cache,
+    /// `LD_LIBRARY_PATH`.
+    told: Vec<PathBuf>,
+    lib: PathBuf,
+}
+
+impl Search {
+    /// For `program`, in whose folders the linker's words are replaced.
+    pub(super) fn of(program: &mut Image) -> Self {
+        let cache = Cache::read();
+        let mut search = Self {
+            told: Vec::new(),
+            lib: lib(&cache),
+            cache,
+        };
+        // The kernel says which file it is; of a library the linker knows only where it found it.
+        let real = fs::canonicalize(&program.path);
+        let origin = folder_of(real.unwrap_or_else(|_| program.path.clone()));
+        search.expand(program, &origin);
+        let told = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let told = told.as_bytes().split(|&byte| byte == b';');
+        let words = Words {
+            origin: &origin,
+            lib: &search.lib,
+        };
+        search.told = told
+            .flat_map(folders)
+            .map(|folder| words.expand(&folder))
+            .collect();
+        search
+    }
+
+    fn expand(&self, image: &mut Image, origin: &Path) {
+        let words = Words {
+            origin,
+            lib: &self.lib,
+        };
+        let runpath = image.runpath.iter_mut().flatten();
+        for path in runpath.chain(&mut image.rpath).chain(&mut image.needed) {
+            *path = words.expand(path);
+        }
+    }
+
+    /// Where the linker finds what a file with these folders asks for.
+    pub(super) fn find(&self, name: &Path, folders: &Folders) -> Option<PathBuf> {
+        if name.as_os_str().as_bytes().contains(&b'/') {
+            return name.is_file().then(|| name.into());
+        }
+        let cached = || self.cache.0.get(name.as_os_str()).cloned();
+        let inside = |folder: &Path| Some(folder.join(name)).filter(|path| path.is_file());
+        self.said(folders)
+            .find_map(|folder| inside(folder))
+            .or_else(|| cached().filter(|path| path.is_file()))
+            .or_else(|| DEFAULTS.iter().find_map(|folder| inside(Path::new(folder))))
+    }
+
+    /// A folder with a word that we do not know.
+    fn unknown<'a>(&'a self, folders: &'a Folders) -> Option<&'a PathBuf> {
+        let mut said = self.said(folders);
+        said.find(|folder| folder.as_os_str().as_bytes().contains(&b'$'))
+    }
+
+    fn said<'a>(&'a self, folders: &'a Folders) -> impl Iterator<Item = &'a PathBuf> {
+        let Folders { rpath, runpath } = folders;
+        rpath.iter().chain(&self.told).chain(runpath)
+    }
+}
+
+fn folder_of(file: PathBuf) -> PathBuf {
+    let mut folder = absolute(&file).unwrap_or(file);
+    folder.pop();
+    folder
+}
+
+/// What `$LIB` is to the linker, which was built with its C library: `lib64`, `lib/x86_64-linux-gnu` or the like.
+fn lib(cache: &Cache) -> PathBuf {
+    let libc = cache.0.get(OsStr::new("libc.so.6")).map(PathBuf::as_path);
+    let folder = libc
+        .and_then(Path::parent)
+        .unwrap_or_else(|| Path::new("/lib64"));
+    let below = folder
+        .strip_prefix("/usr")
+        .or_else(|_| folder.strip_prefix("/"));
+    below.unwrap_or(folder).into()
 }
 
 /// `/etc/ld.so.cache`: from names to files.
@@ -136,19 +263,17 @@ mod tests {
 
     #[test]
     fn the_c_library_of_this_host_is_found() {
-        let found = find(Path::new("libc.so.6"), &[], &Cache::read());
-        assert!(found.is_some_and(|path| path.is_file()));
-        assert_eq!(
-            find(Path::new("libno-such.so.9"), &[], &Cache::read()),
-            None
-        );
+        let search = Search::of(&mut Image::default());
+        let find = |name| search.find(Path::new(name), &Folders::default());
+        assert!(find("libc.so.6").is_some_and(|path| path.is_file()));
+        assert_eq!(find("libno-such.so.9"), None);
     }
 
     #[test]
     fn this_test_needs_the_c_library_and_nothing_is_missing() {
         let own = Image::read(&env::current_exe().expect("a path")).expect("an ELF file");
         let loaded = Loaded::with(own);
-        assert_eq!(loaded.missing, [""; 0]);
+        assert_eq!(loaded.missing, []);
         assert!(loaded.images.iter().any(Image::is_c_library));
     }
 

@@ -173,6 +173,99 @@ fn calls_past_the_c_library_are_hinted_at() {
     expect(&user, 126, &["library-missing"]);
 }
 
+/// Where they are is said by the program, by its libraries, or by where those were found.
+#[test]
+fn libraries_are_found_where_the_linker_finds_them() {
+    let folder = Folder::new("libraries");
+    for sub in ["bin", "lib", "store", "lib/x86_64-linux-gnu", "lib/deep"] {
+        fs::create_dir_all(folder.0.join(sub)).expect("a folder");
+    }
+    let at = |path: &str| folder.0.join(path);
+    let inner = "int inner(void) { return 0; }";
+    let outer = "int inner(void); int outer(void) { return inner(); }";
+    let program = "int outer(void); int main(void) { return outer(); }";
+    let library = |path: &str, source: &str, options: &[&str]| {
+        let options = [&["-shared", "-fPIC"], options].concat();
+        compile("gcc", &at(path), source, &options);
+    };
+    let link = |path: &str| at(path).to_str().expect("UTF-8").to_owned();
+    let old = "-Wl,--disable-new-dtags";
+    let none = "-Wl,--allow-shlib-undefined";
+    let case = |name: &str, options: &[&str]| {
+        let program_at = at("bin").join(name);
+        let options = [&[none], options].concat();
+        compile("gcc", &program_at, program, &options);
+        let ran = Command::new(&program_at).status().expect("it is there");
+        let (code, said) = check(&program_at);
+        let runs = ran.code() == Some(0);
+        assert_eq!(runs, code != Some(126), "{name}: {ran}: {said}");
+        assert_eq!(runs, !said.contains("library-missing"), "{name}: {said}");
+        runs
+    };
+    // The program's DT_RPATH is for its libraries, too; DT_RUNPATH is not.
+    library("lib/deep/libinner.so", inner, &[]);
+    let inner_at = link("lib/deep/libinner.so");
+    library(
+        "lib/libouter.so",
+        outer,
+        &["-L", &link("lib/deep"), "-linner"],
+    );
+    let outer_at = ["-L".to_owned(), link("lib"), "-louter".to_owned()];
+    let [l, lib, outer_name] = outer_at.each_ref().map(String::as_str);
+    let both = "-Wl,-rpath,$ORIGIN/../lib:$ORIGIN/../lib/deep";
+    assert!(case("rpath", &[l, lib, outer_name, old, both]));
+    assert!(!case(
+        "runpath",
+        &[l, lib, outer_name, "-Wl,--enable-new-dtags", both]
+    ));
+    // A library's $ORIGIN is where it was found, not where a link leads.
+    library(
+        "store/libouter.so",
+        outer,
+        &[
+            "-L",
+            &link("lib/deep"),
+            "-linner",
+            "-Wl,-rpath,$ORIGIN/deep",
+        ],
+    );
+    fs::remove_file(at("lib/libouter.so")).expect("it is there");
+    std::os::unix::fs::symlink("../store/libouter.so", at("lib/libouter.so")).expect("a link");
+    assert!(case(
+        "origin",
+        &[l, lib, outer_name, "-Wl,-rpath,$ORIGIN/../lib"]
+    ));
+    // Debian's $LIB; others have no library there, and find none.
+    fs::rename(&inner_at, at("lib/x86_64-linux-gnu/libinner.so")).expect("it is there");
+    library(
+        "store/libouter.so",
+        outer,
+        &[
+            "-L",
+            &link("lib/x86_64-linux-gnu"),
+            "-linner",
+            "-Wl,-rpath,$ORIGIN/../$LIB",
+        ],
+    );
+    case("lib", &[l, lib, outer_name, "-Wl,-rpath,$ORIGIN/../lib"]);
+    // Who knows what the linker of another system makes of it.
+    library(
+        "store/libouter.so",
+        outer,
+        &[
+            "-L",
+            &link("lib/x86_64-linux-gnu"),
+            "-linner",
+            "-Wl,-rpath,/opt/$OTHER",
+        ],
+    );
+    expect(
+        &at("bin/lib"),
+        3,
+        &["library-missing", "for the dynamic linker to read"],
+    );
+}
+
 /// What a ring is for is not in the program; its library is no finding beside it.
 #[cfg(target_arch = "x86_64")]
 #[test]

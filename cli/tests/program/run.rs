@@ -52,7 +52,9 @@ fn the_program_begins_as_if_it_were_run_by_itself() {
     ] {
         let ran = |sovia: &str| {
             let mut shell = Command::new("sh");
-            shell.arg("-c").arg(format!("{before} exec {sovia} {program}"));
+            shell
+                .arg("-c")
+                .arg(format!("{before} exec {sovia} {program}"));
             let output = shell.output().expect("a shell");
             (output.status.code(), output.stdout, output.stderr)
         };
