@@ -10,7 +10,7 @@ pub(crate) struct Options {
 }
 
 const HELP: &str = "\
-Server and client are separate processes with a CPU of their own each; redis takes part if it is installed.
+Server and client are separate processes with a CPU of their own each; redis takes part if it is installed. \
 `sovia bench sockets` measures more. `sovia vi demo` compares a VI by itself with sockets.
 
 Examples:

@@ -111,6 +111,25 @@ mod tests {
         assert_eq!(without, [""; 0]);
     }
 
+    /// Whoever shows it breaks lines where they fit.
+    #[test]
+    fn no_help_has_a_line_that_ends_in_a_sentence() {
+        let mut broken = Vec::new();
+        each(&Arguments::command(), "sovia", &mut |path, command| {
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let prose = help.split("Examples:").next().unwrap_or_default();
+            if prose
+                .trim()
+                .lines()
+                .any(|line| line.len() > 100 && !line.ends_with(['.', ':']))
+            {
+                broken.push(path.to_owned());
+            }
+        });
+        assert_eq!(broken, [""; 0]);
+    }
+
     #[test]
     fn pages_and_completions_name_what_there_is() {
         let folder = std::env::temp_dir().join(format!("sovia-dist-{}", std::process::id()));

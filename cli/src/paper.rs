@@ -50,8 +50,8 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "\
-Two processes with a CPU of their own each. The ways take turns, three times; a figure is the best of the runs, and of a run the median of
-short blocks. A VI and SOVIA poll, as in the paper's figure; programs over TCP and over the ring do what they do. Table I needs vsftpd and
+Two processes with a CPU of their own each. The ways take turns, three times; a figure is the best of the runs, and of a run the median of \
+short blocks. A VI and SOVIA poll, as in the paper's figure; programs over TCP and over the ring do what they do. Table I needs vsftpd and \
 tnftp, Figure 10 rpcgen, a C compiler and libtirpc's headers; what is missing is named.
 
 Examples:

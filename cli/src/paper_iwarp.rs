@@ -53,7 +53,7 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "\
-Two processes with a CPU of their own each. The ways take turns, round after round; a figure is the best of the rounds, and of a round the
+Two processes with a CPU of their own each. The ways take turns, round after round; a figure is the best of the rounds, and of a round the \
 median of short blocks. A stream waits for an answer after each window of messages, as the paper's did.
 
 Examples:

@@ -61,7 +61,7 @@ pub(crate) struct Options {
 }
 
 const EXAMPLES: &str = "\
-Of an option that is given twice the last one counts. The exit status is librdmacm's: 0 when all pings came back, or the other end took
+Of an option that is given twice the last one counts. The exit status is librdmacm's: 0 when all pings came back, or the other end took \
 its leave, even if pings are missing (a line on standard error says so); 255 when something went wrong; 22 for a wrong command line.
 
 Examples:
