@@ -28,6 +28,7 @@ pub(crate) fn run(root: &Path, profile: &str) -> Result<bool, String> {
     strip(&tree)?;
     documents(&tree, root, &release)?;
     control(&tree, &version, &architecture)?;
+    open_to_all(&tree.0)?;
     let package = tree.0.with_file_name(format!("{name}.deb"));
     said(
         Command::new("dpkg-deb")
@@ -195,6 +196,24 @@ fn needed_glibc(tree: &Tree) -> Result<String, String> {
     Ok(format!("{}.{}", newest.0, newest.1))
 }
 
+/// Everybody may read what a package has, whatever the umask of who makes it.
+fn open_to_all(folder: &Path) -> Result<(), String> {
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    set(folder, 0o755).map_err(at(folder))?;
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let path = entry.map_err(at(folder))?.path();
+        let about = fs::symlink_metadata(&path).map_err(at(&path))?;
+        if about.is_dir() {
+            open_to_all(&path)?;
+        } else if about.is_file() {
+            let mode = about.permissions().mode() | 0o444;
+            let runs = if mode & 0o100 == 0 { 0 } else { 0o111 };
+            set(&path, mode | runs).map_err(at(&path))?;
+        }
+    }
+    Ok(())
+}
+
 /// What is to be installed.
 struct Tree(PathBuf);
 
@@ -295,3 +314,32 @@ const BINARIES: [&str; 4] = [
     "lib/libsovia.so",
     "lib/libvipl.so.1.0",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_for_everybody() {
+        let folder = std::env::temp_dir().join(format!("xtask-deb-{}", std::process::id()));
+        let inner = folder.join("usr/bin");
+        fs::create_dir_all(&inner).expect("a folder");
+        let mode_of = |path: &Path| {
+            let about = fs::metadata(path).expect("it is there");
+            about.permissions().mode() & 0o7777
+        };
+        let closed = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
+        };
+        let [page, program] = ["page", "program"].map(|name| inner.join(name));
+        for (path, mode) in [(&page, 0o600), (&program, 0o700)] {
+            fs::write(path, "").expect("a file");
+            closed(path, mode);
+        }
+        closed(&inner, 0o700);
+        open_to_all(&folder).expect("it is ours");
+        let modes = [&folder, &inner, &page, &program].map(|path| mode_of(path));
+        assert_eq!(modes, [0o755, 0o755, 0o644, 0o755]);
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}
