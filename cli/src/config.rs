@@ -78,7 +78,7 @@ impl Config {
             }),
         };
         match contents {
-            Ok(contents) => Ok(Self { path, contents }),
+            Ok(contents) => Self { path, contents }.fitting(),
             Err(mistake) => {
                 let before = text.get(..mistake.at).unwrap_or(text);
                 let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -90,6 +90,28 @@ impl Config {
                 })
             }
         }
+    }
+
+    /// Refuses one that no program could be started with.
+    fn fitting(self) -> Result<Self, Error> {
+        let text = self.text();
+        // Beside it the name, an equals sign, and a zero at the end.
+        let room = VARIABLE_MAX - RULES.len() - 2;
+        if text.len() <= room {
+            return Ok(self);
+        }
+        let fitting = text.as_bytes().iter().take(room);
+        let begun = fitting.filter(|&&byte| byte == b';').count();
+        let rule = self.contents.rules.get(begun.saturating_sub(1));
+        Err(Error::Wrong {
+            path: self.path,
+            line: rule.map_or(1, |rule| rule.line),
+            column: 1,
+            message: format!(
+                "with this rule all rules take more than the {room} bytes that Linux allows in a variable of the environment; as they are handed on they take {}",
+                text.len()
+            ),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -189,6 +211,8 @@ fn is_absent(path: &Path, error: &io::Error) -> bool {
 }
 
 const LEN_MAX: u64 = 1 << 20;
+/// The kernel's MAX_ARG_STRLEN where pages are smallest.
+const VARIABLE_MAX: usize = 32 * 4096;
 const VARIABLE: &str = "SOVIA_CONFIG";
 const SYSTEM: &str = "/etc/sovia/sovia.toml";
 /// What `libsovia.so` reads at its start.

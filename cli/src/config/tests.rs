@@ -29,6 +29,31 @@ fn nothing_is_a_configuration() {
 }
 
 #[test]
+fn what_no_program_could_be_started_with_is_refused() {
+    let rules = |count: usize, len: usize| -> String {
+        let rule = |number: usize| {
+            let name = format!("/{number:0len$}");
+            format!("[[rule]]\nprogram = \"{name}\"\nupgrade = \"never\"\n")
+        };
+        (0..count).map(rule).collect()
+    };
+    assert_eq!(
+        config(&rules(1000, 100)).expect("it fits").rule_count(),
+        1000
+    );
+    // Each rule is its line, `never`, and its name.
+    let told = mistake(&rules(1000, 150));
+    assert!(told.starts_with("sovia.toml:2"), "{told}");
+    assert!(told.contains("take more than the 131059 bytes"), "{told}");
+    let counts: Vec<_> = (1..=1000).collect();
+    let most = counts.partition_point(|&count| config(&rules(count, 150)).is_ok());
+    let said = config(&rules(most, 150)).expect("as above").text();
+    let mut command = std::process::Command::new("true");
+    let status = command.env_clear().env(RULES, said).status();
+    assert!(status.expect("it starts").success());
+}
+
+#[test]
 fn mistakes_are_told_with_their_place() {
     let mistakes = [
         "[[rule]]\nupgrade = \"nver\"",
