@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use nix::net::if_::if_nametoindex;
 use serde::Serialize;
 use sockets::reason::Reason;
 use sockets::rules::Upgrade;
@@ -35,14 +36,14 @@ pub(crate) struct Options {
     /// As `sovia run` would be told it
     #[arg(value_name = "PROGRAM", requires = "address", value_hint = clap::ValueHint::CommandName)]
     program: Option<OsString>,
-    /// HOST:PORT, or :PORT for 127.0.0.1
+    /// HOST:PORT, or :PORT for 127.0.0.1; [fe80::1%eth0]:PORT for an address of one interface
     #[arg(value_name = "ADDRESS")]
     address: Option<String>,
 }
 
 const HELP: &str = "\
-Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong, 127 if there is no such program, 126 if it may not be \
-executed.
+Exit status: 0 whatever the answer, 2 if the configuration or the address is wrong, 127 if there is no such program, or no such interpreter of it, \
+126 if that may not be executed.
 
 Examples:
   sovia explain redis-cli 127.0.0.1:6379
@@ -89,6 +90,9 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         (Some(program), Some(address)) => {
             let address = resolve(address)?;
             let program = Program::find(program).map_err(crate::run::Error::from)?;
+            program
+                .check_interpreter()
+                .map_err(crate::run::Error::from)?;
             let explanation = explain(&program, address, read()?.as_ref())?;
             said(options, &explanation)?
         }
@@ -148,9 +152,16 @@ fn resolve(address: &str) -> Result<SocketAddr> {
     if host.is_empty() {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
     }
-    let found = address.to_socket_addrs();
-    let Some(mut found) = found.ok().and_then(|mut all| all.next()) else {
-        return wrong("there is no such host");
+    let mut found = match scoped(host) {
+        Some((ip, Some(scope))) => SocketAddrV6::new(ip, port, 0, scope).into(),
+        Some((_, None)) => return wrong("there is no such interface"),
+        None => {
+            let found = address.to_socket_addrs();
+            let Some(found) = found.ok().and_then(|mut all| all.next()) else {
+                return wrong("there is no such host");
+            };
+            found
+        }
     };
     match found.ip().to_canonical() {
         ip if ip.is_multicast() || ip == Ipv4Addr::BROADCAST => {
@@ -162,6 +173,15 @@ fn resolve(address: &str) -> Result<SocketAddr> {
         _ => {}
     }
     Ok(found)
+}
+
+/// An address that is of one interface, as `[fe80::1%eth0]` or `[fe80::1%4]`, and the interface's number if there is that.
+fn scoped(host: &str) -> Option<(Ipv6Addr, Option<u32>)> {
+    let inner = host.strip_prefix('[')?.strip_suffix(']')?;
+    let (ip, interface) = inner.split_once('%')?;
+    let number = interface.parse().ok();
+    let number = number.or_else(|| if_nametoindex(interface).ok());
+    Some((ip.parse().ok()?, number))
 }
 
 fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> Result<Explanation> {
@@ -203,7 +223,7 @@ fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> R
             })
         })
         .collect();
-    let (reason, outcome) = outcome(program, peer, decision.upgrade);
+    let (reason, outcome) = outcome(program, address, decision.upgrade);
     Ok(Explanation {
         program: shown(&invoked, &executable),
         address,
@@ -239,7 +259,7 @@ fn shown(invoked: &Path, executable: &Path) -> String {
 }
 
 /// As far as it can be known from here.
-fn outcome(program: &Program, peer: IpAddr, upgrade: Upgrade) -> (Option<Reason>, String) {
+fn outcome(program: &Program, address: SocketAddr, upgrade: Upgrade) -> (Option<Reason>, String) {
     if upgrade == Upgrade::Never {
         return (Some(Reason::RuleNever), "stays on TCP".to_owned());
     }
@@ -254,7 +274,8 @@ fn outcome(program: &Program, peer: IpAddr, upgrade: Upgrade) -> (Option<Reason>
             format!("stays on TCP: {obstacle}"),
         );
     }
-    if !is_here(peer) {
+    if !is_here(address) {
+        let peer = address.ip().to_canonical();
         return (
             Some(Reason::NotLocal),
             format!("stays on TCP{told}: {peer} is no address of this host"),
@@ -272,9 +293,11 @@ fn outcome(program: &Program, peer: IpAddr, upgrade: Upgrade) -> (Option<Reason>
     )
 }
 
-/// An address of this host is one that can be listened at.
-fn is_here(address: IpAddr) -> bool {
-    address.is_loopback() || TcpListener::bind((address, 0)).is_ok()
+/// An address of this host is one that can be listened at, if it is of one interface, at that.
+fn is_here(mut address: SocketAddr) -> bool {
+    address.set_port(0);
+    address.set_ip(address.ip().to_canonical());
+    address.ip().is_loopback() || TcpListener::bind(address).is_ok()
 }
 
 impl std::fmt::Display for Explanation {
@@ -305,5 +328,43 @@ impl std::fmt::Display for Explanation {
             Some(Number { number, name }) => writeln!(f, " (reason {number} {name})"),
             None => writeln!(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_an_interface_has_its_number() {
+        let lo = if_nametoindex("lo").expect("every host has it");
+        for text in [format!("[fe80::1%{lo}]:80"), "[fe80::1%lo]:80".to_owned()] {
+            let SocketAddr::V6(found) = resolve(&text).expect(&text) else {
+                panic!("{text}: another family");
+            };
+            assert_eq!((found.scope_id(), found.port()), (lo, 80), "{text}");
+        }
+        let told = resolve("[fe80::1%nosuch]:80").expect_err("no interface");
+        assert!(told.to_string().contains("no such interface"), "{told}");
+    }
+
+    /// The kernel gives each interface that is up one of its own.
+    #[test]
+    fn an_own_address_of_an_interface_is_here() {
+        let table = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+        let own = table.lines().find_map(|line| {
+            let fields: Vec<_> = line.split_ascii_whitespace().collect();
+            let &[digits, _, _, "20", _, name] = fields.as_slice() else {
+                return None;
+            };
+            let bits = u128::from_str_radix(digits, 16).ok()?;
+            Some((Ipv6Addr::from_bits(bits), name.to_owned()))
+        });
+        let Some((ip, name)) = own else {
+            println!("not tested here: there is no address of an interface");
+            return;
+        };
+        let address = resolve(&format!("[{ip}%{name}]:80")).expect("it is there");
+        assert!(is_here(address), "{address}");
     }
 }

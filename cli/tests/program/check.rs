@@ -402,6 +402,17 @@ fn what_cannot_be_run_has_the_status_of_a_shell() {
             "{}",
             text(&output.stderr)
         );
+        let output = command("explain --config")
+            .arg("")
+            .arg(&program)
+            .arg(":80")
+            .output()
+            .expect("it starts");
+        // Of one that is damaged it tells what would come before its start.
+        if said != "damaged" {
+            assert_eq!(output.status.code(), Some(status));
+            assert!(text(&output.stderr).contains(said));
+        }
     }
     // The shell runs what the kernel does not know.
     expect(

@@ -203,7 +203,8 @@ fn an_address_that_is_none_is_told_why() {
         ("127.0.0.1:", "from 1 to 65535"),
         (":0", "from 1 to 65535"),
         (":http", "from 1 to 65535"),
-        ("[::1%nowhere]:80", "no such host"),
+        ("[::1%nowhere]:80", "no such interface"),
+        ("[ff02::1%lo]:80", "nobody is connected to there"),
         ("255.255.255.255:80", "nobody is connected to there"),
         ("[ff02::1]:80", "nobody is connected to there"),
     ] {
