@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use sockets::reason::Reason;
 
 use crate::config::{self, Config};
-use crate::error::{Context, Result};
+use crate::error::{self, Context};
 use crate::run::program::{Error, Obstacle, Program};
-use crate::run::starter::followed;
+use crate::run::starter::{Followed, followed};
 use finding::{Finding, Verdict};
 use image::Image;
-use libraries::{Loaded, Missing};
+use libraries::{Folders, Loaded, Missing, Search};
 
 mod finding;
 mod folders;
@@ -44,7 +44,7 @@ pub(crate) struct Options {
 
 const HELP: &str = "\
 Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run \
-(127 if there is no such program or interpreter, 125 for a mistake in sovia.toml, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
+(127 if there is no such program, interpreter or library, 125 for a mistake in sovia.toml or without libsovia.so, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
 
 Examples:
   sovia check redis-server
@@ -53,17 +53,20 @@ Examples:
   sovia check --json nginx | jq -r '.findings[].text'";
 
 /// `sovia check`.
-pub(crate) fn main(options: &Options) -> Result<ExitCode> {
+pub(crate) fn main(options: &Options) -> error::Result<ExitCode> {
     let followed = followed(options.command.iter().cloned());
     let shown = followed.program.display().to_string();
-    let program = Program::find(&followed.program);
+    let program = found(&followed);
     let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
+    let config = Config::find(options.config.as_deref().map(Path::new));
     let mut findings = match &program {
-        Ok(program) => {
-            let config = Config::find(options.config.as_deref().map(Path::new));
-            examine(program, config, stripped)
+        Ok(program) => examine(program, config, stripped),
+        Err(error) => {
+            let mut found = vec![unfound(error)];
+            surroundings::library(&mut found);
+            rules::mistake(config, &mut found);
+            found
         }
-        Err(error) => vec![unfound(error)],
     };
     if report::verdict(&findings) >= Verdict::Tcp {
         findings.retain(|found| found.key != surroundings::LIMITS);
@@ -83,8 +86,8 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
     {
         return Err(error);
     }
-    // As `sovia run` would end.
-    let absent = match program.and_then(|program| program.check_interpreter()) {
+    let is_found = |key| findings.iter().any(|found| found.key == key);
+    let is_absent = match program.and_then(|program| program.check_interpreter()) {
         Ok(()) => false,
         Err(error) => error.is_absent(),
     };
@@ -92,10 +95,19 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode> {
         Verdict::Accelerated => 0,
         Verdict::Partly => 3,
         Verdict::Tcp => 4,
-        Verdict::CannotRun if absent => 127,
-        Verdict::CannotRun if findings.iter().any(|found| found.key == rules::MISTAKE) => 125,
+        // As `sovia run` would end, or the dynamic linker.
+        Verdict::CannotRun if is_found(rules::MISTAKE) || is_found(surroundings::ABSENT) => 125,
+        Verdict::CannotRun if is_absent || is_found(MISSING) => 127,
         Verdict::CannotRun => 126,
     }))
+}
+
+/// The program that a command line comes down to, if all are there that start it.
+fn found(followed: &Followed) -> Result<Program, Error> {
+    for starter in &followed.starters {
+        Program::find(starter)?.check_interpreter()?;
+    }
+    Program::find(&followed.program)
 }
 
 /// Of a table that no terminal shows, which would tell its own.
@@ -109,7 +121,7 @@ const WIDTH: u16 = 100;
 
 fn unfound(error: &Error) -> Finding {
     let key = match error {
-        Error::Interpreter { .. } => "interpreter",
+        Error::Interpreter { .. } | Error::Interpreters(_) => "interpreter",
         Error::Absent(_) => "absent",
         Error::Forbidden(_) => "forbidden",
     };
@@ -123,7 +135,9 @@ fn examine(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     surroundings::look(&mut found);
-    rules::look(program, config, &mut found);
+    if let Some(config) = rules::mistake(config, &mut found) {
+        rules::look(program, &config, &mut found);
+    }
     let file = program
         .interpreter()
         .unwrap_or_else(|| program.path().into());
@@ -143,7 +157,11 @@ fn examine(
     match program.obstacle().or(stripped) {
         Some(obstacle) => found.push(hindered(&obstacle)),
         None => match Image::read(&file) {
-            Ok(image) => loaded(&Loaded::with(image), &mut found),
+            Ok(mut image) => {
+                let search = Search::of(&mut image);
+                surroundings::others_preloaded(&search, &Folders::of_program(&image), &mut found);
+                loaded(&Loaded::with(image, &search), &mut found);
+            }
             Err(error) => found.push(Finding::new(
                 Verdict::Partly,
                 "unreadable",

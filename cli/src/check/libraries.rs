@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
+use std::slice;
 
 use super::folders::{Words, folders};
 use super::image::Image;
@@ -28,9 +29,8 @@ pub(super) struct Missing {
 }
 
 impl Loaded {
-    /// Follows `program`'s libraries, and theirs.
-    pub(super) fn with(mut program: Image) -> Self {
-        let search = Search::of(&mut program);
+    /// Follows `program`'s libraries, and theirs, by the `search` that is for it.
+    pub(super) fn with(program: Image, search: &Search) -> Self {
         let mut images = vec![program];
         // Whose need each was loaded for; the program is nobody's.
         let mut askers = vec![None];
@@ -78,6 +78,11 @@ pub(super) struct Folders {
 }
 
 impl Folders {
+    /// The program's.
+    pub(super) fn of_program(program: &Image) -> Self {
+        Self::of(0, slice::from_ref(program), &[None])
+    }
+
     /// `DT_RPATH` is for all that is loaded on behalf of the file that has it, but for files with a `DT_RUNPATH`.
     fn of(index: usize, images: &[Image], askers: &[Option<usize>]) -> Self {
         let mut rpath = Vec::new();
@@ -271,8 +276,10 @@ mod tests {
 
     #[test]
     fn this_test_needs_the_c_library_and_nothing_is_missing() {
-        let own = Image::read(&env::current_exe().expect("a path")).expect("an ELF file");
-        let loaded = Loaded::with(own);
+        let own = Image::read(&env::current_exe().expect("a path"));
+        let mut own = own.expect("an ELF file");
+        let search = Search::of(&mut own);
+        let loaded = Loaded::with(own, &search);
         assert_eq!(loaded.missing, []);
         assert!(loaded.images.iter().any(Image::is_c_library));
     }

@@ -16,21 +16,20 @@ use crate::run::program::Program;
 /// With it no program is run.
 pub(super) const MISTAKE: &str = "configuration";
 
-/// Everything that is to be said of it.
-pub(super) fn look(
-    program: &Program,
+/// The configuration, if there is one without a mistake.
+pub(super) fn mistake(
     config: Result<Option<Config>, config::Error>,
     found: &mut Vec<Finding>,
-) {
-    let config = match config {
-        Ok(None) => return,
-        Ok(Some(config)) => config,
-        Err(error) => {
-            found.push(Finding::new(Verdict::CannotRun, MISTAKE, error.to_string()));
-            return;
-        }
-    };
-    match decide(program, &config) {
+) -> Option<Config> {
+    config.unwrap_or_else(|error| {
+        found.push(Finding::new(Verdict::CannotRun, MISTAKE, error.to_string()));
+        None
+    })
+}
+
+/// Everything that is to be said of it.
+pub(super) fn look(program: &Program, config: &Config, found: &mut Vec<Finding>) {
+    match decide(program, config) {
         Ok(findings) => found.extend(findings),
         Err(error) => found.push(Finding::new(Verdict::Partly, MISTAKE, error.to_string())),
     }

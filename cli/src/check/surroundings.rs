@@ -12,6 +12,7 @@ use sockets::reason::Reason;
 
 use super::finding::{Finding, Verdict};
 use super::image::Image;
+use super::libraries::{Folders, Search};
 use crate::run::library::Library;
 
 /// Everything that is to be said of the surroundings.
@@ -20,18 +21,14 @@ pub(super) fn look(found: &mut Vec<Finding>) {
     kernel(found);
     limits(found);
     proc(found);
-    others_preloaded(found);
 }
 
-fn library(found: &mut Vec<Finding>) {
+/// Whether there is one of ours to load.
+pub(super) fn library(found: &mut Vec<Finding>) {
     let library = match Library::find() {
         Ok(library) => library,
         Err(error) => {
-            found.push(Finding::new(
-                Verdict::CannotRun,
-                "no-library",
-                error.to_string(),
-            ));
+            found.push(Finding::new(Verdict::CannotRun, ABSENT, error.to_string()));
             return;
         }
     };
@@ -125,8 +122,8 @@ fn proc(found: &mut Vec<Finding>) {
     }
 }
 
-/// Others in front of the C library's socket calls.
-fn others_preloaded(found: &mut Vec<Finding>) {
+/// Others in front of the C library's socket calls; without a slash they are looked for as libraries of the program.
+pub(super) fn others_preloaded(search: &Search, folders: &Folders, found: &mut Vec<Finding>) {
     let list = env::var_os(crate::run::PRELOAD).unwrap_or_default();
     let file = fs::read("/etc/ld.so.preload").unwrap_or_default();
     for (from, list) in [
@@ -137,7 +134,8 @@ fn others_preloaded(found: &mut Vec<Finding>) {
             .split(|byte| matches!(byte, b':' | b' ' | b'\n' | b'\t'))
             .filter(|name| !name.is_empty());
         for path in names.map(|name| PathBuf::from(OsStr::from_bytes(name))) {
-            if let Some(calls) = takes(&path) {
+            let there = search.find(&path, folders);
+            if let Some(calls) = there.and_then(|path| takes(&path)) {
                 found.push(Finding::new(
                     Verdict::Partly,
                     "other-preload",
@@ -163,6 +161,9 @@ fn takes(path: &Path) -> Option<String> {
         .collect();
     (!calls.is_empty()).then(|| calls.join(", "))
 }
+
+/// Without `libsovia.so` no program is run.
+pub(super) const ABSENT: &str = "no-library";
 
 /// What is said of connections in shared memory, if there will be any.
 pub(super) const LIMITS: &str = "limits";

@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// Of a script, or the dynamic linker of a program.
     #[error("{}: its interpreter {inner}", program.display())]
     Interpreter { program: PathBuf, inner: Box<Self> },
+    /// The kernel goes no further.
+    #[error("{}: its interpreter is a script whose interpreter is a script, and so on", .0.display())]
+    Interpreters(PathBuf),
 }
 
 /// A name of nothing is seen as one.
@@ -170,6 +173,12 @@ impl Program {
     /// The kernel would not find the interpreter, or may not execute it.
     pub(crate) fn check_interpreter(&self) -> Result<(), Error> {
         let interpreter = self.interpreter();
+        if let Some(interpreter) = &interpreter
+            && Self::find(interpreter.as_os_str()).is_ok()
+            && matches!(shebang(interpreter), Ok(Some(_)))
+        {
+            return Err(Error::Interpreters(self.0.clone()));
+        }
         let file = interpreter.as_deref().unwrap_or(&self.0);
         // Another processor's file may have an emulator, which knows its own places.
         let linker = match File::open(file).and_then(inside) {

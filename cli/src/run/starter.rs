@@ -25,6 +25,8 @@ struct Starter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
     pub(crate) program: OsString,
+    /// What starts it, from the first; each is started by the one before it.
+    pub(crate) starters: Vec<OsString>,
     /// Whether what was in `LD_PRELOAD` is taken from it on the way.
     pub(crate) loses_preload: bool,
 }
@@ -32,6 +34,7 @@ pub(crate) struct Followed {
 /// The program that the words of `command` come down to.
 pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> Followed {
     let mut words: VecDeque<_> = command.into_iter().collect();
+    let mut starters = Vec::new();
     let mut loses_preload = false;
     for _ in 0..DEPTH_MAX {
         let mut loses_here = loses_preload;
@@ -40,12 +43,16 @@ pub(crate) fn followed(command: impl IntoIterator<Item = OsString>) -> Followed 
             .and_then(|first| Starter::named(first))
             .map(|starter| starter.behind(words.clone(), &mut loses_here));
         match rest {
-            Some(rest) if !rest.is_empty() => (words, loses_preload) = (rest, loses_here),
+            Some(rest) if !rest.is_empty() => {
+                starters.extend(words.pop_front());
+                (words, loses_preload) = (rest, loses_here);
+            }
             _ => break,
         }
     }
     Followed {
         program: words.pop_front().unwrap_or_default(),
+        starters,
         loses_preload,
     }
 }

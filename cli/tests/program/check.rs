@@ -170,7 +170,10 @@ fn calls_past_the_c_library_are_hinted_at() {
     );
     expect(&user, 3, &["libraw.so seems to make"]);
     fs::remove_file(&library).expect("it is there");
-    expect(&user, 126, &["library-missing"]);
+    // The linker's own status.
+    expect(&user, 127, &["library-missing"]);
+    let ran = Command::new(&user).output().expect("it starts");
+    assert_eq!(ran.status.code(), Some(127));
 }
 
 /// Where they are is said by the program, by its libraries, or by where those were found.
@@ -198,7 +201,7 @@ fn libraries_are_found_where_the_linker_finds_them() {
         let ran = Command::new(&program_at).status().expect("it is there");
         let (code, said) = check(&program_at);
         let runs = ran.code() == Some(0);
-        assert_eq!(runs, code != Some(126), "{name}: {ran}: {said}");
+        assert_eq!(runs, code != Some(127), "{name}: {ran}: {said}");
         assert_eq!(runs, !said.contains("library-missing"), "{name}: {said}");
         runs
     };
@@ -331,6 +334,75 @@ fn who_else_is_preloaded_is_told() {
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stdout).contains("other-preload"));
+}
+
+/// Found as the linker finds a library without a slash in its name.
+#[test]
+fn who_else_is_preloaded_by_name_is_told() {
+    let folder = Folder::new("named");
+    let other = folder.0.join("libother.so");
+    let source = "int connect(int fd, void *to, int len) { return fd + len + (to == 0); }";
+    compile("gcc", &other, source, &["-shared", "-fPIC", "-fno-builtin"]);
+    let program = folder.program("ordinary", SOCKETS, &[]);
+    let beside = folder.program("beside", SOCKETS, &["-Wl,-rpath,$ORIGIN"]);
+    for (program, path, status) in [
+        (&program, "", 0),
+        (&program, folder.0.to_str().expect("UTF-8"), 3),
+        (&beside, "", 3),
+    ] {
+        let output = command("check")
+            .arg(program)
+            .env("LD_PRELOAD", "libother.so")
+            .env("LD_LIBRARY_PATH", path)
+            .output()
+            .expect("the program starts");
+        assert_eq!(output.status.code(), Some(status), "{program:?} {path}");
+        let told = text(&output.stdout).contains("other-preload");
+        assert_eq!(told, status == 3, "{program:?} {path}");
+    }
+}
+
+#[test]
+fn the_status_is_that_of_the_run() {
+    let folder = Folder::new("status");
+    let [one, other] = ["one", "other"].map(|name| folder.0.join(name));
+    let script = |inner: &Path| format!("#!{}\n", inner.display());
+    folder.file("one", script(&other));
+    folder.file("other", script(&one));
+    let one = one.to_str().expect("UTF-8");
+    for (words, status) in [
+        (one, 126),
+        ("--config /no/such/file /no/such", 125),
+        ("no-such-starter true", 127),
+        ("env no-such-program", 127),
+        ("env no-such-program true", 127),
+    ] {
+        for sovia in ["check", "run"] {
+            let output = command(&format!("{sovia} {words}")).output();
+            let output = output.expect("it starts");
+            let said = [&*output.stdout, &*output.stderr].concat();
+            assert_eq!(
+                output.status.code(),
+                Some(status),
+                "{words}: {}",
+                text(&said)
+            );
+        }
+    }
+    // A starter that is known, and is not there.
+    let output = command("check --json numactl -N 0 true")
+        .env("PATH", &folder.0)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(127));
+    assert!(text(&output.stdout).contains("numactl: no such program"));
+    for sovia in ["check", "run"] {
+        let output = command(&format!("{sovia} /bin/true"))
+            .env("SOVIA_PRELOAD", "/no/such/libsovia.so")
+            .output()
+            .expect("it starts");
+        assert_eq!(output.status.code(), Some(125), "{sovia}");
+    }
 }
 
 #[test]
