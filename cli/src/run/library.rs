@@ -17,6 +17,8 @@ pub(crate) enum Error {
     Misnamed(PathBuf),
     #[error("{OVERRIDE} names {}, which is no shared library", .0.display())]
     Other(PathBuf),
+    #[error("{} is no shared library", .0.display())]
+    Broken(PathBuf),
     #[error("{NAME} is missing. Looked for it at:{}\n{OVERRIDE} can name another place", list(.0))]
     Missing(Vec<PathBuf>),
     #[error("{}: the dynamic linker takes no path with a space, a colon or a dollar sign", .0.display())]
@@ -38,9 +40,13 @@ impl Library {
         let folder = executable.parent().unwrap_or_else(|| Path::new("/"));
         let places: Vec<_> = PLACES.iter().map(|place| folder.join(place)).collect();
         let found = places.iter().filter_map(|place| place.canonicalize().ok());
-        match found.into_iter().find(|path| path.is_file()) {
-            Some(path) => Self::checked(path),
-            None => Err(Error::Missing(places)),
+        let found: Vec<_> = found.filter(|path| path.is_file()).collect();
+        let (good, broken): (Vec<_>, _) =
+            found.into_iter().partition(|path| is_shared_library(path));
+        match (good.into_iter().next(), broken.into_iter().next()) {
+            (Some(path), _) => Self::checked(path),
+            (None, Some(path)) => Err(Error::Broken(path)),
+            (None, None) => Err(Error::Missing(places)),
         }
     }
 

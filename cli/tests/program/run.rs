@@ -117,16 +117,23 @@ fn without_the_library_nothing_runs() {
     // Alone in a folder it tells where it looked.
     let alone = folder.0.join("sovia");
     fs::copy(env!("CARGO_BIN_EXE_sovia"), &alone).expect("a copy");
-    let output = Command::new(&alone)
-        .args(["run", "true"])
-        .output()
-        .expect("the copy starts");
+    let run = || {
+        let output = Command::new(&alone).args(["run", "true"]).output();
+        output.expect("the copy starts")
+    };
+    let output = run();
     assert_eq!(output.status.code(), Some(125));
     let said = text(&output.stderr);
     assert!(
         said.contains("alone") && said.contains("lib/sovia/libsovia.so"),
         "{said}"
     );
+    // As an installation leaves it that found no room.
+    folder.file("libsovia.so", "");
+    let output = run();
+    assert_eq!(output.status.code(), Some(125));
+    let said = text(&output.stderr);
+    assert!(said.contains("libsovia.so is no shared library"), "{said}");
 }
 
 #[test]
