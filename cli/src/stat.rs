@@ -10,6 +10,7 @@ use crate::error::{Context, Error, Result};
 use crate::output::complain;
 use filter::Filter;
 use row::{Host, Look, Reason};
+use unseen::unseen;
 
 mod filter;
 mod listen;
@@ -19,6 +20,7 @@ mod row;
 #[cfg(test)]
 mod sample;
 mod table;
+mod unseen;
 mod watch;
 
 /// Show the connections of programs under sovia
@@ -95,21 +97,6 @@ impl Source {
     }
 }
 
-/// Why a process cannot be looked at.
-fn unseen(pid: u32, error: io::Error) -> Error {
-    let source = match error.kind() {
-        io::ErrorKind::NotFound => io::Error::other("no such process"),
-        io::ErrorKind::PermissionDenied => {
-            io::Error::other("it is another user's, whose connections only root may see")
-        }
-        _ => error,
-    };
-    Error::File {
-        path: format!("process {pid}"),
-        source,
-    }
-}
-
 /// A number behind `--watch` is no filter, and seconds are a part of its word.
 fn hint(options: &Options) -> String {
     let first = options.filter.first();
@@ -164,7 +151,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     io::stdout()
         .write_all(text.as_bytes())
         .context("standard output")?;
-    if let Some(pid) = source.pid.filter(|&pid| !source.host.knows(pid)) {
+    if let Some(pid) = source.pid.filter(|pid| source.host.is_without(*pid)) {
         complain(format_args!(
             "process {pid} is not under sovia, or has had no connection"
         ));

@@ -216,9 +216,9 @@ pub(super) struct Look {
 }
 
 impl Host {
-    /// Whether the last look found this process with connections, or with some that are no more.
-    pub(super) fn knows(&self, pid: u32) -> bool {
-        self.ledgers.contains_key(&pid)
+    /// Whether the last look found that this process has no connections, nor had any.
+    pub(super) fn is_without(&self, pid: u32) -> bool {
+        !self.ledgers.contains_key(&pid) && !self.strange.contains(&pid)
     }
 
     /// Looks at all processes, or at one.
@@ -230,7 +230,10 @@ impl Host {
         self.strange.clear();
         self.hidden = 0;
         if let Some(pid) = only {
-            self.look_at(pid, &mut look)?;
+            match self.look_at(pid, &mut look) {
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => self.strange.push(pid),
+                looked => looked?,
+            }
             return Ok(look);
         }
         let mut seen = Vec::new();

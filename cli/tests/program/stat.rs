@@ -388,6 +388,80 @@ fn a_pipe_with_the_name_of_a_ledger_is_not_waited_for() {
     other.wait().expect("it is ours");
 }
 
+/// Starts a program that says when it is ready, and waits.
+fn ready(command: &mut Command) -> std::process::Child {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut first = [0];
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    stdout.read_exact(&mut first).expect("it is ready");
+    child
+}
+
+#[test]
+fn one_of_another_version_is_named() {
+    let folder = Folder::new("strange");
+    let source = "
+        #define _GNU_SOURCE
+        #include <sys/mman.h>
+        #include <unistd.h>
+        int main(void) { memfd_create(\"sovia-process\", 0); write(1, \"x\", 1); return pause(); }";
+    let mut other = ready(&mut Command::new(folder.program("strange", source, &[])));
+    let output = sovia(&format!("stat --pid {}", other.id()));
+    other
+        .kill()
+        .and_then(|()| other.wait())
+        .expect("it is ours");
+    assert_eq!(output.status.code(), Some(0));
+    let told = text(&output.stderr);
+    let named = format!("another version of sovia: [{}]\n", other.id());
+    assert!(
+        told.ends_with(&named) && told.lines().count() == 1,
+        "{told}"
+    );
+}
+
+#[test]
+fn why_an_own_process_is_not_shown_is_said() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested here: it takes root to become another user, who sees less");
+        return;
+    }
+    let folder = Folder::new("closed");
+    let source = "
+        #include <sys/prctl.h>
+        #include <unistd.h>
+        int main(void) { prctl(PR_SET_DUMPABLE, 0); write(1, \"x\", 1); return pause(); }";
+    let program = folder.program("closed", source, &[]);
+    let copy = folder.0.join("sovia");
+    fs::copy(env!("CARGO_BIN_EXE_sovia"), &copy).expect("a copy");
+    let mut closed = ready(Command::new(program).uid(NOBODY));
+    for (pid, said) in [
+        (closed.id(), "it lets nobody look at it"),
+        (1, "another user's"),
+    ] {
+        let mut stat = Command::new(&copy);
+        let output = stat
+            .args(["stat", "--pid", &pid.to_string()])
+            .uid(NOBODY)
+            .output();
+        let output = output.expect("the copy starts");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            text(&output.stderr).contains(said),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    closed
+        .kill()
+        .and_then(|()| closed.wait())
+        .expect("it is ours");
+}
+
 #[test]
 fn what_cannot_be_shown_is_said() {
     for (words, said) in [
