@@ -95,6 +95,19 @@ impl Source {
         narrow(&mut look, &self.filter);
         Ok(look)
     }
+
+    /// Says on standard error what the last look left out; of other users' processes only where nothing was found otherwise.
+    fn warn(&self, found_none: bool) {
+        if found_none && self.host.hidden > 0 {
+            complain("processes of other users were not looked at, which only root may");
+        }
+        if !self.host.strange.is_empty() {
+            complain(format_args!(
+                "not shown, for they run under another version of sovia: {:?}",
+                self.host.strange
+            ));
+        }
+    }
 }
 
 /// A number behind `--watch` is no filter, and seconds are a part of its word.
@@ -147,7 +160,7 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     if let Some(address) = &options.listen {
         return listen::serve(address, &mut source);
     }
-    let text = once(options, &mut source)?;
+    let (text, found_none) = once(options, &mut source)?;
     io::stdout()
         .write_all(text.as_bytes())
         .context("standard output")?;
@@ -156,31 +169,29 @@ pub(crate) fn main(options: &Options) -> Result<()> {
             "process {pid} is not under sovia, or has had no connection"
         ));
     }
-    if text == table::NONE && source.host.hidden > 0 {
-        complain("processes of other users were not looked at, which only root may");
-    }
-    if !source.host.strange.is_empty() {
-        complain(format_args!(
-            "not shown, for they run under another version of sovia: {:?}",
-            source.host.strange
-        ));
-    }
+    source.warn(found_none);
     Ok(())
 }
 
-fn once(options: &Options, source: &mut Source) -> Result<String> {
+/// What is to be shown, and whether that is nothing.
+fn once(options: &Options, source: &mut Source) -> Result<(String, bool)> {
     if options.reasons {
         let reasons: Vec<Reason> = sockets::reason::Reason::ALL
             .iter()
             .map(|&reason| reason.into())
             .collect();
-        return match options.json {
-            true => json(&reasons),
-            false => Ok(table::reasons(&reasons)),
+        let text = match options.json {
+            true => json(&reasons)?,
+            false => table::reasons(&reasons),
         };
+        return Ok((text, false));
     }
     let look = source.look()?;
-    Ok(match options {
+    let found_none = match options.processes || options.prometheus {
+        true => look.processes.is_empty(),
+        false => look.rows.is_empty(),
+    };
+    let text = match options {
         Options {
             processes: true,
             json: true,
@@ -195,7 +206,8 @@ fn once(options: &Options, source: &mut Source) -> Result<String> {
         } => table::processes(&look),
         Options { history: true, .. } => table::histories(&look.rows),
         _ => table::connections(&look.rows),
-    })
+    };
+    Ok((text, found_none))
 }
 
 fn json(value: &impl Serialize) -> Result<String> {

@@ -21,6 +21,10 @@ pub(super) fn serve(address: &str, source: &mut Source) -> Result<()> {
         .and_then(|()| stdout.flush())
         .context("standard output")?;
     drop(stdout);
+    // What cannot be looked at is told at each scrape.
+    if let Ok(look) = source.look() {
+        source.warn(look.processes.is_empty());
+    }
     loop {
         // What goes wrong once need not the next time, and whoever scrapes comes again.
         if let Err(error) = serve_one(&listener, source) {

@@ -30,7 +30,9 @@ pub(super) fn watch(options: &Options, source: &mut Source, every: Duration) -> 
 fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
     let mut rates = Rates::default();
     let mut before = Instant::now();
-    rates.next(&source.look()?, 1.0);
+    let look = source.look()?;
+    source.warn(look.processes.is_empty());
+    rates.next(&look, 1.0);
     for _ in 0..options.times.unwrap_or(u32::MAX) {
         std::thread::sleep(every);
         let look = source.look()?;
@@ -69,7 +71,9 @@ fn drive(
     };
     let mut rates = Rates::default();
     let mut before = Instant::now();
-    screen.moving = rates.next(&source.look()?, 1.0);
+    let look = source.look()?;
+    screen.is_blind = look.processes.is_empty() && source.host.hidden > 0;
+    screen.moving = rates.next(&look, 1.0);
     let mut left = options.times;
     while left != Some(0) {
         terminal
@@ -92,6 +96,7 @@ fn drive(
         let moving = rates.next(&look, before.elapsed().as_secs_f64());
         before = Instant::now();
         if !screen.frozen {
+            screen.is_blind = look.processes.is_empty() && source.host.hidden > 0;
             screen.moving = moving;
         }
         left = left.map(|left| left - 1);
@@ -104,6 +109,8 @@ fn drive(
 pub(super) struct Screen {
     pub(super) moving: Moving,
     pub(super) processes: bool,
+    /// Whether there may be others', where nothing is seen.
+    is_blind: bool,
     sort: Sort,
     frozen: bool,
     table: TableState,
@@ -146,8 +153,12 @@ impl Screen {
         let ring = connections.iter().filter(|line| line.way == "shm/ring");
         let ring = ring.count();
         let flow: f64 = processes.iter().map(|line| line.rate.bytes()).sum();
+        let blind = match self.is_blind {
+            true => "; other users' only root may see",
+            false => "",
+        };
         let title = format!(
-            "sovia: {} connections, {ring} on shm/ring, {}/s",
+            "sovia: {} connections, {ring} on shm/ring, {}/s{blind}",
             connections.len(),
             table::bytes(flow as u64)
         );

@@ -227,7 +227,11 @@ fn who_sees_nothing_is_told_that_there_may_be_more() {
     let hint = "processes of other users were not looked at";
     assert!(stat(&[]).contains(hint));
     assert!(stat(&["--processes"]).contains(hint));
-    assert_eq!(stat(&["--json"]), "");
+    assert!(stat(&["--json"]).contains(hint));
+    assert!(stat(&["--processes", "--json"]).contains(hint));
+    assert!(stat(&["--prometheus"]).contains(hint));
+    let watched = stat(&["--watch=0.05", "--times", "2"]);
+    assert_eq!(watched.matches(hint).count(), 1);
     assert_eq!(stat(&["--reasons"]), "");
     let output = sovia("stat pid = 1");
     assert_eq!(text(&output.stderr), "", "root sees all");
