@@ -1,6 +1,10 @@
 //! The live view.
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ratatui::Frame;
@@ -9,6 +13,9 @@ use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Table, TableState};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
 
 use super::rates::{Moving, Rates, Sort, sort};
 use super::table;
@@ -20,7 +27,8 @@ mod columns;
 
 /// Shows what flows, again and again: on a terminal until `q`, elsewhere table after table.
 pub(super) fn watch(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
-    if io::stdout().is_terminal() && io::stdin().is_terminal() {
+    let moves_cursor = env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    if moves_cursor && io::stdout().is_terminal() && io::stdin().is_terminal() {
         live(options, source, every)
     } else {
         plain(options, source, every)
@@ -34,7 +42,7 @@ fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> 
     source.warn(look.processes.is_empty());
     rates.next(&look, 1.0);
     for _ in 0..options.times.unwrap_or(u32::MAX) {
-        std::thread::sleep(every);
+        thread::sleep(every);
         let look = source.look()?;
         let moving = rates.next(&look, before.elapsed().as_secs_f64());
         before = Instant::now();
@@ -53,10 +61,31 @@ fn plain(options: &Options, source: &mut Source, every: Duration) -> Result<()> 
 }
 
 fn live(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
+    give_back_when_told_to_end().context("signals")?;
     let mut terminal = ratatui::try_init().context("the terminal")?;
     let result = drive(&mut terminal, options, source, every);
     let restored = ratatui::try_restore().context("the terminal");
     result.and(restored)
+}
+
+/// Has the terminal as it was before a signal ends us. A second one does not wait for a terminal that takes nothing.
+fn give_back_when_told_to_end() -> io::Result<()> {
+    let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+    let is_told = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        flag::register_conditional_default(signal, Arc::clone(&is_told))?;
+    }
+    let mut signals = Signals::new(signals)?;
+    let wait = move || {
+        if let Some(signal) = signals.forever().next() {
+            is_told.store(true, Ordering::Relaxed);
+            // It may be the terminal that is gone.
+            let _ = ratatui::try_restore();
+            let _ = low_level::emulate_default_handler(signal);
+        }
+    };
+    let thread = thread::Builder::new().name("end".to_owned());
+    thread.spawn(wait).map(drop)
 }
 
 fn drive(

@@ -302,6 +302,61 @@ fn what_is_no_terminal_gets_tables() {
     drop((server, client));
 }
 
+/// `sovia stat` on a terminal of this kind.
+fn on_a_terminal(kind: &str, words: &str) -> Option<std::process::Child> {
+    let line = format!(
+        "stty rows 24 cols 80; exec {} stat {words}",
+        env!("CARGO_BIN_EXE_sovia")
+    );
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]);
+    script.env("TERM", kind).env("SHELL", "/bin/sh");
+    let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    if script.is_err() {
+        println!("not tested here: there is no script(1)");
+    }
+    script.ok()
+}
+
+#[test]
+fn a_terminal_is_given_back_when_somebody_ends_it() {
+    for signal in ["-TERM", "-HUP"] {
+        let Some(mut script) = on_a_terminal("xterm", "--watch=60") else {
+            return;
+        };
+        let mut stdout = script.stdout.take().expect("a pipe");
+        let mut shown = Vec::new();
+        while !String::from_utf8_lossy(&shown).contains("q quit") {
+            let mut some = [0; 4096];
+            let len = stdout.read(&mut some).expect("it shows something");
+            assert_ne!(len, 0, "{}", String::from_utf8_lossy(&shown));
+            shown.extend(&some[..len]);
+        }
+        let id = script.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let children = children.expect("the kernel tells");
+        let killed = Command::new("kill")
+            .args([signal, children.trim()])
+            .status();
+        assert!(killed.expect("kill starts").success());
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).expect("it ends");
+        assert!(rest.contains("\u{1b}[?1049l"), "{signal}: {rest:?}");
+        let ended = script.wait().expect("it is ours");
+        assert_ne!(ended.code(), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn a_terminal_that_knows_nothing_gets_tables() {
+    let Some(script) = on_a_terminal("dumb", "--watch=0.05 --times 1") else {
+        return;
+    };
+    let output = script.wait_with_output().expect("it ends");
+    let shown = text(&output.stdout);
+    assert!(!shown.is_empty() && !shown.contains('\u{1b}'), "{shown:?}");
+}
+
 #[test]
 fn root_sees_other_users_and_they_do_not_see_root() {
     let talk = Talk::new("users");
