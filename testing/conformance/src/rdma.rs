@@ -240,8 +240,28 @@ pub(crate) fn s144_initiator_learns_of_the_refusal(lab: &dyn Lab) {
                 keep.assert_untouched();
             }
         }
+        long_write_is_refused(lab, kind);
     }
 }
+
+/// The refusal comes while a part of the write has yet to leave.
+fn long_write_is_refused(lab: &dyn Lab, kind: Kind) {
+    let pair = Pair::with(lab, Reliability::ReliableReception, |config| {
+        config.max_transfer_size(LONG).accept_rdma_write()
+    });
+    let source = Buffer::new(&pair.a, LONG);
+    let target = Buffer::with(&pair.b, LONG, kind, Access::Local);
+    let write = write(&source, 0..LONG, target.remote(0));
+    pair.va.post_send(&write, 1).must();
+    pair.va.post_send(&Descriptor::send(), 2).must();
+    assert_fault(sent(&pair.va), 1, Fault::RdmaProtection);
+    assert_fault(sent(&pair.va), 2, Fault::Flushed);
+    pair.assert_broken();
+    target.assert_untouched();
+}
+
+/// More than any link holds.
+const LONG: u32 = 1 << 20;
 
 pub(crate) fn s145_empty_write(lab: &dyn Lab) {
     each_kind_and_level(lab, |kind, level| {

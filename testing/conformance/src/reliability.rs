@@ -61,6 +61,21 @@ pub(crate) fn s155_rr_without_a_receive(lab: &dyn Lab) {
     pair.b
         .errors
         .wait_for(lab, ErrorCode::RecvqEmpty, pair.vb.id());
+    long_message_is_refused(lab, |_| {});
+}
+
+/// The peer of an arranged VI refuses a message while a part of it has yet to leave: its sender learns why all the same.
+fn long_message_is_refused<T>(lab: &dyn Lab, arrange: impl FnOnce(&Pair<'_>) -> T) {
+    let pair = Pair::with(lab, Reliability::ReliableReception, |config| {
+        config.max_transfer_size(LONG)
+    });
+    let source = Buffer::new(&pair.a, LONG);
+    let _arranged = arrange(&pair);
+    pair.va.post_send(&source.send(0..LONG), 1).must();
+    pair.va.post_send(&Descriptor::send(), 2).must();
+    assert_fault(sent(&pair.va), 1, Fault::RemoteDescriptor);
+    assert_fault(sent(&pair.va), 2, Fault::Flushed);
+    pair.assert_broken();
 }
 
 pub(crate) fn s156_ud_receive_too_small(lab: &dyn Lab) {
@@ -88,6 +103,11 @@ pub(crate) fn s157_reliable_receive_too_small(lab: &dyn Lab) {
         assert_fault(received(&pair.vb), 2, Fault::Flushed);
         if level == Reliability::ReliableReception {
             assert_fault(sent(&pair.va), 3, Fault::RemoteDescriptor);
+            long_message_is_refused(lab, |pair| {
+                let target = Buffer::new(&pair.b, 64);
+                pair.vb.post_recv(&target.recv(0..64), 1).must();
+                target
+            });
         }
         pair.assert_broken();
     });
@@ -392,5 +412,7 @@ fn mixes() -> impl Iterator<Item = Faults> {
     })
 }
 
+/// More than any link holds.
+const LONG: u32 = 1 << 20;
 /// Fewer than over a good medium: a lost frame costs a timeout.
 const MESSAGES: u64 = 5000;

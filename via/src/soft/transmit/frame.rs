@@ -108,6 +108,11 @@ impl<D: Device> SoftVi<D> {
             addr,
         });
         core.outbound.seq = leaving.seq;
+        let awaits_ack = core.awaits_acks();
+        // From its first frame on: it may be refused before the last one has left.
+        if awaits_ack && let Some(posted) = core.send.get_mut(index) {
+            posted.seq = leaving.seq;
+        }
         leaving.offset += piece;
         if leaving.offset < request.len {
             core.outbound.message = Some(leaving);
@@ -115,11 +120,7 @@ impl<D: Device> SoftVi<D> {
         }
         core.outbound.message = None;
         core.send.begin_next();
-        if core.awaits_acks() {
-            if let Some(posted) = core.send.get_mut(index) {
-                posted.seq = leaving.seq;
-            }
-        } else {
+        if !awaits_ack {
             let outcome = Outcome::done(sent_op(request.op), request.len, None);
             self.end(core, Queue::Send, index, outcome);
         }
