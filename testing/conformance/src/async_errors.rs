@@ -156,7 +156,50 @@ pub(crate) fn s194_nothing_after_the_disconnect(lab: &dyn Lab) {
         }
         b.ops().set_error_handler(None).must();
         assert_eq!(late.all(), []);
+        for destroys in [false, true] {
+            no_early_error_outlives_it(lab, level, destroys);
+        }
     });
+}
+
+/// The first handler hears what came before it, but for what ended with a disconnect or a VI.
+fn no_early_error_outlives_it(lab: &dyn Lab, level: Reliability, destroys: bool) {
+    let a = Site::open(lab, Host::A);
+    let nic = Nic::open(lab.driver(Host::B)).must();
+    let b = Site {
+        lab,
+        tag: nic.create_ptag().must(),
+        nic,
+        errors: Log::default(),
+    };
+    let (va, vb, other) = (a.vi(level), b.vi(level), b.vi(level));
+    connect((&a, &va), (&b, &vb));
+    let flushed = Log::default();
+    let log = flushed.clone();
+    vb.post_recv(&Descriptor::recv(), 1).must();
+    let handler = move |done| log.note(done);
+    vb.ops().notify(Queue::Recv, Box::new(handler)).must();
+    raise(&**other.ops());
+    va.disconnect().must();
+    // Called after the loss has been told to nobody.
+    flushed.first(lab);
+    vb.disconnect().must();
+    if destroys {
+        vb.ops().destroy().must();
+    } else {
+        connect((&a, &va), (&b, &vb));
+    }
+    let (told, last) = (Log::default(), b.vi(level));
+    let log = told.clone();
+    b.nic.on_error(move |error| log.note(*error)).must();
+    raise(&**last.ops());
+    told.wait_for(lab, ErrorCode::PostDesc, last.id());
+    let expected = [other.id(), last.id()].map(Some);
+    assert_eq!(
+        told.all().iter().map(|error| error.vi).collect::<Vec<_>>(),
+        expected
+    );
+    b.ops().set_error_handler(None).must();
 }
 
 /// Provokes an asynchronous error of an idle VI.

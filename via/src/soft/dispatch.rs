@@ -149,6 +149,8 @@ impl Dispatcher {
             .into_iter()
             .partition(&drop_job);
         inner.jobs = kept;
+        let is_kept = |error: &AsyncError| !drop_job(&Job::Error(*error));
+        inner.early.retain(is_kept);
         drop(inner);
         drop::<VecDeque<Job>>(dropped);
         let mut inner = self.state.lock();
