@@ -5,7 +5,7 @@ use std::time::Duration;
 use via::{Error, NetAddress, Reliability, Vi, ViAttributes, ViState};
 
 use crate::kit::{
-    Must, Pair, SHORT, SOON, Site, assert_about, assert_prompt, assert_told, beside, crowd,
+    Log, Must, Pair, SHORT, SOON, Site, assert_about, assert_prompt, assert_told, beside, crowd,
     each_level, received, refused, sent, timed, until,
 };
 use crate::lab::{Host, Lab};
@@ -114,7 +114,44 @@ pub(crate) fn s087_wait_ends_with_the_request(lab: &dyn Lab) {
         );
         assert_told(told.must(), &vb);
         vb.ops().peer_wait().must();
+        for _ in 0..ROUNDS {
+            one_of_several_waits_has_it(&a, &b, level);
+        }
     });
+}
+
+/// The outcome is told once; the others leave the connection alone.
+fn one_of_several_waits_has_it(a: &Site<'_>, b: &Site<'_>, level: Reliability) {
+    let (va, vb) = (a.vi(level), b.vi(level));
+    let (at_a, at_b) = (a.fresh_address(), b.fresh_address());
+    va.ops().peer_request(&at_a, &at_b, SOON).must();
+    let told = Log::default();
+    let waits = || told.note(va.ops().peer_wait().map(drop));
+    let polls = || {
+        let mut outcome = Ok(None);
+        while outcome == Ok(None) {
+            a.lab.pass();
+            outcome = va.ops().peer_done();
+        }
+        told.note(outcome.map(drop));
+    };
+    let asks = || vb.ops().peer_request(&at_b, &at_a, SOON).must();
+    let jobs: [Box<dyn FnOnce() + Send>; 5] = [
+        Box::new(waits),
+        Box::new(polls),
+        Box::new(asks),
+        Box::new(waits),
+        Box::new(polls),
+    ];
+    crowd(a.lab, jobs);
+    let told = told.all();
+    let had = told.iter().filter(|outcome| outcome.is_ok()).count();
+    let others = told
+        .iter()
+        .filter(|&&outcome| outcome == Err(Error::InvalidState));
+    assert_eq!((had, others.count()), (1, 3));
+    assert_eq!(va.state(), Ok(ViState::Connected));
+    vb.ops().peer_wait().must();
 }
 
 pub(crate) fn s088_mismatch_fails_both(lab: &dyn Lab) {

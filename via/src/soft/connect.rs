@@ -253,6 +253,8 @@ impl<D: Device> SoftVi<D> {
         let outcome = match outcome {
             None if !self.nic.expired(deadline) => return Ok(None),
             None => Err(Error::Timeout),
+            // Another thread has taken the outcome, and is about to come here with it.
+            Some(Err(Error::InvalidState)) => return Err(Error::InvalidState),
             Some(outcome) => outcome,
         };
         core.attempt = Attempt::None;
