@@ -48,6 +48,8 @@ pub(super) struct Core<D: Device> {
     pub(super) expected: Expected,
     /// The link rings the agent.
     pub(super) armed: bool,
+    /// A completion queue has left it to its bell.
+    pub(super) cooled: bool,
     /// Threads asleep on this VI.
     pub(super) sleepers: u32,
     pub(super) regions: RegionCache,
@@ -151,6 +153,7 @@ impl<D: Device> Core<D> {
             refused_write: None,
             expected: Expected::default(),
             armed: false,
+            cooled: false,
             sleepers: 0,
             regions: RegionCache::default(),
             notify: Default::default(),
@@ -350,6 +353,7 @@ impl<D: Device> SoftVi<D> {
         core.refused_write = None;
         core.expected = Expected::default();
         core.armed = false;
+        core.cooled = false;
     }
 
     /// This end breaks the connection because our own descriptor was bad.

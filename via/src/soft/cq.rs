@@ -16,7 +16,7 @@ use crate::provider::{CqEntry, CqHandler, CqId, CqOps, Timeout, ViId};
 /// A completion queue of a software NIC.
 ///
 /// Completions are found by looking at the links of its VIs: of all that were active lately ("hot").
-/// The others are armed, and ring.
+/// The others are armed, and ring; the owner's own calls disarm them, and bring them back.
 pub(super) struct SoftCq<D: Device> {
     id: CqId,
     nic: Arc<Shared<D>>,
@@ -30,6 +30,8 @@ pub(super) struct SoftCq<D: Device> {
 #[derive(Default)]
 struct Entries {
     queue: VecDeque<CqEntry>,
+    /// VIs that are to be hot again.
+    readmitted: Vec<ViId>,
     capacity: u32,
     /// Entries beyond the capacity that the consumer promised to keep to; none is lost.
     overruns: u64,
@@ -120,9 +122,15 @@ impl<D: Device> SoftCq<D> {
         hot.retain(|hot| hot.vi.id != vi);
     }
 
-    /// Whether somebody is to be called with the next entry.
-    pub(super) fn has_handlers(&self) -> bool {
-        !self.entries().handlers.is_empty()
+    /// The owner of a VI that was left to its bell has called, and does without it: it is hot again from the next look on. Said before it is
+    /// asked whether the queue [is awaited](Self::is_awaited): who begins to wait in between finds it.
+    pub(super) fn readmit(&self, vi: ViId) {
+        self.entries().readmitted.push(vi);
+    }
+
+    /// Whether somebody sleeps here, or is to be called with the next entry.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.sleepers.load(Ordering::SeqCst) > 0 || !self.entries().handlers.is_empty()
     }
 
     /// The NIC has looked after a VI whose owner had left.
@@ -169,6 +177,7 @@ impl<D: Device> SoftCq<D> {
             }
             let mut core = hot.vi.lock();
             hot.vi.arm_for_agent(&mut core);
+            core.cooled |= core.armed;
             // Armed, it rings; without a link there is nothing to look at.
             !core.armed && core.link.is_some()
         });
@@ -181,6 +190,8 @@ impl<D: Device> SoftCq<D> {
     }
 
     fn arm_vis(&self) {
+        let readmitted = std::mem::take(&mut self.entries().readmitted);
+        self.heat_all(readmitted);
         let hot: Vec<_> = {
             let hot = self.hot.lock().unwrap_or_else(PoisonError::into_inner);
             hot.iter().map(|hot| Arc::clone(&hot.vi)).collect()
@@ -188,6 +199,12 @@ impl<D: Device> SoftCq<D> {
         for vi in hot {
             let mut core = vi.lock();
             vi.arm_for_agent(&mut core);
+        }
+    }
+
+    fn heat_all(&self, vis: Vec<ViId>) {
+        for vi in vis.into_iter().filter_map(|id| self.nic.vi(id)) {
+            self.heat(&vi);
         }
     }
 
@@ -211,10 +228,14 @@ impl<D: Device> CqOps for SoftCq<D> {
     }
 
     fn done(&self) -> Result<Option<CqEntry>, Error> {
-        let entry = self.enter()?.queue.pop_front();
+        let mut entries = self.enter()?;
+        let entry = entries.queue.pop_front();
         if entry.is_some() {
             return Ok(entry);
         }
+        let readmitted = std::mem::take(&mut entries.readmitted);
+        drop(entries);
+        self.heat_all(readmitted);
         self.look();
         Ok(self.entries().queue.pop_front())
     }

@@ -94,7 +94,10 @@ impl<D: Device> SoftVi<D> {
 
     #[cold]
     fn relieve_agent(&self, core: &mut Core<D>) {
-        if !self.has_handlers(core)
+        if std::mem::take(&mut core.cooled) {
+            self.bound_cqs().for_each(|cq| cq.readmit(self.id));
+        }
+        if !self.is_awaited(core)
             && let Some(link) = &mut core.link
         {
             core.armed = false;
@@ -106,10 +109,10 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
-    /// Whether somebody is to be called with the next completion: the owner is elsewhere then, whatever else it does here.
-    fn has_handlers(&self, core: &Core<D>) -> bool {
+    /// Whether somebody is to be called with the next completion, or sleeps on a completion queue: whatever is done here, that is done elsewhere.
+    fn is_awaited(&self, core: &Core<D>) -> bool {
         core.notify.iter().any(|handlers| !handlers.is_empty())
-            || self.bound_cqs().any(|cq| cq.has_handlers())
+            || self.bound_cqs().any(|cq| cq.is_awaited())
     }
 
     /// Arms the link for the agent, or for a sleeper on a completion queue, and looks once more.
