@@ -56,6 +56,15 @@ pub(crate) fn s190_default_handler_comes_back(lab: &dyn Lab) {
         later.len() > 0
     });
     assert_eq!(site.errors.all(), [], "the handler that was removed");
+    // What it owned goes with it.
+    let kept = site.vi(Reliability::Unreliable);
+    let ops = Arc::clone(kept.ops());
+    let handler = move |error: &AsyncError| assert_ne!(error.vi, Some(kept.id()));
+    site.nic.on_error(handler).must();
+    site.ops().set_error_handler(None).must();
+    until(lab, "the handler to be dropped", || {
+        ops.state() == Err(via::Error::InvalidParameter)
+    });
 }
 
 pub(crate) fn s191_connection_lost_means_error(lab: &dyn Lab) {

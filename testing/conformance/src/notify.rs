@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use via::provider::{CqEntry, ViOps};
-use via::{Completion, Descriptor, Done, Fault, Queue, Reliability, Vi};
+use via::{Completion, Descriptor, Done, Error, Fault, Queue, Reliability, Vi};
 
 use crate::kit::{
     Log, Must, Pair, SOON, Site, assert_fault, connect, each_level, poll, received, sent, until,
@@ -154,9 +154,37 @@ pub(crate) fn s185_destruction_cancels(lab: &dyn Lab) {
         });
         site.settle();
         assert_eq!(calls.len(), 0);
+        handlers_may_own_what_calls(lab, level);
         no_call_is_left_behind(lab, level);
         disconnecting_cancels(lab, level);
     });
+}
+
+/// A handler that is cancelled calls the object as it goes.
+fn handlers_may_own_what_calls(lab: &dyn Lab, level: Reliability) {
+    struct Last(Box<dyn FnMut() + Send>);
+
+    impl Drop for Last {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    let site = Site::open(lab, Host::A);
+    let (vi, cq) = (site.vi(level), site.nic.create_cq(8).must());
+    let calls = Log::default();
+    let (log, ops) = (calls.clone(), Arc::clone(vi.ops()));
+    let last = Last(Box::new(move || log.note(ops.state().map(drop))));
+    let handler = move |_| drop(last);
+    vi.ops().notify(Queue::Recv, Box::new(handler)).must();
+    let (log, ops) = (calls.clone(), Arc::clone(cq.ops()));
+    let last = Last(Box::new(move || log.note(ops.done().map(drop))));
+    let handler = move |_| drop(last);
+    cq.ops().notify(Box::new(handler)).must();
+    vi.ops().destroy().must();
+    cq.ops().destroy().must();
+    until(lab, "the handlers to be dropped", || calls.len() == 2);
+    assert_eq!(calls.all(), [Err(Error::InvalidParameter); 2]);
 }
 
 /// A VI is destroyed while the call for what it completed waits behind another VI's handler.

@@ -147,12 +147,11 @@ impl<D: Device> SoftCq<D> {
     pub(super) fn end_life(&self) {
         let mut entries = self.entries();
         entries.destroyed = true;
-        entries.handlers.clear();
         entries.queue.clear();
-        // Dropped without the lock: it may own what comes back here when it goes.
-        let deputy = entries.deputy.take();
+        // Dropped without the lock: they may own what comes back here when they go.
+        let dropped = (std::mem::take(&mut entries.handlers), entries.deputy.take());
         drop(entries);
-        drop(deputy);
+        drop(dropped);
         self.hot
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

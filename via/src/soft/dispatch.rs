@@ -96,12 +96,17 @@ impl Dispatcher {
         if handler.is_some() {
             inner.jobs.extend(early.into_iter().map(Job::Error));
         }
-        inner.handler = handler;
-        if !inner.jobs.is_empty() {
-            self.start(&mut inner)?;
+        let before = std::mem::replace(&mut inner.handler, handler);
+        let started = if inner.jobs.is_empty() {
+            Ok(())
+        } else {
             self.state.changed.notify_all();
-        }
-        Ok(())
+            self.start(&mut inner)
+        };
+        drop(inner);
+        // Without the lock: it may own what comes back here when it goes.
+        drop(before);
+        started
     }
 
     /// When this returns no error handler runs, or will run, for `vi`, unless called from one.
@@ -130,9 +135,10 @@ impl Dispatcher {
     pub(super) fn stop(&self) {
         let mut inner = self.state.lock();
         inner.stopping = true;
-        inner.jobs.clear();
+        let dropped = std::mem::take(&mut inner.jobs);
         let thread = inner.thread.take();
         drop(inner);
+        drop(dropped);
         self.state.changed.notify_all();
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
@@ -173,6 +179,8 @@ impl Dispatcher {
 
     fn submit_to(&self, mut inner: MutexGuard<'_, Inner>, job: Job) {
         if inner.stopping {
+            drop(inner);
+            drop(job);
             return;
         }
         inner.jobs.push_back(job);

@@ -344,7 +344,9 @@ impl<D: Device> NicOps for SoftNic<D> {
             core.state = ViState::Idle;
             vi.flush(&mut core, None);
             vi.unlink(&mut core);
-            vi.end_life(&mut core);
+            let cancelled = vi.end_life(&mut core);
+            drop(core);
+            drop(cancelled);
         }
         for cq in cqs {
             cq.end_life();

@@ -120,8 +120,9 @@ impl<D: Device> ViOps for SoftVi<D> {
         }) {
             return Err(Error::Resource);
         }
-        self.end_life(&mut core);
+        let cancelled = self.end_life(&mut core);
         drop(core);
+        drop(cancelled);
         self.nic.forget_vi(self.id);
         self.nic.dispatcher.forget_vi(self.id);
         Ok(())

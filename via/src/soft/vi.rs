@@ -1,5 +1,6 @@
 //! A VI, and who looks after it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sys::lock::{Guard, Lock};
@@ -12,7 +13,7 @@ use super::device::{Attention, Device};
 use super::idle::IdleBell;
 use super::link::{Link, Sleeper};
 use super::nic::Shared;
-use crate::provider::ViId;
+use crate::provider::{DoneHandler, ViId};
 use crate::{Error, Queue, ViAttributes};
 
 /// A VI of a software NIC.
@@ -189,16 +190,18 @@ impl<D: Device> SoftVi<D> {
 }
 
 impl<D: Device> SoftVi<D> {
-    /// Ends the VI itself, whatever it still holds.
-    pub(super) fn end_life(&self, core: &mut Core<D>) {
+    /// Ends the VI itself, whatever it still holds. Returns the handlers that are not called any more, to be dropped without the lock: one may
+    /// own what calls this VI, or takes other locks, when it goes.
+    #[must_use]
+    pub(super) fn end_life(&self, core: &mut Core<D>) -> [VecDeque<DoneHandler>; 2] {
         core.destroyed = true;
-        core.notify = Default::default();
         core.regions.clear();
         self.nic.registry.unuse_ptag(core.attributes.ptag);
         for cq in self.bound_cqs() {
             cq.unbind(self.id);
         }
         self.wake(core);
+        std::mem::take(&mut core.notify)
     }
 }
 
