@@ -242,6 +242,13 @@ pub(crate) fn s115_queues_have_a_limit(lab: &dyn Lab) {
         }
         assert_eq!(vi.ops().done(queue), Ok(Done::Empty));
     }
+    // What is not queued is nobody's successor.
+    let (vi, sheet) = (site.vi(Reliability::Unreliable), Sheet::new(&site, 128));
+    let [last, over] = [0, 64].map(|at| sheet.lay(at, &Raw::recv(&[])));
+    (1..most).for_each(|token| vi.post_recv(&Descriptor::recv(), token).must());
+    vi.ops().post_at(Queue::Recv, last).must();
+    refused(vi.ops().post_at(Queue::Recv, over), Error::Resource);
+    assert_eq!(sheet.bytes(0..12), [0; 12]);
     each_level(lab, |level| {
         let pair = Pair::new(lab, level);
         let post = |token| pair.vb.post_recv(&Descriptor::recv(), token);

@@ -175,7 +175,9 @@ impl<D: Device> ViOps for SoftVi<D> {
             }
             return Ok(());
         };
-        self.chain(&mut core, queue, at);
+        if !self.is_full(&core, queue) {
+            self.chain(&mut core, queue, at);
+        }
         let plain = Plain {
             ticket: Ticket::At(at),
             immediate: request.immediate,

@@ -19,8 +19,7 @@ impl<D: Device> SoftVi<D> {
         segments: &Segments,
         core: &mut Core<D>,
     ) -> Result<(), Error> {
-        let limit = self.nic.device.attributes().max_descriptors_per_queue as usize;
-        if core.queue(queue).len() >= limit {
+        if self.is_full(core, queue) {
             self.report(AsyncError {
                 descriptor: Some(request.ticket.token()),
                 ..AsyncError::of_vi(ErrorCode::ViOverrun, self.id)
@@ -64,6 +63,12 @@ impl<D: Device> SoftVi<D> {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self, core: &Core<D>, queue: Queue) -> bool {
+        let limit = self.nic.device.attributes().max_descriptors_per_queue;
+        core.queue(queue).len() >= limit as usize
     }
 
     /// A descriptor was posted to a VI that cannot process it.
