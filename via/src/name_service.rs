@@ -8,6 +8,7 @@ use crate::Error;
 /// let mut names = via::name_service::NameService::new("node1.cluster", [2, 0, 0, 0, 0, 1]);
 /// names.read("# the others\nnode2 02:00:00:00:00:02\n")?;
 /// assert_eq!(names.address("node2.cluster", 0)?, [2, 0, 0, 0, 0, 2]);
+/// assert_eq!(names.address("node1", 0)?, [2, 0, 0, 0, 0, 1]);
 /// assert_eq!(names.name([2, 0, 0, 0, 0, 1])?, "node1.cluster");
 /// assert_eq!(names.address("node9", 0), Err(via::Error::NameService));
 /// # Ok::<(), via::Error>(())
@@ -18,15 +19,18 @@ pub struct NameService {
 }
 
 impl NameService {
-    /// A table that knows this host, by its own name and as `localhost`.
+    /// A table that knows this host: by its own name, by the part of that before the first dot, and as `localhost`.
     #[must_use]
     pub fn new(own_name: &str, own_address: [u8; 6]) -> Self {
-        Self {
-            entries: vec![
-                (own_name.to_owned(), own_address),
-                ("localhost".to_owned(), own_address),
-            ],
+        let mut entries: Vec<(String, [u8; 6])> = Vec::new();
+        let short = own_name.split('.').next().unwrap_or(own_name);
+        for name in [own_name, short, "localhost"] {
+            // Each once: an index beyond the last address is an error.
+            if !name.is_empty() && entries.iter().all(|(known, _)| known != name) {
+                entries.push((name.to_owned(), own_address));
+            }
         }
+        Self { entries }
     }
 
     /// Adds lines of the form `name address`, where the address is six hexadecimal bytes with

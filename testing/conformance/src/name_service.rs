@@ -14,6 +14,12 @@ pub(crate) fn s195_own_host(lab: &dyn Lab) {
     let names = names(own);
     assert_eq!(names.address(&sys::host::hostname(), 0), Ok(own));
     assert_eq!(names.address("localhost", 0), Ok(own));
+    let names = NameService::new("own.domain.test", own);
+    for name in ["own.domain.test", "own"] {
+        assert_eq!(names.address(name, 0), Ok(own), "{name}");
+        refused(names.address(name, 1), Error::NameService);
+    }
+    assert_eq!(names.name(own), Ok("own.domain.test"));
 }
 
 pub(crate) fn s197_unknown_name(lab: &dyn Lab) {
