@@ -165,8 +165,10 @@ pub trait ConnOps: Send {
     /// The asker's VI.
     fn remote_attributes(&self) -> ViAttributes;
     /// Connects `vi`, which must be idle and of this NIC. After an error that names an attribute
-    /// the request is still pending and may be accepted again.
+    /// the request is still pending and may be accepted again, as it is where this side lacked something before the asker was told.
     fn accept(&mut self, vi: &dyn ViOps) -> Result<(), Error>;
+    /// Whether it may still be accepted.
+    fn is_pending(&self) -> bool;
     /// Refuses.
     fn reject(self: Box<Self>) -> Result<(), Error>;
 }

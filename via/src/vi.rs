@@ -381,7 +381,8 @@ impl Incoming {
     /// # Errors
     /// [`Error::InvalidState`] unless `vi` is idle; [`Error::InvalidReliabilityLevel`],
     /// [`Error::InvalidMtu`] or [`Error::InvalidQos`] when the two differ, after which it may be
-    /// tried again with another VI; [`Error::Timeout`] when the asker has given up.
+    /// tried again with another VI; [`Error::Resource`], after which it may be tried again if the
+    /// asker was not told; [`Error::Timeout`] when the asker has given up.
     pub fn accept(&mut self, vi: &Vi) -> Result<(), Error> {
         self.0.accept(&*vi.ops)
     }

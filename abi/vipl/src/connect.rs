@@ -46,7 +46,7 @@ extern "C" fn VipConnectAccept(conn: Handle<Conn>, vi: Handle<Vi>) -> VipReturn 
         let mut ops = conn.ops.lock().unwrap_or_else(PoisonError::into_inner);
         let request = ops.as_mut().ok_or(Error::InvalidParameter)?;
         let accepted = request.accept(&*vi.ops);
-        if !is_pending(accepted) {
+        if !request.is_pending() {
             *ops = None;
             conn.disown();
         }
@@ -141,18 +141,6 @@ extern "C" fn VipConnectPeerWait(
         place.write(to_c(&vi.nic, &without_tag(peer)));
         Ok(())
     })
-}
-
-/// Whether the request may still be answered.
-fn is_pending(accepted: Result<(), Error>) -> bool {
-    matches!(
-        accepted,
-        Err(Error::InvalidReliabilityLevel
-            | Error::InvalidMtu
-            | Error::InvalidQos
-            | Error::InvalidState
-            | Error::InvalidParameter)
-    )
 }
 
 fn peer_to_c(nic: &Nic, request: &dyn ConnOps) -> VipViAttributes {

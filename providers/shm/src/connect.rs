@@ -131,8 +131,8 @@ pub(crate) fn answer(conn: &Arc<Conn>) -> Result<Option<Established<ShmLink>>, E
     }
 }
 
-/// Says yes on `conn`: makes the segment and keeps this end of it.
-pub(crate) fn accept(conn: Arc<Conn>, attributes: &ViAttributes) -> Result<ShmLink, Error> {
+/// Says yes on `conn`: makes the segment and keeps this end of it. With [`Error::Resource`] nothing has been said.
+pub(crate) fn accept(conn: &Arc<Conn>, attributes: &ViAttributes) -> Result<ShmLink, Error> {
     let (segment, fd) = Segment::create(DATA_LEN).map_err(|_| Error::Resource)?;
     let message = Message::Accept {
         attributes: attributes_to_wire(attributes),
@@ -140,7 +140,7 @@ pub(crate) fn accept(conn: Arc<Conn>, attributes: &ViAttributes) -> Result<ShmLi
     };
     let mut bytes = [0; MESSAGE_MAX];
     match conn.send(message.encode(&mut bytes), &[fd.as_fd()]) {
-        Ok(Sent::Whole) => Ok(ShmLink::new(segment, Side::A, conn)),
+        Ok(Sent::Whole) => Ok(ShmLink::new(segment, Side::A, Arc::clone(conn))),
         // The asker has given up.
         Ok(_) => Err(Error::Timeout),
         Err(_) => Err(Error::Resource),
@@ -176,7 +176,16 @@ impl Incoming for ShmIncoming {
     }
 
     fn accept(&mut self, attributes: &ViAttributes) -> Result<ShmLink, Error> {
-        accept(self.conn.take().ok_or(Error::InvalidParameter)?, attributes)
+        let conn = self.conn.as_ref().ok_or(Error::InvalidParameter)?;
+        let accepted = accept(conn, attributes);
+        if !matches!(accepted, Err(Error::Resource)) {
+            self.conn = None;
+        }
+        accepted
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.conn.is_some()
     }
 
     fn reject(&mut self) {
@@ -301,16 +310,10 @@ mod tests {
 
     #[test]
     fn who_is_dropped_hears_a_no_and_who_is_abandoned_hears_none() {
-        let address = NetAddress::new(name::host_address(), b"asker").expect("short");
-        let ask = to_wire(&Ask {
-            local: address,
-            remote: address,
-            attributes: ViAttributes::default(),
-        });
         for is_abandoned in [false, true] {
             let (ours, theirs) = Conn::pair().expect("sockets");
             let theirs = Arc::new(theirs);
-            let mut incoming = ShmIncoming::new(Arc::new(ours), &ask, &address).expect("for us");
+            let mut incoming = incoming(ours);
             if is_abandoned {
                 incoming.abandon();
             }
@@ -324,6 +327,17 @@ mod tests {
             };
             assert_eq!(heard, Err(expected));
         }
+    }
+
+    /// A request on that connection.
+    fn incoming(conn: Conn) -> ShmIncoming {
+        let address = NetAddress::new(name::host_address(), b"asker").expect("short");
+        let ask = to_wire(&Ask {
+            local: address,
+            remote: address,
+            attributes: ViAttributes::default(),
+        });
+        ShmIncoming::new(Arc::new(conn), &ask, &address).expect("for us")
     }
 
     /// In a process of its own, which has few descriptors.
@@ -345,14 +359,21 @@ mod tests {
         }
         let (ours, theirs) = Conn::pair().expect("sockets");
         let theirs = Arc::new(theirs);
-        let _link = accept(Arc::new(ours), &ViAttributes::default()).expect("they wait");
+        let _link = accept(&Arc::new(ours), &ViAttributes::default()).expect("they wait");
+        let (other, asker) = Conn::pair().expect("sockets");
+        let (mut incoming, asker) = (incoming(other), Arc::new(asker));
         let null = fs::File::open("/dev/null").expect("open");
         let all: Vec<_> = iter::from_fn(|| null.try_clone().ok()).collect();
         assert!(!all.is_empty() && all.len() < 64);
         assert_eq!(answer(&theirs).map(drop), Err(Error::Resource));
         let nobody = || dial(Duration::ZERO, |_| b"sovia test: nobody".to_vec()).map(drop);
         assert_eq!(nobody(), Err(Error::Resource));
+        let again = incoming.accept(&ViAttributes::default()).map(drop);
+        assert_eq!(again, Err(Error::Resource));
         drop(all);
+        assert!(answer(&asker).expect("no answer").is_none());
+        let again = incoming.accept(&ViAttributes::default());
+        let _links = (again.expect("they wait"), answer(&asker).expect("a yes"));
         assert_eq!(nobody(), Err(Error::NoMatch));
         println!("{MET}");
     }

@@ -185,7 +185,7 @@ macro_rules! statements {
             70 E "Accepting with another transfer size or QoS is refused."
                 answering::s070_accept_needs_the_same_transfer_size;
             71 E "After a refused accept the server may adapt its VI and accept again."
-                answering::s071_server_adapts_and_accepts_again;
+                answering::s071_server_adapts_and_accepts_again + "abi_connect";
             72 E "After a refused accept the server may reject."
                 answering::s072_reject_after_a_failed_accept;
             73 E "RDMA flags may differ, and the client is told."

@@ -89,11 +89,17 @@ impl<D: Device> ConnOps for SoftConn<D> {
         }
         incoming.check(&core.attributes)?;
         let accepted = incoming.accept(&core.attributes);
-        self.incoming = None;
+        if accepted.is_ok() || !incoming.is_unanswered() {
+            self.incoming = None;
+        }
         vi.install(&mut core, ViEvent::Accept, accepted?)?;
         drop(core);
         vi.heat();
         Ok(())
+    }
+
+    fn is_pending(&self) -> bool {
+        self.incoming.is_some()
     }
 
     fn reject(mut self: Box<Self>) -> Result<(), Error> {

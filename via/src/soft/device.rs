@@ -143,6 +143,10 @@ pub trait Incoming: Send {
     }
     /// Says yes. [`Error::Timeout`] when the asker has given up.
     fn accept(&mut self, attributes: &ViAttributes) -> Result<Self::Link, Error>;
+    /// Whether the asker has been told nothing by an [accept](Self::accept) that failed, and may be accepted yet.
+    fn is_unanswered(&self) -> bool {
+        false
+    }
     /// Says no.
     fn reject(&mut self);
     /// Lets go of it without a word, in a child of the process that it came to.

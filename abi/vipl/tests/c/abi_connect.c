@@ -1,5 +1,7 @@
-/* abi_connect - statement 82: the caller's room for the address of the one who asks. */
+/* abi_connect - statement 71, where this side lacks something, and 82: the caller's room for the address of the one who asks. */
 #include "test.h"
+
+#include <sys/resource.h>
 
 enum { HEAD = offsetof(VIP_NET_ADDRESS, HostAddress), UNTOUCHED = 0xa5 };
 
@@ -72,6 +74,40 @@ static void preset(struct nic *nic)
     conclude(&verdict);
 }
 
+/* What an accept lacked may be there the next time: the client has not been told, and the handle stays valid. */
+static void lacking(struct nic *nic)
+{
+    struct verdict    verdict = {71, 0, 0, "an accept that lacked descriptors succeeds when it is made again"};
+    struct requesting requesting;
+    struct rlimit     before, few;
+    VIP_VI_HANDLE     server = vi_create(nic, NULL, NULL, VIP_FALSE), client = vi_create(nic, NULL, NULL, VIP_FALSE);
+    VIP_CONN_HANDLE   connection;
+    union address     local, remote;
+    char              name[16];
+    int               lowest;
+
+    address_of(nic, &local, NULL, "client");
+    address_of(nic, &remote, NULL, test_name(name, sizeof name, getpid(), 'l'));
+    request_start(&requesting, client, &local, &remote, SOON_MS);
+    connection = await_request(nic, &remote, SOON_MS);
+
+    NEED(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    lowest = dup(STDOUT_FILENO);
+    NEED(lowest >= 0 && close(lowest) == 0);
+    few = before;
+    few.rlim_cur = (rlim_t)lowest;
+    NEED(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    RETURNS(&verdict, VIP_ERROR_RESOURCE, VipConnectAccept(connection, server));
+    NEED(setrlimit(RLIMIT_NOFILE, &before) == 0);
+
+    RETURNS(&verdict, VIP_SUCCESS, VipConnectAccept(connection, server));
+    RETURNS(&verdict, VIP_SUCCESS, request_end(&requesting));
+    RETURNS(&verdict, VIP_INVALID_PARAMETER, VipConnectAccept(connection, server));
+    vi_close(client);
+    vi_close(server);
+    conclude(&verdict);
+}
+
 int main(void)
 {
     const char *device = test_start();
@@ -79,6 +115,9 @@ int main(void)
 
     nic_open(&nic, device);
     preset(&nic);
+    /* The network of the other needs no descriptors. */
+    if (strncmp(device, "shm", 3) == 0)
+        lacking(&nic);
     nic_close(&nic);
     return test_failed;
 }

@@ -236,7 +236,7 @@ impl Offers {
                 say(&conn, &Message::Mismatch(error as u8));
                 Err(error)
             }
-            Ok(()) => accept(conn, ours).map(|link| Established { link, remote }),
+            Ok(()) => accept(&conn, ours).map(|link| Established { link, remote }),
         };
         match outcome {
             // The caller gave up while we answered: the offer stands.

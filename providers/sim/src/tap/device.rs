@@ -224,6 +224,10 @@ impl<D: Device, T: Tap> Incoming for TappedIncoming<D, T> {
         Ok(self.shared.link(link, Some(addresses)))
     }
 
+    fn is_unanswered(&self) -> bool {
+        self.inner.is_unanswered()
+    }
+
     fn reject(&mut self) {
         self.inner.reject();
     }
