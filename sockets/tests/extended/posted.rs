@@ -180,6 +180,43 @@ fn slices_are_gathered_and_scattered() {
     }
 }
 
+/// A message that takes more than one transfer left its place to be guessed about for ever: what followed a later write there was put behind it.
+#[test]
+fn writes_where_a_long_message_came_touch_nothing_else() {
+    let (a, b) = Over::Iwarp.pair();
+    let (message, write, apart) = (17 << 20, 700_000, 20 << 20);
+    let to = region(&b, apart + write, Access::Write);
+    let from = region(&a, message, Access::Local);
+    b.advertise(&to, 7).expect("tells");
+    let remote = a.remote(7, soon()).expect("told");
+    let whole = to.slice(0..message).expect("within");
+    b.post_recv(&[whole], 1).expect("posts");
+    a.post_send(&[from.whole().expect("whole")], 2)
+        .expect("posts");
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| wait(&a, 2));
+        assert_eq!(wait(&b, 1).result, Ok(message as u32));
+        sending.join().expect("no panic");
+    });
+    let untouched = vec![0xaa; message - write];
+    let two = from.slice(0..write).expect("within");
+    for _ in 0..8 {
+        to.memory().write(write, &untouched).expect("in range");
+        // Its engine looks at what comes from now on, not after each write.
+        thread::scope(|scope| {
+            let looking = scope.spawn(|| b.read(&mut [0; 1]));
+            for (at, id) in [(0, 3), (apart as u64, 4)] {
+                a.post_write(&[two.clone()], &remote, at, id)
+                    .expect("posts");
+            }
+            a.write(b"!").expect("writes");
+            assert_eq!(looking.join().expect("no panic"), Ok(1));
+        });
+        assert_eq!((wait(&a, 3).id, wait(&a, 4).id), (3, 4));
+        assert!(held(&to, message)[write..] == untouched[..]);
+    }
+}
+
 #[test]
 fn rdma_writes_and_reads_what_the_peer_told_of() {
     for over in ALL {

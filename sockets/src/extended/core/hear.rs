@@ -3,7 +3,7 @@
 use proto::extended::{CREDITS, Frame, Grants, HEAD, Lead, SLOT, VERSION};
 use sys::errno::Errno;
 use sys::mem::Store;
-use via::Memory;
+use via::{Memory, Segment};
 
 use super::stream::Unread;
 use super::{Core, PEERS_MAX};
@@ -215,6 +215,7 @@ impl Core {
     fn take_placed(&mut self, len: u32) -> Result<(), Errno> {
         match self.take_receive() {
             Some(receive) if receive.direct && receive.got == 0 && len <= receive.parts.len() => {
+                self.dismiss_write(&receive);
                 self.complete(receive.id, Op::Recv, len);
                 Ok(())
             }
@@ -222,9 +223,16 @@ impl Core {
         }
     }
 
+    /// Where a NIC may place what it has not checked, until it tells of it: a message that comes as one transfer. Of several the last says nothing to the NIC, which
+    /// would go on so with what comes after it.
+    pub(in crate::extended) fn guessed_place(&self, receive: &Receive) -> Option<Segment> {
+        let place = receive.only_place()?;
+        (place.len <= self.max_transfer).then_some(place)
+    }
+
     /// Nothing comes to its place any more.
     fn dismiss_write(&self, receive: &Receive) {
-        if let Some(place) = receive.only_place() {
+        if let Some(place) = self.guessed_place(receive) {
             self.vi.dismiss_write(place);
         }
     }
