@@ -102,6 +102,8 @@ impl Stream {
         begun: bool,
         patient: &impl Fn() -> Wait,
     ) -> Result<usize, Errno> {
+        // The NIC has the program's memory until it has sent it: who may not wait for that sends a copy.
+        let may_register = self.adapter.cache.is_some() && patient() == Wait::Ever;
         let mut sent = 0;
         while sent < bytes.len() {
             let begun = begun || sent > 0;
@@ -117,13 +119,13 @@ impl Stream {
             let end = bytes.len().min(sent + inner.talk.mtu() as usize);
             let piece = bytes.get(sent..end).unwrap_or_default();
             let large = piece.len() > self.adapter.variant.copy_max as usize;
-            let registers = large && self.adapter.cache.is_some();
+            let registers = large && may_register && inner.unsent == 0;
             if !registers && self.send_at_once(&mut inner, piece) {
                 inner.tally.sent(piece.len(), !begun);
                 sent = end;
                 continue;
             }
-            inner = match large
+            inner = match registers
                 .then(|| self.send_registered(&mut inner, piece))
                 .flatten()
             {
