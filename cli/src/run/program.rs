@@ -181,7 +181,7 @@ impl Program {
         }
         let file = interpreter.as_deref().unwrap_or(&self.0);
         // Another processor's file may have an emulator, which knows its own places.
-        let linker = match File::open(file).and_then(inside) {
+        let linker = match open(file).and_then(inside) {
             Ok(Some(Obstacle::Damaged | Obstacle::Foreign)) => None,
             _ => linker_of(file),
         };
@@ -211,7 +211,7 @@ impl Program {
     fn own_obstacle(&self) -> io::Result<Option<Obstacle>> {
         Ok(match privileged(&self.0)? {
             Some(obstacle) => Some(obstacle),
-            None => inside(File::open(&self.0)?)?,
+            None => inside(open(&self.0)?)?,
         })
     }
 }
@@ -233,12 +233,18 @@ impl Candidate {
     }
 }
 
+/// A script may name anything, a pipe too, which to open would be waited for; the kernel runs files only.
+fn open(path: &Path) -> io::Result<File> {
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
+}
+
 /// The interpreter of a script, with `env` followed to the program that it looks up. What is neither a script nor ELF is run by the shell.
 fn shebang(path: &Path) -> io::Result<Option<Followed>> {
     let mut start = Vec::new();
-    File::open(path)?
-        .take(SHEBANG_MAX)
-        .read_to_end(&mut start)?;
+    open(path)?.take(SHEBANG_MAX).read_to_end(&mut start)?;
     if start.starts_with(&object::elf::ELFMAG) {
         return Ok(None);
     }

@@ -389,6 +389,20 @@ fn the_status_is_that_of_the_run() {
             );
         }
     }
+    // A pipe is no interpreter, and nothing to wait for.
+    let pipe = folder.0.join("pipe");
+    let made = Command::new("mkfifo")
+        .args(["-m", "755"])
+        .arg(&pipe)
+        .status();
+    assert!(made.expect("mkfifo starts").success());
+    let piped = folder.file("piped", script(&pipe));
+    for sovia in ["check", "run"] {
+        let mut limited = Command::new("timeout");
+        limited.args(["10", env!("CARGO_BIN_EXE_sovia"), sovia]);
+        let output = limited.arg(&piped).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(126), "{sovia}");
+    }
     // A starter that is known, and is not there.
     let output = command("check --json numactl -N 0 true")
         .env("PATH", &folder.0)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 
-use super::Obstacle;
+use super::{Obstacle, open};
 
 /// What keeps it from being accelerated.
 pub(super) fn inside(file: File) -> io::Result<Option<Obstacle>> {
@@ -65,7 +65,7 @@ fn elf64(data: &ReadCache<File>) -> object::Result<Option<Obstacle>> {
 
 /// The dynamic linker that an ELF file asks for.
 pub(super) fn linker_of(path: &Path) -> Option<PathBuf> {
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open(path).ok()?);
     match FileKind::parse(&cache) {
         Ok(FileKind::Elf64) => linker::<elf::FileHeader64<Endianness>>(&cache).ok()?,
         Ok(FileKind::Elf32) => linker::<elf::FileHeader32<Endianness>>(&cache).ok()?,
