@@ -22,7 +22,7 @@
 //!
 //! # Cost
 //!
-//! System calls: 8 to begin, 1 for each step in which nobody comes, 1 to give up, and none of them blocks. Who is second makes 11 to begin.
+//! System calls: 8 to begin, 1 for each step in which nobody comes, 3 to give up, and none of them blocks. Who is second makes 11 to begin.
 //! When both are there, a meeting takes some 30 more at the end that listens and 20 at the other, once. Nothing allocates, so it may happen in a signal handler.
 //!
 //! # Ends

@@ -28,6 +28,7 @@ pub mod lock;
 pub mod mem;
 pub mod net;
 pub mod options;
+pub mod passed;
 pub mod poll;
 pub mod process_vm;
 pub mod quiet;

@@ -3,21 +3,22 @@
 //! `SOCK_SEQPACKET`: reliable, ordered, with boundaries, and the kernel reports the death of the other side. A name vanishes with
 //! its last descriptor, so that nothing is left after `kill -9`.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io::{self, IoSlice};
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
 use std::time::Instant;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
-    SocketType,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
+    SocketFlags, SocketType,
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::fork::OwnFd;
+use crate::fork::{self, OwnFd};
 use crate::hidden::Hidden;
+use crate::passed::{self, Passed, Rights, is_stranger};
 use crate::poll;
 
 /// A name at which other processes of the network namespace can connect. A forked child does not have it.
@@ -51,6 +52,16 @@ impl Listener {
     }
 }
 
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.fd.is_of_this_process() {
+            for come in passed::leave(self.fd.as_fd()) {
+                drop(Conn::new(come));
+            }
+        }
+    }
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -64,6 +75,8 @@ impl AsFd for Listener {
 #[derive(Debug)]
 pub struct Conn {
     fd: Hidden,
+    /// Of the process that is to end it when it closes it, as a forked child is not.
+    generation: Option<u32>,
 }
 
 impl Conn {
@@ -200,43 +213,37 @@ impl Conn {
     }
 
     fn of(fd: OwnedFd) -> Self {
-        Self {
-            fd: Hidden::of_a_nic(fd),
-        }
+        Self::new(Hidden::of_a_nic(fd))
+    }
+
+    fn new(fd: Hidden) -> Self {
+        let generation = fork::watch().ok().map(|()| fork::generation());
+        Self { fd, generation }
+    }
+
+    /// Closes it, and it goes on where others have it.
+    pub fn leave(self) {
+        drop(OwnedFd::from(self));
     }
 
     fn take(&self, into: &mut [u8]) -> io::Result<Received> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut rights = Rights::new();
         let taken = loop {
-            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            match rustix::net::recvmsg(&self.fd, &mut [IoSliceMut::new(into)], &mut control, flags)
-            {
+            match passed::receive(self.as_fd(), into, &mut rights) {
                 // The other side closed without reading all we sent. The kernel says so once, ahead of the packets still queued for us.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 Err(Errno::AGAIN) => return Ok(Received::Nothing),
                 other => break other?,
             }
         };
-        let cut = taken
-            .flags
-            .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
         if taken.bytes == 0 {
             return Ok(Received::Closed);
         }
-        let mut fds = Vec::new();
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                fds.extend(rights);
-            }
-        }
-        // Alignment leaves room in the control buffer for a ninth.
-        let surplus = fds.len() > FDS_MAX;
-        fds.truncate(FDS_MAX);
+        let fds = rights.by_ref().take(FDS_MAX).collect();
         Ok(Received::Packet {
             len: taken.bytes,
             fds,
-            truncated: cut || surplus,
+            truncated: taken.cut || rights.next().is_some(),
         })
     }
 }
@@ -261,7 +268,17 @@ impl TryFrom<OwnedFd> for Conn {
 
 impl From<Conn> for OwnedFd {
     fn from(conn: Conn) -> Self {
-        conn.fd.into_fd()
+        let conn = ManuallyDrop::new(conn);
+        // SAFETY: `conn` is used no more, and its own drop does not come.
+        unsafe { ptr::read(&raw const conn.fd) }.into_fd()
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if self.generation == Some(fork::generation()) && is_stranger(self.as_fd()) {
+            passed::empty(self.as_fd());
+        }
     }
 }
 
@@ -293,8 +310,8 @@ pub enum Received {
     Packet {
         /// How many bytes of the buffer it fills.
         len: usize,
-        /// The descriptors that came along, close-on-exec; at most [`FDS_MAX`].
-        fds: Vec<OwnedFd>,
+        /// The descriptors that came along, at most [`FDS_MAX`].
+        fds: Vec<Passed>,
         /// Bytes or descriptors did not fit and are lost.
         truncated: bool,
     },

@@ -20,6 +20,7 @@ use rustix::rand::GetRandomFlags;
 use rustix::time::Timespec;
 
 use crate::hidden::Hidden;
+use crate::passed::Passed;
 use crate::socket::{inode, with_borrowed};
 
 pub mod bequest;
@@ -62,13 +63,9 @@ impl Pair {
     ///
     /// # Errors
     /// `InvalidInput` where it is no end of a pair, and the kernel's.
-    pub fn adopt(end: OwnedFd) -> io::Result<Self> {
-        let domain = sockopt::socket_domain(&end)?;
-        let kind = sockopt::socket_type(&end)?;
-        if (domain, kind) != (AddressFamily::UNIX, SocketType::STREAM) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let ours = Hidden::new(end)?;
+    pub fn adopt(end: Passed) -> io::Result<Self> {
+        let ours = end.into_pipe().ok_or(io::ErrorKind::InvalidInput)?;
+        let ours = Hidden::new(ours.into_fd())?;
         Ok(Self { ours, theirs: None })
     }
 

@@ -2,21 +2,24 @@
 //!
 //! As [`crate::net`], which is for processes of our own: abstract names and `SOCK_SEQPACKET`. Here every descriptor that stays is [hidden](Hidden),
 //! nothing allocates, and nothing goes through the C library.
+//!
+//! Who meets us may be a stranger, so nothing that he has passed is closed as it is ([`crate::passed`]).
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType,
 };
 
 use crate::hidden::Hidden;
-use crate::{poll, tcp};
+use crate::passed::{self, Passed, Rights, is_stranger};
+use crate::poll;
 
-/// Goes to the abstract name `name`, of at most 107 bytes. At most six system calls.
+/// Goes to the abstract name `name`, of at most 107 bytes. At most eight system calls.
 ///
 /// # Errors
 /// The kernel's: descriptors, memory, a security module.
@@ -33,7 +36,7 @@ pub fn arrive(name: &[u8], backlog: i32) -> Result<Arrival, Errno> {
         Err(errno) => return Err(errno),
     }
     match retry_on_intr(|| rustix::net::connect(fd.as_fd(), &address)) {
-        Ok(()) => Ok(Arrival::Second(Caller { fd })),
+        Ok(()) => Ok(Arrival::Second(Caller::of(fd))),
         // It is bound and does not listen, yet or any more, or too many wait there.
         Err(Errno::CONNREFUSED | Errno::AGAIN) => Ok(Arrival::Neither),
         Err(errno) => Err(errno),
@@ -70,9 +73,17 @@ impl Place {
             return Ok(None);
         }
         match retry_on_intr(|| rustix::net::accept_with(self.fd.as_fd(), FLAGS)) {
-            Ok(fd) => Ok(Some(Caller { fd: hide(fd)? })),
+            Ok(fd) => Ok(Some(Caller::of(hide(fd)?))),
             Err(Errno::AGAIN | Errno::CONNABORTED) => Ok(None),
             Err(errno) => Err(errno),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for come in passed::leave(self.fd.as_fd()) {
+            drop(Caller::of(come));
         }
     }
 }
@@ -81,9 +92,17 @@ impl Place {
 #[derive(Debug)]
 pub struct Caller {
     fd: Hidden,
+    is_stranger: bool,
 }
 
 impl Caller {
+    fn of(fd: Hidden) -> Self {
+        Self {
+            is_stranger: is_stranger(fd.as_fd()),
+            fd,
+        }
+    }
+
     /// Sends one packet, not empty, with duplicates of up to three descriptors: all or nothing.
     ///
     /// # Errors
@@ -113,13 +132,10 @@ impl Caller {
     /// # Errors
     /// The kernel's.
     pub fn recv(&self, into: &mut [u8]) -> Result<Received, Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let mut rights = Rights::new();
         let mut attempts = 0;
         let taken = loop {
-            let mut parts = [IoSliceMut::new(into)];
-            match rustix::net::recvmsg(self.fd.as_fd(), &mut parts, &mut control, flags) {
+            match passed::receive(self.fd.as_fd(), into, &mut rights) {
                 // Said once by a side that closed without reading; packets may be queued behind it.
                 Err(Errno::INTR | Errno::CONNRESET) if attempts < 8 => attempts += 1,
                 Err(Errno::AGAIN) => return Ok(Received::Nothing),
@@ -127,29 +143,11 @@ impl Caller {
                 other => break other?,
             }
         };
-        let mut fds = [const { None }; FDS_MAX];
-        let mut places = fds.iter_mut();
-        let mut whole = !taken
-            .flags
-            .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
-        for message in control.drain() {
-            let RecvAncillaryMessage::ScmRights(rights) = message else {
-                whole = false;
-                continue;
-            };
-            for fd in rights {
-                match places.next() {
-                    Some(place) => *place = Some(fd),
-                    None => {
-                        whole = false;
-                        drop(Hidden::adopt(fd));
-                    }
-                }
-            }
-        }
         if taken.bytes == 0 {
             return Ok(Received::Closed);
         }
+        let fds = std::array::from_fn(|_| rights.next());
+        let whole = !taken.cut && rights.next().is_none();
         Ok(Received::Packet {
             len: taken.bytes,
             fds,
@@ -162,14 +160,20 @@ impl Caller {
     /// # Errors
     /// None known for a connected socket.
     pub fn uid(&self) -> Result<u32, Errno> {
-        let [_pid, uid, _gid]: [u32; 3] =
-            tcp::get(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED)?;
-        Ok(uid)
+        passed::uid(self.fd.as_fd())
     }
 
-    /// Whether he is of the same user as this process.
+    /// Whether he is of the same user as this process was when they met.
     pub fn is_of_this_user(&self) -> bool {
-        self.uid() == Ok(rustix::process::geteuid().as_raw())
+        !self.is_stranger
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.is_stranger {
+            passed::empty(self.fd.as_fd());
+        }
     }
 }
 
@@ -190,8 +194,8 @@ pub enum Received {
     Packet {
         /// How many bytes of the buffer it fills.
         len: usize,
-        /// The descriptors that came along, close-on-exec. They are where the kernel put them, which may be low.
-        fds: [Option<OwnedFd>; FDS_MAX],
+        /// The descriptors that came along.
+        fds: [Option<Passed>; FDS_MAX],
         /// Neither bytes nor descriptors are missing.
         whole: bool,
     },

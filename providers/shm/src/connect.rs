@@ -117,6 +117,7 @@ pub(crate) fn answer(conn: &Arc<Conn>) -> Result<Option<Established<ShmLink>>, E
             } else {
                 Error::NotReachable
             })?;
+            let segment = segment.into_memory().ok_or(Error::NotReachable)?.into_fd();
             let segment =
                 Segment::import(segment, data_len as usize).map_err(|_| Error::NotReachable)?;
             Ok(Some(Established {

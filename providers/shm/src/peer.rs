@@ -1,12 +1,12 @@
 //! What an end of a connection shares with the agent: the socket, the control words, what each end may write of the other.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::bell::{FUTEX, SOCKET};
 use sys::mem::Memory;
 use sys::net::{Conn, Drained, Received, Sent};
+use sys::passed::Passed;
 use sys::segment::{Control, GRANTS, Wait};
 use sys::sync::{AtomicU32, Ordering};
 use via::soft::Goodbye;
@@ -135,7 +135,7 @@ impl Peer {
     }
 
     /// The peer lets us write a region of its on our own.
-    fn learn(&self, message: Message, fds: Vec<OwnedFd>) {
+    fn learn(&self, message: Message, fds: Vec<Passed>) {
         let Message::MapReply {
             handle,
             slot,
@@ -151,7 +151,8 @@ impl Peer {
         let memory = fds
             .into_iter()
             .next()
-            .and_then(|fd| Memory::import(fd, usize::try_from(len).ok()?).ok());
+            .and_then(Passed::into_memory)
+            .and_then(|fd| Memory::import(fd.into_fd(), usize::try_from(len).ok()?).ok());
         if value != 0 && (memory.is_some() || self.pid != 0) {
             self.add(Window {
                 handle: MemHandle(handle),

@@ -11,11 +11,11 @@
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sys::errno::Errno;
-use sys::hidden::Hidden;
+use sys::passed::Passed;
 use sys::rendezvous::{self, Arrival, Caller, FDS_MAX, Received};
 use sys::tcp::{self, Identity};
 use via::Vi;
@@ -80,10 +80,6 @@ fn talk(
     hello.extend(tcp::written(tcp)?.to_le_bytes());
     caller.send(&hello, &[witness.as_fd()])?;
     let (said, [witness, ..]) = hear(caller, tcp, deadline)?;
-    let witness = witness
-        .map(Hidden::new)
-        .transpose()
-        .map_err(|_| Errno::MFILE)?;
     if !proof::holds(caller, witness, identity, tcp).map_err(refused)? {
         return Err(Errno::ACCESS);
     }
@@ -104,7 +100,8 @@ fn talk(
         return verdict_of(&answer);
     }
     let (blob, fds) = hear(caller, tcp, deadline)?;
-    let fds: Vec<OwnedFd> = fds.into_iter().flatten().collect();
+    let fds = fds.into_iter().flatten();
+    let fds = fds.filter_map(Passed::into_export).collect();
     let imported = vi.import(&blob, fds).map_err(errno_of);
     caller.send(&[code(imported)], &[])?;
     imported
@@ -151,7 +148,7 @@ fn hear(
     caller: &Caller,
     tcp: BorrowedFd<'_>,
     deadline: Option<Instant>,
-) -> Result<(Vec<u8>, [Option<OwnedFd>; FDS_MAX]), Errno> {
+) -> Result<(Vec<u8>, [Option<Passed>; FDS_MAX]), Errno> {
     let mut bytes = vec![0; PACKET_MAX];
     loop {
         match caller.recv(&mut bytes)? {

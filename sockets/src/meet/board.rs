@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use proto::meet::Message;
 use sys::board::{self, Id, Post};
 use sys::errno::Errno;
-use sys::hidden::Hidden;
+use sys::passed::Passed;
 use sys::rendezvous::{Caller, FDS_MAX};
 
 use super::packet::say;
@@ -31,6 +31,7 @@ pub(super) fn say_and_lend(
 }
 
 /// The board that came along, for what goes to the other end.
-pub(super) fn taken(caller: &Caller, board: Option<Hidden>) -> Option<Post> {
-    board::admit(&board.filter(|_| caller.is_of_this_user())?)
+pub(super) fn taken(caller: &Caller, board: Option<Passed>) -> Option<Post> {
+    let board = board.filter(|_| caller.is_of_this_user())?;
+    board::admit(&board.into_memory()?)
 }

@@ -1,10 +1,10 @@
 //! What comes in, and what is said.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use proto::meet::{MESSAGE_MAX, MeetError, Message, Terms};
 use sys::errno::Errno;
-use sys::hidden::Hidden;
+use sys::passed::Passed;
 use sys::rendezvous::{Caller, FDS_MAX, Received};
 use sys::stream::{self, Size};
 
@@ -14,9 +14,9 @@ use crate::reason::Reason;
 /// What came in, with its descriptors where they cannot be mistaken.
 pub(super) struct Packet {
     pub(super) message: Result<Message, MeetError>,
-    pub(super) witness: Option<Hidden>,
-    pub(super) memory: Option<OwnedFd>,
-    pub(super) board: Option<Hidden>,
+    pub(super) witness: Option<Passed>,
+    pub(super) memory: Option<Passed>,
+    pub(super) board: Option<Passed>,
 }
 
 impl Packet {
@@ -29,7 +29,7 @@ impl Packet {
             Received::Closed => return Err(Reason::PeerLeft),
             Received::Packet { len, fds, whole } => (len, fds, whole),
         };
-        let [witness, second, third]: [Option<OwnedFd>; FDS_MAX] = fds;
+        let [witness, second, third]: [Option<Passed>; FDS_MAX] = fds;
         let message = Message::decode(bytes.get(..len).unwrap_or_default());
         // A board goes behind what a message has anyway, and with a hello goes no memory.
         let (memory, board) = match message {
@@ -38,9 +38,9 @@ impl Packet {
         };
         let packet = Self {
             message,
-            witness: witness.map(Hidden::adopt),
+            witness,
             memory,
-            board: board.map(Hidden::adopt),
+            board,
         };
         // What a later version adds is not ours to judge.
         let later = matches!(packet.message, Err(MeetError::Version(_)));

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use sys::errno::Errno;
 use sys::hidden::Hidden;
+use sys::passed::Passed;
 use sys::rendezvous::Caller;
 use sys::tcp::{self, Identity, State};
 
@@ -25,11 +26,11 @@ pub(crate) fn witness(tcp: BorrowedFd<'_>) -> Result<Hidden, Reason> {
 /// Why it cannot be told.
 pub(crate) fn holds(
     caller: &Caller,
-    witness: Option<Hidden>,
+    witness: Option<Passed>,
     identity: &Identity,
     tcp: BorrowedFd<'_>,
 ) -> Result<bool, Reason> {
-    let Some(witness) = witness else {
+    let Some(witness) = witness.and_then(Passed::into_path) else {
         return Ok(false);
     };
     let owner = tcp::owner(identity).map_err(|errno| match errno {

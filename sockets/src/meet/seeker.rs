@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use proto::meet::{MESSAGE_MAX, MeetError, Message};
 use sys::board::Id;
 use sys::errno::Errno;
-use sys::hidden::Hidden;
+use sys::passed::Passed;
 use sys::rendezvous::{Arrival, Caller, Place, arrive};
 use sys::stream::{OFFERED, READY, Side, Size, Stream};
 use sys::tcp::Identity;
@@ -166,7 +166,7 @@ impl Seeker {
         caller: &Caller,
         tcp: BorrowedFd<'_>,
         size: Size,
-        board: Option<Hidden>,
+        board: Option<Passed>,
     ) -> Result<Stream, Reason> {
         let witness = proof::witness(tcp)?;
         let memory = self
@@ -249,8 +249,9 @@ impl Seeker {
         }
     }
 
-    fn admit(&self, memory: Option<OwnedFd>, size: Size) -> Result<Stream, Reason> {
-        let memory = memory.ok_or(Reason::BadMemory)?;
+    fn admit(&self, memory: Option<Passed>, size: Size) -> Result<Stream, Reason> {
+        let memory = memory.and_then(Passed::into_memory);
+        let memory = memory.ok_or(Reason::BadMemory)?.into_fd();
         let memory = self.windows.admit(memory, size.memory_len());
         let memory = memory.map_err(|error| match error {
             via::Error::Resource => Reason::Memory,

@@ -1,8 +1,11 @@
 //! Somebody else is at the name.
 
+use std::cell::RefCell;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use proto::meet::{MESSAGE_MAX, Message, Terms};
+use rustix::net::sockopt;
 use sys::net::{Conn, Listener, Received};
 use sys::stream;
 
@@ -127,6 +130,30 @@ fn false_proof_is_refused() {
     }
     let (_ends, reasons) = squat(|conn, _| send(conn, &bytes(&Message::Accept(TERMS)), &[]));
     assert_eq!(reasons, [Some(Reason::FalseProof); 2]);
+}
+
+/// What it passes would keep whoever closes it last for seconds.
+#[test]
+fn a_proof_that_lingers_keeps_nobody() {
+    let _alone = alone();
+    let linger = Duration::from_secs(2);
+    let accept = bytes(&Message::Accept(TERMS));
+    let began = Instant::now();
+    let mut others = Vec::new();
+    let (_ends, reasons) = {
+        let others = RefCell::new(&mut others);
+        squat(|conn, _| {
+            let [end, other] = Ends::new().tcp;
+            end.set_nonblocking(true).expect("set");
+            while (&end).write(&[0; 1 << 16]).is_ok() {}
+            sockopt::set_socket_linger(&end, Some(linger)).expect("set");
+            send(conn, &accept, &[end.as_fd(), end.as_fd(), end.as_fd()]);
+            drop(end);
+            others.borrow_mut().push(other);
+        })
+    };
+    assert_eq!(reasons, [Some(Reason::FalseProof); 2]);
+    assert!(!others.is_empty() && began.elapsed() < linger);
 }
 
 /// It shows who called its own proof again.
@@ -354,7 +381,7 @@ fn a_state_that_can_not_be_is_the_end() {
     let Received::Packet { mut fds, .. } = peer.recv(&mut into).expect("recv") else {
         panic!("an answer");
     };
-    let memory = Stream::map(fds.remove(1), stream::Side::B).expect("map");
+    let memory = Stream::map(fds.remove(1).trusted(), stream::Side::B).expect("map");
     assert!(memory.decide(77));
     ends.go(0, shm());
     assert_eq!(ends.reason(0), Some(Reason::PeerGaveUp));

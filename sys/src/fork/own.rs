@@ -80,6 +80,11 @@ impl OwnFd {
         }
     }
 
+    /// Whether this is the process that it was made in.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.generation == generation()
+    }
+
     /// A duplicate, at a high number. Past the C library: a library that stands in front of `fcntl` would count it among the program's.
     ///
     /// # Errors
@@ -98,7 +103,7 @@ impl AsFd for OwnFd {
 impl Drop for OwnFd {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            if self.generation != generation() {
+            if !self.is_of_this_process() {
                 // Closed already, and its number may be another's.
                 return;
             }

@@ -7,7 +7,7 @@ use super::*;
 use crate::sync::{Ordering, mapped::AtomicU32};
 use crate::time;
 
-fn packet(conn: &Conn) -> (Vec<u8>, Vec<OwnedFd>) {
+fn packet(conn: &Conn) -> (Vec<u8>, Vec<Passed>) {
     let mut into = [0xa5; 64];
     match conn.recv(&mut into).expect("recv") {
         Received::Packet {
@@ -99,7 +99,7 @@ fn descriptors_travel_with_a_packet() {
     let (bytes, mut fds) = packet(&theirs);
     assert_eq!(bytes, b"here");
     assert_eq!(fds.len(), 2);
-    let passed = Conn::of(fds.remove(0));
+    let passed = Conn::of(fds.remove(0).trusted());
     let flags = rustix::io::fcntl_getfd(&passed).expect("flags");
     assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
     passed.send(b"through", &[]).expect("send");

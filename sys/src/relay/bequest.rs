@@ -187,12 +187,13 @@ mod tests {
 
     use super::*;
     use crate::net::Received;
+    use crate::passed::Passed;
     use crate::relay::ends;
 
     #[test]
     fn what_there_is_no_room_for_comes_behind_and_then_the_heir_has_the_end() {
         let (theirs, ours) = ends().expect("a pair");
-        let pair = Pair::adopt(ours).expect("an end");
+        let pair = Pair::adopt(Passed::adopt(ours)).expect("an end");
         let (heir, asker) = Conn::pair().expect("a pair");
         let rest: Vec<u8> = (0..3_000_000u32).map(|n| (n ^ (n >> 9)) as u8).collect();
         carry_out(&[Bequest {

@@ -15,6 +15,8 @@ pub(crate) unsafe trait Plain: Copy {}
 unsafe impl Plain for u32 {}
 // SAFETY: an integer.
 unsafe impl Plain for u64 {}
+// SAFETY: two integers of one size.
+unsafe impl Plain for [u32; 2] {}
 // SAFETY: three integers of one size.
 unsafe impl Plain for [u32; 3] {}
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::ffi::CStr;
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::Owner;
@@ -38,10 +38,23 @@ pub fn is_witness_of(
     owner: &Owner,
     socket: BorrowedFd<'_>,
 ) -> Result<bool, Errno> {
-    let found = fstat(witness)?;
+    let found = what_is(witness.as_fd())?;
+    let ours = what_is(socket)?;
     // A file system of the peer's making can show a file of any kind, number and owner; but it is not the one of sockets.
-    Ok(FileType::from_raw_mode(found.st_mode) == FileType::Socket
-        && found.st_dev == fstat(socket)?.st_dev
-        && found.st_ino == u64::from(owner.inode)
-        && found.st_uid == owner.uid)
+    Ok(
+        FileType::from_raw_mode(found.stx_mode.into()) == FileType::Socket
+            && device(&found) == device(&ours)
+            && found.stx_ino == u64::from(owner.inode)
+            && found.stx_uid == owner.uid,
+    )
+}
+
+/// Without waiting for its file system, which the peer may have made so that it does not answer.
+fn what_is(fd: BorrowedFd<'_>) -> Result<Statx, Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    statx(fd, c"", flags, StatxFlags::BASIC_STATS)
+}
+
+fn device(found: &Statx) -> (u32, u32) {
+    (found.stx_dev_major, found.stx_dev_minor)
 }

@@ -167,6 +167,13 @@ pub(super) fn all(deadline: Instant) {
     }
     // Without a process they are lost, as with this one.
     let _ = carry_out(&bequests);
+    drop(bequests);
+    for leaving in leavings.into_iter().flatten() {
+        if let Some(heir) = leaving.parted.and_then(|parted| parted.heir) {
+            // It is for that process to end.
+            heir.leave();
+        }
+    }
     for (_, relay) in &relays {
         relay.stream().abort();
     }

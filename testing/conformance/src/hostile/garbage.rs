@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use proto::frame::{HEAD_WORDS, Head, Kind as FrameKind};
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Listener, Received};
+use sys::passed::Passed;
 use via::provider::Export;
 use via::{Access, Done, Queue, Reliability, Vi};
 
@@ -162,6 +163,7 @@ pub fn write_garbage(control: &str, steps: u64) {
             Received::Closed => return,
             Received::Packet { len, fds, .. } => {
                 let blob = bytes[..len].to_vec();
+                let fds = fds.into_iter().map(Passed::trusted).collect();
                 let mut forger = ShmForger::new(Export { blob, fds });
                 (0..steps).for_each(|step| attack(&mut forger, seed, step));
                 seed += 1;

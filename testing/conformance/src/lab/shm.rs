@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use proto::frame::HEAD_WORDS;
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::net::{Conn, Received};
+use sys::passed::Passed;
 use sys::ring::{Cell, Note, Producer, WORDS};
 use sys::segment::{Control, Segment, Side, Wait, split};
 use via::provider::{Driver, Export};
@@ -129,7 +130,7 @@ impl ShmForger {
             match self.conn.drain(&mut bytes).ok()?.then {
                 Received::Packet { len, fds, .. } => {
                     let message = Message::decode(&bytes[..len]).ok()?;
-                    return Some((message, fds.into_iter().next()));
+                    return Some((message, fds.into_iter().next().map(Passed::trusted)));
                 }
                 Received::Nothing if Instant::now() < end => {
                     self.conn.wait_readable(Some(end)).ok()?;
