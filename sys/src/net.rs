@@ -179,6 +179,11 @@ impl Conn {
         })
     }
 
+    /// Whether the other side was of the user that this process is of now.
+    pub fn is_of_this_user(&self) -> bool {
+        !is_stranger(self.as_fd())
+    }
+
     /// A descriptor for the process at the other side: it becomes readable when that process ends, and never means another one.
     ///
     /// Before Linux 6.5 it is made from the process id, which may have been reused if the process ended in the meantime.

@@ -194,7 +194,7 @@ fn attributes() -> NicAttributes {
         max_discriminator_len: via::DISCRIMINATOR_MAX as u16,
         max_register_bytes: 1 << 36,
         max_register_regions: 65536,
-        max_register_block_bytes: 1 << 32,
+        max_register_block_bytes: REGION_MAX,
         max_vi: 16384,
         max_descriptors_per_queue: 4096,
         max_segments_per_desc: 252,
@@ -209,3 +209,5 @@ fn attributes() -> NicAttributes {
 }
 
 const NAME: &str = "shm";
+/// Bytes of a region, at most.
+pub(crate) const REGION_MAX: u64 = 1 << 32;

@@ -1,17 +1,21 @@
 //! What an end of a connection shares with the agent: the socket, the control words, what each end may write of the other.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use proto::setup::{MESSAGE_MAX, Message};
 use sys::bell::{FUTEX, SOCKET};
+use sys::hidden::Hidden;
 use sys::mem::Memory;
 use sys::net::{Conn, Drained, Received, Sent};
 use sys::passed::Passed;
+use sys::poll::is_ready;
+use sys::process_vm;
 use sys::segment::{Control, GRANTS, Wait};
 use sys::sync::{AtomicU32, Ordering};
 use via::soft::Goodbye;
 use via::{MemHandle, RemoteSegment};
 
+use crate::device::REGION_MAX;
 use crate::grants::Grants;
 
 /// The parts of a connection that more than one thread uses.
@@ -24,6 +28,10 @@ pub(crate) struct Peer {
     /// Counts changes of `windows`.
     pub(crate) changes: AtomicU32,
     windows: Mutex<Vec<Arc<Window>>>,
+    /// The regions that the peer has been asked for, and has not answered.
+    asked: Mutex<Vec<MemHandle>>,
+    /// The process at the other end, if the kernel may write to it for us.
+    process: OnceLock<Option<Hidden>>,
     /// What the peer was granted.
     pub(crate) grants: Arc<Grants>,
 }
@@ -70,6 +78,8 @@ impl Peer {
             pid: if pid == me { 0 } else { pid },
             changes: AtomicU32::new(0),
             windows: Mutex::default(),
+            asked: Mutex::default(),
+            process: OnceLock::new(),
         }
     }
 
@@ -126,8 +136,45 @@ impl Peer {
     pub(crate) fn ask_for(&self, handle: MemHandle) -> bool {
         let mut bytes = [0; MESSAGE_MAX];
         let message = Message::MapRequest { handle: handle.0 };
+        // Before the answer can come.
+        self.expect(handle);
         let sent = self.conn.send(message.encode(&mut bytes), &[]);
         matches!(sent, Ok(Sent::Whole))
+    }
+
+    /// Writes to the peer's memory by the kernel; whether all of it was.
+    pub(crate) fn write(&self, to: u64, from: &Memory, offset: usize, len: usize) -> bool {
+        // A process that has died makes way for another with its number.
+        let lives = self.process().is_some_and(|it| !is_ready(it.as_fd()));
+        lives && process_vm::write(self.pid, to, from, offset, len).is_ok_and(|n| n == len)
+    }
+
+    /// The process to whose memory the kernel writes for us, at an address of its choice and with our rights. One of another user may have become, by `exec`, a program to which
+    /// we may write and it may not.
+    fn process(&self) -> Option<&Hidden> {
+        let process = self.process.get_or_init(|| {
+            let is_harmless = self.pid != 0 && self.conn.is_of_this_user();
+            let pidfd = is_harmless.then(|| self.conn.peer_pidfd().ok());
+            pidfd.flatten().map(Hidden::of_a_nic)
+        });
+        process.as_ref()
+    }
+
+    fn expect(&self, handle: MemHandle) {
+        let mut asked = lock(&self.asked);
+        asked.retain(|other| *other != handle);
+        if asked.len() == ASKED_MAX {
+            asked.remove(0);
+        }
+        asked.push(handle);
+    }
+
+    /// Whether it was asked for, once.
+    fn is_answer(&self, handle: MemHandle) -> bool {
+        let mut asked = lock(&self.asked);
+        let before = asked.len();
+        asked.retain(|other| *other != handle);
+        asked.len() < before
     }
 
     pub(crate) fn windows(&self) -> Vec<Arc<Window>> {
@@ -148,12 +195,15 @@ impl Peer {
         else {
             return;
         };
+        if len > REGION_MAX || !self.is_answer(MemHandle(handle)) {
+            return;
+        }
         let memory = fds
             .into_iter()
             .next()
             .and_then(Passed::into_memory)
             .and_then(|fd| Memory::import(fd.into_fd(), usize::try_from(len).ok()?).ok());
-        if value != 0 && (memory.is_some() || self.pid != 0) {
+        if value != 0 && (memory.is_some() || self.process().is_some()) {
             self.add(Window {
                 handle: MemHandle(handle),
                 slot: slot as usize,
@@ -208,12 +258,70 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const REFUSED: u32 = 0x10;
 const PACKETS_A_TIME: u32 = 32;
+/// Of more regions that were asked for and not answered, what comes late is not taken.
+const ASKED_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use proto::frame::Refusal;
+    use sys::segment::{Segment, Side};
 
     use super::*;
+
+    /// This process's end, and the socket of whoever plays the other, which is this process.
+    fn peer() -> (Peer, Conn) {
+        let (ours, theirs) = Conn::pair().expect("sockets");
+        let (segment, _fd) = Segment::create(crate::link::DATA_LEN).expect("memory");
+        let (_, _, control) = sys::segment::split(segment, Side::A);
+        (Peer::new(Arc::new(ours), control), theirs)
+    }
+
+    fn reply(theirs: &Conn, handle: u32, len: u64, memory: Option<&Memory>) {
+        let message = Message::MapReply {
+            handle,
+            slot: 0,
+            value: 1,
+            addr: 1 << 40,
+            len,
+            write: true,
+            read: false,
+        };
+        let fd = memory.map(|memory| memory.try_clone_fd().expect("a number"));
+        let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+        let sent = theirs.send(message.encode(&mut [0; MESSAGE_MAX]), &fds);
+        assert_eq!(sent.expect("there is room"), Sent::Whole);
+    }
+
+    #[test]
+    fn a_region_that_was_not_asked_for_is_not_taken() {
+        let (peer, theirs) = peer();
+        let memory = Memory::shared(4096).expect("memory");
+        let hear = || {
+            reply(&theirs, 7, 4096, Some(&memory));
+            assert_eq!(peer.hear(|_| ()), Heard::Something);
+            peer.windows().len()
+        };
+        assert_eq!(hear(), 0);
+        assert!(peer.ask_for(MemHandle(8)));
+        assert_eq!(hear(), 0);
+        assert!(peer.ask_for(MemHandle(7)));
+        assert_eq!([hear(), hear()], [1, 1]);
+    }
+
+    #[test]
+    fn a_region_longer_than_there_are_is_not_mapped() {
+        let (peer, theirs) = peer();
+        let len = 2 * REGION_MAX;
+        let memory = Memory::shared(usize::try_from(len).expect("64 bits")).expect("it is sparse");
+        for (len, expected) in [(len, 0), (REGION_MAX, 1)] {
+            assert!(peer.ask_for(MemHandle(7)));
+            reply(&theirs, 7, len, Some(&memory));
+            assert_eq!(peer.hear(|_| ()), Heard::Something);
+            assert_eq!(peer.windows().len(), expected);
+        }
+    }
 
     #[test]
     fn goodbyes_survive_the_state_word() {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use sys::mem::{Memory, OutOfRange, StoreChoice};
-use sys::process_vm;
 use sys::sync::Ordering;
 use via::RemoteSegment;
 
@@ -106,13 +105,11 @@ impl Windows {
                     Memory::copy(memory, to, from, offset, len, store)
                 })
             }
-            None => match process_vm::write(peer.pid, window.addr + to, from, offset, len) {
-                Ok(written) if written == len => Ok(()),
-                _ => {
-                    self.process_denied = true;
-                    Err(OutOfRange)
-                }
-            },
+            None if peer.write(window.addr + to, from, offset, len) => Ok(()),
+            None => {
+                self.process_denied = true;
+                Err(OutOfRange)
+            }
         }
     }
 
