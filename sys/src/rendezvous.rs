@@ -15,11 +15,12 @@ use rustix::net::{
     SocketFlags, SocketType,
 };
 
+use crate::fork::here;
 use crate::hidden::Hidden;
 use crate::passed::{self, Passed, Rights, is_stranger};
 use crate::poll;
 
-/// Goes to the abstract name `name`, of at most 107 bytes. At most eight system calls.
+/// Goes to the abstract name `name`, of at most 107 bytes. At most nine system calls.
 ///
 /// # Errors
 /// The kernel's: descriptors, memory, a security module.
@@ -30,7 +31,7 @@ pub fn arrive(name: &[u8], backlog: i32) -> Result<Arrival, Errno> {
     match rustix::net::bind(fd.as_fd(), &address) {
         Ok(()) => {
             rustix::net::listen(fd.as_fd(), backlog)?;
-            return Ok(Arrival::First(Place { fd }));
+            return Ok(Arrival::First(Place { fd, pid: here() }));
         }
         Err(Errno::ADDRINUSE) => {}
         Err(errno) => return Err(errno),
@@ -58,6 +59,8 @@ pub enum Arrival {
 #[derive(Debug)]
 pub struct Place {
     fd: Hidden,
+    /// Whose it is to end: a forked child has a descriptor of the same socket.
+    pid: u32,
 }
 
 impl Place {
@@ -82,6 +85,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.pid != here() {
+            return;
+        }
         for come in passed::leave(self.fd.as_fd()) {
             drop(Caller::of(come));
         }
