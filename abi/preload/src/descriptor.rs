@@ -8,6 +8,7 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::outcome::{fail, keeping_errno};
+use crate::poll::reach;
 use crate::stdio::standard;
 use crate::{extended, filter, real, uring, via_socket};
 
@@ -193,6 +194,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
         }
     });
     extended::duplicated(fd, result);
+    reach::note(result);
     standard::changed(new);
     result
 }

@@ -10,6 +10,7 @@ use sys::hidden;
 
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, connection, fail, keeping_errno, with_rings};
+use crate::poll::reach;
 use crate::{extended, real, settled, via_socket};
 
 mod demand;
@@ -54,6 +55,7 @@ fn control(
         match command {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
                 extended::duplicated(fd, result);
+                reach::note(result);
                 keeping_errno(|| {
                     let _section = via_socket::hold(fd);
                     packet::table::duplicate(fd, result);

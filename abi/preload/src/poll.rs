@@ -18,6 +18,7 @@ use crate::{cancel, extended, real, via_socket};
 use apart::Apart;
 
 mod apart;
+pub(crate) mod reach;
 
 /// The kernel, with the signal mask that the program wants while it waits.
 struct Kernel {
@@ -110,6 +111,7 @@ pub unsafe extern "C" fn select(
     unsafe {
         extended::watch_all();
         via_socket::watch_all();
+        let count = reach::within(count);
         let mut apart = Apart::of(count, [read, write, except]);
         let [read, write, except] = apart.pointers();
         let native = || apart.end(real::select(count, read, write, except, timeout));
@@ -151,6 +153,7 @@ pub unsafe extern "C" fn pselect(
     unsafe {
         extended::watch_all();
         via_socket::watch_all();
+        let count = reach::within(count);
         let mut apart = Apart::of(count, [read, write, except]);
         let [read, write, except] = apart.pointers();
         let outcome = match (sets(count, read, write, except), duration(timeout)) {
