@@ -119,6 +119,7 @@ unsafe fn reopen(
         return unsafe { closing(original, native) }.0;
     }
     if file::number(stream).is_some() {
+        standard::let_go(stream);
         // SAFETY: the program's own call.
         return unsafe { file::reopen(path, mode, stream) };
     }

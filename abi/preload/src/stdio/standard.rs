@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::os::fd::RawFd;
+use std::ptr;
 
 use libc::FILE;
 use sockets::handover::go_back;
@@ -17,6 +18,8 @@ unsafe extern "C" {
     static mut stdin: *mut FILE;
     static mut stdout: *mut FILE;
     static mut stderr: *mut FILE;
+
+    fn __fpurge(stream: *mut FILE);
 }
 
 /// What descriptor `fd` is has changed: if it is a standard one, its stream follows.
@@ -57,22 +60,18 @@ fn follow(fd: RawFd) {
     if is_ours {
         return;
     }
-    let mode: &CStr = if fd == 0 { c"r" } else { c"w" };
-    // SAFETY: a string; the variable is the C library's, and the program may change it as well.
+    // SAFETY: the variable is the C library's, and the program may change it as well.
     unsafe {
         let variable = variable(fd);
         if fd != 0 {
             libc::fflush(*variable);
         }
-        let file = file::open(fd, mode.as_ptr());
+        let file = kept(fd, Buffering::of(*variable));
         if file.is_null() {
             if let Some((conn, borrowed)) = known {
                 go_back(conn, borrowed, Reason::Stdio);
             }
             return;
-        }
-        if fd == 2 {
-            libc::setvbuf(file, std::ptr::null_mut(), libc::_IONBF, 0);
         }
         original(fd).store((*variable).addr() as u64, Ordering::Relaxed);
         (*variable).expose_provenance();
@@ -92,8 +91,8 @@ fn leave(fd: RawFd) {
             if fd != 0 {
                 libc::fflush(ours);
             }
-            *variable = std::ptr::with_exposed_provenance_mut(before as usize);
-            file::forget(ours);
+            *variable = ptr::with_exposed_provenance_mut(before as usize);
+            Buffering::of(ours).set(*variable);
         }
     }
 }
@@ -111,7 +110,17 @@ pub(super) fn forget(stream: *mut FILE) {
     if let Some(fd) = standard_number(stream) {
         let before = original(fd).swap(0, Ordering::Relaxed);
         // SAFETY: as above.
-        unsafe { *variable(fd) = std::ptr::with_exposed_provenance_mut(before as usize) };
+        unsafe { *variable(fd) = ptr::with_exposed_provenance_mut(before as usize) };
+    }
+    let_go(stream);
+}
+
+/// A stream is about to be something else, or to be no more: it is kept no longer.
+pub(super) fn let_go(stream: *mut FILE) {
+    let address = stream.addr() as u64;
+    for place in KEPT.iter().flatten() {
+        // One that is not kept is in no place.
+        let _ = place.compare_exchange(address, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -120,6 +129,85 @@ fn standard_number(stream: *mut FILE) -> Option<c_int> {
         // SAFETY: as above.
         original(*fd).load(Ordering::Relaxed) != 0 && unsafe { *variable(*fd) } == stream
     })
+}
+
+/// The stream of ours for such a number; null if there can be none. There is one for each number, for whoever has it may go on using it; and one more
+/// without a buffer, for a stream that has once lost its buffer gets none again.
+///
+/// # Safety
+/// `fd` is a standard number.
+unsafe fn kept(fd: RawFd, buffering: Buffering) -> *mut FILE {
+    let is_unbuffered = buffering == Buffering::None;
+    let place = &KEPT[fd.cast_unsigned() as usize % KEPT.len()][usize::from(is_unbuffered)];
+    let address = place.load(Ordering::Relaxed);
+    if address != 0 {
+        let file = ptr::with_exposed_provenance_mut(address as usize);
+        // SAFETY: who closes it lets it go first; here and below.
+        if (unsafe { Buffering::of(file) } == Buffering::None) == is_unbuffered {
+            // SAFETY: as above.
+            unsafe {
+                if fd != 0 {
+                    libc::fflush(file);
+                }
+                __fpurge(file);
+                libc::clearerr(file);
+                buffering.set(file);
+            }
+            return file;
+        }
+        place.store(0, Ordering::Relaxed);
+        file::forget(file);
+    }
+    let mode: &CStr = if fd == 0 { c"r" } else { c"w" };
+    // SAFETY: a string; a stream that is new.
+    unsafe {
+        let file = file::open(fd, mode.as_ptr());
+        if !file.is_null() {
+            buffering.set(file);
+            place.store(file.expose_provenance() as u64, Ordering::Relaxed);
+        }
+        file
+    }
+}
+
+/// When a stream passes on what it is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Buffering {
+    None,
+    ByLine,
+    Full,
+}
+
+impl Buffering {
+    /// The first word of a stream says it; that is in the C library's binary interface.
+    ///
+    /// # Safety
+    /// Null, or a stream.
+    unsafe fn of(stream: *mut FILE) -> Self {
+        // SAFETY: by the contract.
+        let state = unsafe { stream.cast::<c_int>().as_ref() };
+        match state {
+            Some(state) if state & UNBUFFERED != 0 => Self::None,
+            Some(state) if state & BY_LINE != 0 => Self::ByLine,
+            _ => Self::Full,
+        }
+    }
+
+    /// # Safety
+    /// As [`Buffering::of`].
+    unsafe fn set(self, stream: *mut FILE) {
+        // SAFETY: by the contract.
+        unsafe {
+            if !stream.is_null() && Self::of(stream) != self {
+                let mode = match self {
+                    Self::None => libc::_IONBF,
+                    Self::ByLine => libc::_IOLBF,
+                    Self::Full => libc::_IOFBF,
+                };
+                libc::setvbuf(stream, ptr::null_mut(), mode, 0);
+            }
+        }
+    }
 }
 
 fn variable(fd: RawFd) -> *mut *mut FILE {
@@ -138,5 +226,10 @@ fn original(fd: RawFd) -> &'static AtomicU64 {
     }
 }
 
+/// Of the C library's stream.
+const UNBUFFERED: c_int = 2;
+const BY_LINE: c_int = 0x200;
 /// The C library's own streams, as addresses, where ours are in their place.
 static ORIGINALS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+/// Ours, as addresses, by number, with a buffer and without.
+static KEPT: [[AtomicU64; 2]; 3] = [const { [const { AtomicU64::new(0) }; 2] }; 3];
