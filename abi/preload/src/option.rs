@@ -11,6 +11,7 @@ use sys::hidden;
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, connection, fail, keeping_errno, with_rings};
 use crate::poll::reach;
+use crate::stdio::standard;
 use crate::{extended, real, settled, via_socket};
 
 mod demand;
@@ -60,7 +61,9 @@ fn control(
                     let _section = via_socket::hold(fd);
                     packet::table::duplicate(fd, result);
                 });
-                return ends::duplicated(fd, result);
+                let result = ends::duplicated(fd, result);
+                standard::changed(result);
+                return result;
             }
             libc::F_SETFL => {
                 let flags = argument.addr() as c_int;
