@@ -10,9 +10,11 @@ use libc::{FILE, size_t};
 use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
+use sockets::table;
 use sys::errno::Errno;
+use sys::socket;
 
-use crate::outcome::{connection, errno, fail, keeping_errno};
+use crate::outcome::{borrow, connection, errno, fail, keeping_errno};
 use crate::{real, via_socket};
 
 mod file;
@@ -23,7 +25,7 @@ pub(crate) mod standard;
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     let known = connection(fd);
-    if known.is_some() || via_socket::is(fd) {
+    if known.is_some() || via_socket::is(fd) || keeping_errno(|| may_be_connected_later(fd)) {
         // SAFETY: the program's string, here and below.
         let file = unsafe { file::open(fd, mode) };
         if !file.is_null() {
@@ -35,6 +37,12 @@ pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     }
     // SAFETY: the program's own call.
     unsafe { real::fdopen(fd, mode) }
+}
+
+/// Nobody sees the C library's own stream then.
+fn may_be_connected_later(fd: c_int) -> bool {
+    !table::is_retired()
+        && borrow(fd).is_some_and(|fd| socket::is_tcp(fd) && !socket::is_connected(fd))
 }
 
 /// POSIX.
