@@ -10,7 +10,7 @@ use sys::hidden;
 use crate::outcome::{fail, keeping_errno};
 use crate::poll::reach;
 use crate::stdio::standard;
-use crate::{extended, filter, real, uring, via_socket};
+use crate::{extended, filter, real, stdio, uring, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -196,6 +196,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     extended::duplicated(fd, result);
     reach::note(result);
     standard::changed(new);
+    stdio::put_at(result);
     result
 }
 

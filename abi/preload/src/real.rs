@@ -147,8 +147,20 @@ next! {
     fn __longjmp_chk(env: *mut c_void, value: c_int) -> c_int;
 }
 
+/// Whether the C library lets its streams be walked, as glibc does for C++.
+pub(crate) fn has_list_of_streams() -> bool {
+    static FIRST: AtomicU64 = AtomicU64::new(0);
+    lookup(&FIRST, c"_IO_iter_begin") != 0
+}
+
 // stdio. The libc crate has the type of a stream.
 next! {
+    fn _IO_iter_begin() -> *mut c_void;
+    fn _IO_iter_end() -> *mut c_void;
+    fn _IO_iter_file(at: *mut c_void) -> *mut libc::FILE;
+    fn _IO_iter_next(at: *mut c_void) -> *mut c_void;
+    fn _IO_list_lock() -> c_int;
+    fn _IO_list_unlock() -> c_int;
     fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn fclose(stream: *mut libc::FILE) -> c_int;
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut libc::FILE;

@@ -10,7 +10,7 @@ use libc::{FILE, size_t};
 use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
-use sockets::table;
+use sockets::{share, table};
 use sys::errno::Errno;
 use sys::socket;
 
@@ -18,6 +18,7 @@ use crate::outcome::{borrow, connection, errno, fail, keeping_errno};
 use crate::{real, via_socket};
 
 mod file;
+mod native;
 mod print;
 pub(crate) mod standard;
 
@@ -37,6 +38,27 @@ pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     }
     // SAFETY: the program's own call.
     unsafe { real::fdopen(fd, mode) }
+}
+
+/// A descriptor has been put at a number of the program's choice, which one of the C library's own streams may have.
+#[inline]
+pub(crate) fn put_at(fd: c_int) {
+    if fd > 2 && (via_socket::is(fd) || table::known(fd).is_some()) {
+        keeping_errno(|| leave_to_native(fd));
+    }
+}
+
+#[cold]
+fn leave_to_native(fd: c_int) {
+    if !share::is_home() || !native::is_at(fd) {
+        return;
+    }
+    match connection(fd) {
+        Some((conn, borrowed)) => {
+            go_back(conn, borrowed, Reason::Stdio);
+        }
+        None => via_socket::share(fd),
+    }
 }
 
 /// Nobody sees the C library's own stream then.
