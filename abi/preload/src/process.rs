@@ -187,7 +187,7 @@ extern "C" fn start() {
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
         // A socket there is of who started this program, as inetd does.
         if sockets::handover::arrival::take_over() {
-            (0..3).for_each(crate::stdio::standard::changed);
+            crate::stdio::standard::begin();
         }
     });
 }

@@ -17,6 +17,7 @@ use sys::socket;
 use crate::outcome::{borrow, connection, errno, fail, keeping_errno};
 use crate::{real, via_socket};
 
+mod cplusplus;
 mod file;
 mod native;
 mod print;
@@ -50,9 +51,13 @@ pub(crate) fn put_at(fd: c_int) {
 
 #[cold]
 fn leave_to_native(fd: c_int) {
-    if !share::is_home() || !native::is_at(fd) {
-        return;
+    if share::is_home() && native::is_at(fd) {
+        leave_to_kernel(fd);
     }
+}
+
+/// From now on others than our calls may move its bytes.
+fn leave_to_kernel(fd: c_int) {
     match connection(fd) {
         Some((conn, borrowed)) => {
             go_back(conn, borrowed, Reason::Stdio);

@@ -5,12 +5,10 @@ use std::os::fd::RawFd;
 use std::ptr;
 
 use libc::FILE;
-use sockets::handover::go_back;
-use sockets::reason::Reason;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 
-use super::file;
+use super::{cplusplus, file, leave_to_kernel};
 use crate::outcome::{connection, keeping_errno};
 use crate::via_socket;
 
@@ -26,8 +24,13 @@ unsafe extern "C" {
 #[inline]
 pub(crate) fn changed(fd: RawFd) {
     if (0..3).contains(&fd) {
-        keeping_errno(|| follow(fd));
+        keeping_errno(|| follow(fd, false));
     }
+}
+
+/// The program was started with these.
+pub(crate) fn begin() {
+    (0..3).for_each(|fd| keeping_errno(|| follow(fd, true)));
 }
 
 /// Whether that is a number of standard streams.
@@ -45,19 +48,22 @@ pub(crate) fn before_change(fd: RawFd) {
 }
 
 #[cold]
-fn follow(fd: RawFd) {
+fn follow(fd: RawFd, since_the_start: bool) {
     let is_ours = original(fd).load(Ordering::Relaxed) != 0;
     if !sockets::share::is_home() {
         return;
     }
-    let known = connection(fd);
-    if known.is_none() && !via_socket::is(fd) {
+    if connection(fd).is_none() && !via_socket::is(fd) {
         if is_ours {
             leave(fd);
         }
         return;
     }
     if is_ours {
+        return;
+    }
+    if cplusplus::hold_on(since_the_start) {
+        leave_to_kernel(fd);
         return;
     }
     // SAFETY: the variable is the C library's, and the program may change it as well.
@@ -68,9 +74,7 @@ fn follow(fd: RawFd) {
         }
         let file = kept(fd, Buffering::of(*variable));
         if file.is_null() {
-            if let Some((conn, borrowed)) = known {
-                go_back(conn, borrowed, Reason::Stdio);
-            }
+            leave_to_kernel(fd);
             return;
         }
         original(fd).store((*variable).addr() as u64, Ordering::Relaxed);
