@@ -16,7 +16,7 @@ use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, checked, connection, errno, keeping_errno};
+use crate::outcome::{Outcome, borrow, checked, connection, errno, keeping_errno};
 use crate::poll::poll;
 use crate::send::raise_pipe;
 use crate::{extended, real, settled, via_socket};
@@ -49,6 +49,10 @@ unsafe extern "C" fn sendfile_any(
     if count.cast_signed() < 0 || !(offset.is_null() || is_memory(offset)) {
         // SAFETY: the program's own call, which the kernel refuses whatever else is right or wrong.
         return unsafe { real::sendfile(out, input, offset, count) };
+    }
+    if offset.is_null() && table::known(out).is_none() && is_mapped(input) {
+        // SAFETY: as below.
+        return unsafe { sendfile_from_connection(out, input, count) };
     }
     if newborn::is_little(count)
         // SAFETY: the program's own call.
@@ -84,6 +88,27 @@ unsafe extern "C" fn sendfile_any(
             return sent.cast_signed();
         }
     }
+}
+
+/// Linux from 5.12 on has it be [`splice`], to a pipe.
+///
+/// # Safety
+/// As [`sendfile`].
+#[cold]
+unsafe fn sendfile_from_connection(out: c_int, input: c_int, count: usize) -> ssize_t {
+    if count == 0 || !is_pipe(out, libc::O_WRONLY) {
+        // SAFETY: the program's own call.
+        return unsafe { real::sendfile(out, input, null_mut(), count) };
+    }
+    // SAFETY: as above, of nothing. What this kernel says of the two.
+    let refused = unsafe { real::sendfile(out, input, null_mut(), 0) };
+    if refused < 0 {
+        return refused;
+    }
+    let waits = borrow(out).is_none_or(|out| !sys::socket::is_nonblocking(out));
+    let flags = if waits { 0 } else { libc::SPLICE_F_NONBLOCK };
+    // SAFETY: as above.
+    unsafe { splice(input, null_mut(), out, null_mut(), count, flags) }
 }
 
 /// Not in its caller, whose frame would be some pages of the stack, each of which is touched.
