@@ -213,8 +213,8 @@ unsafe extern "C" fn set_any(
     // SAFETY: as above.
     unsafe { demand::before_set(fd, level, name, value, len) };
     if is_switch(level, name)
-        && len as usize >= size_of::<c_int>()
-        && !value.is_null()
+        && len.cast_signed() >= size_of::<c_int>() as c_int
+        && is_memory(value)
         && let Some((conn, _)) = keeping_errno(|| with_rings(fd))
     {
         // SAFETY: the program promises `len` bytes.

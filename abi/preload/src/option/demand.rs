@@ -8,12 +8,13 @@ use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
 
+use crate::buffers::is_memory;
 use crate::outcome::{connection, keeping_errno};
 
 /// The program is about to set an option.
 ///
 /// # Safety
-/// There are `len` bytes at `value`, unless that is null.
+/// There are `len` bytes at `value`, if that can be memory.
 pub(super) unsafe fn before_set(
     fd: c_int,
     level: c_int,
@@ -66,7 +67,7 @@ fn leave(fd: c_int, reason: Reason) {
 
 /// The first bytes of a value, the others zero.
 unsafe fn head(value: *const c_void, len: socklen_t) -> Option<u32> {
-    if value.is_null() || len == 0 {
+    if !is_memory(value) || len.cast_signed() <= 0 {
         return None;
     }
     let mut head = [0; size_of::<u32>()];
