@@ -13,7 +13,7 @@ use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, connection_or, keeping_errno};
+use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno};
 use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
@@ -175,12 +175,29 @@ pub unsafe extern "C" fn recvfrom(
         let native = |flags| real::recvfrom(fd, buffer, len, flags, address, address_len);
         let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));
         let outcome = receive(None, fd, &mut [room], asked, flags, native);
-        if matches!(outcome, Outcome::Done(_)) && !address.is_null() && is_memory(address_len) {
-            // A stream's sender is whom one is connected to: the kernel leaves the address alone and says so.
-            address_len.write(0);
+        if matches!(outcome, Outcome::Done(_)) && !address.is_null() {
+            // By now the bytes are taken, as by the kernel's.
+            if let Err(errno) = say_no_address(address_len) {
+                return fail(errno);
+            }
         }
         outcome.or(|| native(flags))
     }
+}
+
+/// A stream's sender is whom one is connected to: the kernel leaves the address alone and says so.
+unsafe fn say_no_address(len: *mut socklen_t) -> Result<(), Errno> {
+    if !is_memory(len) {
+        return Err(Errno::FAULT);
+    }
+    // SAFETY: the program's length.
+    unsafe {
+        if len.read_unaligned().cast_signed() < 0 {
+            return Err(Errno::INVAL);
+        }
+        len.write_unaligned(0);
+    }
+    Ok(())
 }
 
 /// POSIX.
@@ -274,6 +291,9 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
             return native(flags);
         }
         let header = &mut *header;
+        if header.msg_namelen.cast_signed() < 0 && !header.msg_name.is_null() {
+            return native(flags);
+        }
         let known = connection(fd);
         if known.is_none() && !extended::is(fd) && !via_socket::is(fd) {
             return native(flags);

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 
-use libc::{iovec, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t};
+use libc::{iovec, msghdr, off_t, size_t, sockaddr, sockaddr_storage, socklen_t, ssize_t};
 use sockets::conn::{Conn, Way};
 use sockets::reason::Reason;
 use sockets::table::{self, newborn};
@@ -182,6 +182,9 @@ pub unsafe extern "C" fn sendto(
     // SAFETY: as above.
     unsafe {
         let native = |flags| real::sendto(fd, buffer, len, flags, address, address_len);
+        if !address.is_null() && !may_be_address(address, address_len) {
+            return native(flags);
+        }
         let flags = match via_socket::open_by_sending(fd, address, address_len, flags) {
             Ok(flags) => flags,
             Err(errno) => return fail(errno),
@@ -189,6 +192,12 @@ pub unsafe extern "C" fn sendto(
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
         send_pieces(None, fd, &[bytes], asked, flags, native).or(|| native(flags))
     }
+}
+
+/// Whether the kernel may take it; else it refuses the call before it looks at the socket.
+#[inline]
+fn may_be_address(address: *const sockaddr, len: socklen_t) -> bool {
+    len == 0 || (len as usize <= size_of::<sockaddr_storage>() && is_memory(address))
 }
 
 /// POSIX.
@@ -298,6 +307,9 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         }
         pass::before_sending(message);
         let header = &*message;
+        if !may_be_name(header.msg_name, header.msg_namelen) {
+            return native(flags);
+        }
         if header.msg_controllen != 0
             && let Err(errno) = ask_about_control(fd, header)
         {
@@ -313,6 +325,12 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
         });
         outcome.unwrap_or(Outcome::NotOurs).or(|| native(flags))
     }
+}
+
+/// The same of a message's. Of a long one the kernel takes the beginning.
+#[inline]
+fn may_be_name(name: *const c_void, len: socklen_t) -> bool {
+    name.is_null() || len == 0 || (len.cast_signed() > 0 && is_memory(name))
 }
 
 /// What the kernel says of control data to a connection with rings, or to a stand-in: a message without bytes tells.
