@@ -13,7 +13,7 @@ use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno};
+use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno, with_rings};
 use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn preadv2(
         let native = || real::preadv2(fd, buffers, count, offset, flags);
         match message_flags(offset, flags) {
             Some(flags) => scatter(fd, buffers, count, flags).or(native),
-            None => native(),
+            None => refused(fd, offset, flags, native),
         }
     }
 }
@@ -263,13 +263,27 @@ pub unsafe extern "C" fn preadv64v2(
 /// What `preadv2` and `pwritev2` mean on a socket, as flags of a message; `None` for what the kernel refuses.
 #[inline]
 pub(crate) fn message_flags(offset: off_t, flags: c_int) -> Option<c_int> {
-    let known =
-        libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_NOWAIT | libc::RWF_APPEND;
-    (offset == -1 && flags & !known == 0).then_some(if flags & libc::RWF_NOWAIT == 0 {
-        0
-    } else {
-        libc::MSG_DONTWAIT
-    })
+    let both = libc::RWF_APPEND | RWF_NOAPPEND;
+    if offset != -1 || flags & !RWF_KNOWN != 0 || flags & both == both {
+        return None;
+    }
+    let meant = |flag, message| if flags & flag == 0 { 0 } else { message };
+    Some(meant(libc::RWF_NOWAIT, libc::MSG_DONTWAIT) | meant(RWF_NOSIGNAL, libc::MSG_NOSIGNAL))
+}
+
+/// The kernel is to refuse it. One that knows more flags than we do may not: it would move bytes past the rings.
+#[cold]
+pub(crate) fn refused(
+    fd: c_int,
+    offset: off_t,
+    flags: c_int,
+    native: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let known = offset != -1 || flags & !RWF_KNOWN == 0;
+    if known || keeping_errno(|| with_rings(fd)).is_none() {
+        return native();
+    }
+    fail(Errno::OPNOTSUPP)
 }
 
 /// POSIX.
@@ -397,3 +411,14 @@ pub(crate) fn check(len: size_t, room: size_t) {
         std::process::abort();
     }
 }
+
+const RWF_KNOWN: c_int = libc::RWF_HIPRI
+    | libc::RWF_DSYNC
+    | libc::RWF_SYNC
+    | libc::RWF_NOWAIT
+    | libc::RWF_APPEND
+    | RWF_NOAPPEND
+    | RWF_NOSIGNAL;
+/// `linux/fs.h`.
+const RWF_NOAPPEND: c_int = 0x20;
+const RWF_NOSIGNAL: c_int = 0x100;

@@ -13,7 +13,7 @@ use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
 use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno};
-use crate::receive::message_flags;
+use crate::receive::{message_flags, refused};
 use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What only TCP can do. Other flags a stream does not heed; `MSG_MORE` promises more soon, and nothing is held back anyway.
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn pwritev2(
         let native = || real::pwritev2(fd, buffers, count, offset, flags);
         match message_flags(offset, flags) {
             Some(flags) => gather(None, fd, buffers, count, flags).or(native),
-            None => native(),
+            None => refused(fd, offset, flags, native),
         }
     }
 }
