@@ -153,6 +153,10 @@ pub unsafe extern "C" fn splice(
     len: size_t,
     flags: c_uint,
 ) -> ssize_t {
+    if len == 0 || len.cast_signed() < 0 || flags & !SPLICE_KNOWN != 0 {
+        // SAFETY: the program's own call, which moves nothing.
+        return unsafe { real::splice(input, input_offset, out, out_offset, len, flags) };
+    }
     let mut flags = flags;
     let from_via = via_socket::is_any(input) && is_pipe(out, libc::O_WRONLY);
     if from_via || (via_socket::is(out) && is_pipe(input, libc::O_RDONLY)) {
@@ -520,6 +524,11 @@ fn has(fd: c_int, events: i16) -> bool {
     }
 }
 
+/// Others Linux refuses before it looks at anything.
+const SPLICE_KNOWN: c_uint = libc::SPLICE_F_MOVE
+    | libc::SPLICE_F_NONBLOCK
+    | libc::SPLICE_F_MORE
+    | libc::SPLICE_F_GIFT;
 const CHUNK: usize = 16 << 10;
 /// What the kernel sends in one go while the ends may yet meet.
 const PIECE: usize = 256 << 10;
