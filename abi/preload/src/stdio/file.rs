@@ -9,13 +9,19 @@ use sys::sync::mapped::{AtomicU32, AtomicU64};
 use super::Functions;
 use crate::{descriptor, receive, send};
 
-/// Makes a `FILE` for a connection; null if there are too many, or there is something wrong with `mode`, which the C library is to say.
+/// Makes a `FILE` for a connection; null if there are too many, or there is something wrong with `mode`, which the C library is to say, or it asks for
+/// wide characters (`,ccs=`), which such a `FILE` has not.
 ///
 /// # Safety
 /// `mode` is a string.
 pub(super) unsafe fn open(fd: c_int, mode: *const c_char) -> *mut FILE {
+    if mode.is_null() {
+        return std::ptr::null_mut();
+    }
     // SAFETY: by the contract.
-    if mode.is_null() || !matches!(unsafe { *mode }.cast_unsigned(), b'r' | b'w' | b'a') {
+    let words = unsafe { std::ffi::CStr::from_ptr(mode) }.to_bytes();
+    let is_wide = words.windows(WIDE.len()).any(|part| part == WIDE);
+    if is_wide || !matches!(words, [b'r' | b'w' | b'a', ..]) {
         return std::ptr::null_mut();
     }
     let Some(place) = FILES.iter().find(|place| {
@@ -178,6 +184,8 @@ const FUNCTIONS: Functions = Functions {
     close: Some(close),
 };
 const TAKEN: u64 = 1;
+/// A character set follows.
+const WIDE: &[u8] = b",ccs=";
 /// Of the C library's stream.
 const NO_READS: c_int = 4;
 const NO_WRITES: c_int = 8;
