@@ -294,6 +294,8 @@ fn send_from(
         let bytes = match chunk.read_at(input, from + sent as off_t, count - sent) {
             Ok(bytes) => bytes,
             Err(_) if sent > 0 => break,
+            // The kernel's names nothing that cannot be sent but so.
+            Err(Errno::ISDIR) => return Err(Errno::INVAL),
             Err(errno) => return Err(errno),
         };
         if bytes.is_empty() {
@@ -525,10 +527,8 @@ fn has(fd: c_int, events: i16) -> bool {
 }
 
 /// Others Linux refuses before it looks at anything.
-const SPLICE_KNOWN: c_uint = libc::SPLICE_F_MOVE
-    | libc::SPLICE_F_NONBLOCK
-    | libc::SPLICE_F_MORE
-    | libc::SPLICE_F_GIFT;
+const SPLICE_KNOWN: c_uint =
+    libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MORE | libc::SPLICE_F_GIFT;
 const CHUNK: usize = 16 << 10;
 /// What the kernel sends in one go while the ends may yet meet.
 const PIECE: usize = 256 << 10;

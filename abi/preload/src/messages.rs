@@ -23,7 +23,9 @@ pub unsafe extern "C" fn sendmmsg(
 ) -> c_int {
     // SAFETY: the program's messages and its own promise, here and below.
     unsafe {
-        if connection(fd).is_none() && !extended::is(fd) && !via_socket::is(fd) {
+        let is_native = connection(fd).is_none() && !extended::is(fd) && !via_socket::is(fd);
+        // Where there is no message the kernel looks at the flags all the same.
+        if is_native || count == 0 {
             pass::before_sending_all(messages, count);
             return real::sendmmsg(fd, messages, count, flags);
         }
@@ -44,7 +46,8 @@ pub unsafe extern "C" fn recvmmsg(
 ) -> c_int {
     // As long as it is there the kernel may be taking bytes past us.
     let under_way = connection(fd).map(|(conn, _)| conn.native(Way::In));
-    if !matches!(under_way, Some(None)) && !extended::is(fd) && !via_socket::is(fd) {
+    let is_native = !matches!(under_way, Some(None)) && !extended::is(fd) && !via_socket::is(fd);
+    if is_native || count == 0 {
         // SAFETY: as above.
         return unsafe {
             let received = real::recvmmsg(fd, messages, count, flags, timeout);

@@ -13,7 +13,9 @@ use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
 use crate::buffers::{self, Asked, is_memory};
-use crate::outcome::{Outcome, checked, connection, connection_or, fail, keeping_errno, with_rings};
+use crate::outcome::{
+    Outcome, checked, connection, connection_or, fail, keeping_errno, with_rings,
+};
 use crate::{cancel, extended, pass, real, settled, via_socket};
 
 /// What takes nothing from the stream, and is the kernel's. Other flags that we do not know a stream does not heed.

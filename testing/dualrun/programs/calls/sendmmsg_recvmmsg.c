@@ -19,6 +19,8 @@ static void subject(int fd) {
     say("%.4s", a);
     TRY(recvmmsg(fd, messages, 0, 0, NULL));
     TRY(sendmmsg(fd, messages, 0, 0));
+    TRY(sendmmsg(fd, messages, 0, -1));
+    TRY(recvmmsg(fd, messages, 0, -1, NULL));
 }
 
 static void partner(int fd) {
