@@ -15,10 +15,10 @@ pub(crate) mod exec;
 pub(crate) mod exit;
 mod image;
 mod spawn;
+mod terminal;
 mod vfork;
 
-/// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself (`daemon`,
-/// `forkpty`); here is seen only whether it succeeded.
+/// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself; here is seen only whether it succeeded.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fork() -> pid_t {
     // SAFETY: the program's own call.
