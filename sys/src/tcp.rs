@@ -24,7 +24,7 @@ mod witness;
 pub use counts::{State, inq, is_opener, outq, received, state, taken, written, written_by};
 pub use demand::{is_filtered, is_paced, is_wrapped, peeks_at_offset};
 pub use elsewhere::Sockets;
-pub use owner::{Owner, every_user_has_a_name, owner};
+pub use owner::{NOBODY, Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};
 
 pub(crate) use option::{get, set};

@@ -10,7 +10,7 @@ use sys::errno::Errno;
 use sys::hidden::Hidden;
 use sys::passed::Passed;
 use sys::rendezvous::Caller;
-use sys::tcp::{self, Identity, State};
+use sys::tcp::{self, Identity, NOBODY, State};
 
 use super::reason_of;
 use crate::reason::Reason;
@@ -56,6 +56,3 @@ fn unproven(errno: Errno) -> Reason {
         reason => reason,
     }
 }
-
-/// The id that stands for all whom our user namespace has no name for, so that two of them look the same.
-const NOBODY: u32 = 65534;

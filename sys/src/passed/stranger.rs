@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::tcp::get;
+use crate::tcp::{NOBODY, every_user_has_a_name, get};
 
 /// The user id of who connected, listened or made the pair, as our user namespace names him.
 pub(crate) fn uid(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
@@ -12,7 +12,8 @@ pub(crate) fn uid(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     Ok(uid)
 }
 
-/// Whether that is another user than this process's. Two system calls.
+/// Whether that is another user than this process's, or may be. Two system calls, unless this one is nobody.
 pub(crate) fn is_stranger(fd: BorrowedFd<'_>) -> bool {
-    uid(fd) != Ok(rustix::process::geteuid().as_raw())
+    let own = rustix::process::geteuid().as_raw();
+    uid(fd) != Ok(own) || own == NOBODY && !every_user_has_a_name()
 }

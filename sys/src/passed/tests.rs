@@ -204,6 +204,32 @@ fn what_was_passed_is_what_it_is_taken_for() {
     assert_eq!(pipes, [false, false, false, true, false]);
 }
 
+/// In a process of its own, in a user namespace where nobody has a name.
+#[test]
+fn nobody_takes_nobody_for_himself() {
+    const INSIDE: &str = "SOVIA_TEST_NOBODY";
+    if std::env::var_os(INSIDE).is_some() {
+        assert_eq!(rustix::process::geteuid().as_raw(), crate::tcp::NOBODY);
+        let (ours, _theirs) = Conn::pair().expect("sockets");
+        assert!(!ours.is_of_this_user());
+        return;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let output = std::process::Command::new("unshare")
+        .arg("--user")
+        .arg(program)
+        .args(["--exact", "passed::tests::nobody_takes_nobody_for_himself"])
+        .env(INSIDE, "1")
+        .output();
+    match output {
+        Ok(output) if String::from_utf8_lossy(&output.stderr).starts_with("unshare:") => {
+            println!("no user namespaces here");
+        }
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(_) => println!("no unshare here"),
+    }
+}
+
 /// `fd`, once through a connection.
 fn passed(ours: &Conn, theirs: &Conn, fd: BorrowedFd<'_>) -> Passed {
     pass(theirs, &[fd]);

@@ -52,6 +52,9 @@ pub fn every_user_has_a_name() -> bool {
     line.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
+/// The id that stands for all whom our user namespace has no name for, so that two of them look the same.
+pub const NOBODY: u32 = 65534;
+
 /// `sock_diag(7)`: one request for one socket.
 pub(super) fn ask(of: &Identity) -> Result<Owner, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
