@@ -77,11 +77,18 @@ pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) ->
 /// The value of an option, or as much of it as any that we look at has.
 ///
 /// # Errors
-/// `EFAULT`.
+/// `EFAULT`; `EINVAL` for a length below zero.
 ///
 /// # Safety
 /// `len` bytes at `value`, if that is memory, which nothing changes meanwhile.
 pub unsafe fn value<'a>(value: *const c_void, len: u32) -> Result<&'a [u8], Errno> {
+    if len.cast_signed() < 0 {
+        return Err(Errno::INVAL);
+    }
+    if len == 0 {
+        // That this is too little the kernel says before it looks.
+        return Ok(&[]);
+    }
     check(value)?;
     // SAFETY: by the contract, no more than so much is there.
     Ok(unsafe { std::slice::from_raw_parts(value.cast(), (len as usize).min(VALUE_MAX)) })

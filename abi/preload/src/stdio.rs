@@ -26,16 +26,14 @@ pub(crate) mod standard;
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    let known = connection(fd);
-    if known.is_some() || via_socket::is(fd) || keeping_errno(|| may_be_connected_later(fd)) {
+    let is_ours = connection(fd).is_some() || via_socket::is(fd);
+    if is_ours || keeping_errno(|| may_be_connected_later(fd)) {
         // SAFETY: the program's string, here and below.
         let file = unsafe { file::open(fd, mode) };
         if !file.is_null() {
             return file;
         }
-        if let Some((conn, borrowed)) = known {
-            keeping_errno(|| go_back(conn, borrowed, Reason::Stdio));
-        }
+        keeping_errno(|| leave_to_kernel(fd));
     }
     // SAFETY: the program's own call.
     unsafe { real::fdopen(fd, mode) }
