@@ -47,6 +47,7 @@ pub fn step_aside(number: RawFd) -> bool {
             }
         });
         sys::board::step_aside(number);
+        sys::ledger::step_aside(number);
         return !hidden::is_hidden(number);
     }
     true

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -249,6 +249,20 @@ impl Ledger {
     fn head(&self) -> &Head {
         // SAFETY: the mapping begins with it.
         unsafe { &*self.mapping.start().cast() }
+    }
+}
+
+/// Moves the ledger's descriptor away from `number`, if it is there. Without another number nobody finds the ledger any more.
+pub fn step_aside(number: RawFd) {
+    // In a signal handler its own thread may have it.
+    if let Some(Some(ledger)) = LEDGER.get()
+        && let Some(mut fd) = ledger.fd.try_lock()
+    {
+        if let Some(own) = fd.as_mut().filter(|own| own.as_raw_fd() == number)
+            && own.step_aside().is_err()
+        {
+            *fd = None;
+        }
     }
 }
 

@@ -6,6 +6,9 @@ use libc::pid_t;
 use sockets::handover::departure::{self, before_move};
 use sockets::packet::table::sharing;
 use sockets::table;
+use sys::hidden::is_hidden;
+use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
 
 use super::environment::suited;
 use super::exec::{image_at, image_named};
@@ -17,7 +20,8 @@ type Strings = *const *const c_char;
 
 fn spawning<R>(image: Image, started: impl FnOnce(&R) -> bool, spawn: impl FnOnce() -> R) -> R {
     let spawning = keeping_errno(|| {
-        let spawning = departure::before_spawn(image == Image::Followed);
+        let takes_over = image == Image::Followed && CLOSES_OURS.load(Ordering::Relaxed) == 0;
+        let spawning = departure::before_spawn(takes_over);
         sharing::inherited();
         spawning
     });
@@ -93,6 +97,30 @@ pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
     unsafe { real::posix_spawn_file_actions_adddup2(actions, fd, new) }
 }
 
+/// POSIX. What is ours is not the program's to close.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_spawn_file_actions_addclose(
+    actions: *mut c_void,
+    fd: c_int,
+) -> c_int {
+    if is_hidden(fd) {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe { real::posix_spawn_file_actions_addclose(actions, fd) }
+}
+
+/// glibc. Of what it closes in the new program some is ours, by which that would take its connections over.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
+    actions: *mut c_void,
+    from: c_int,
+) -> c_int {
+    CLOSES_OURS.store(1, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { real::posix_spawn_file_actions_addclosefrom_np(actions, from) }
+}
+
 /// C. The C library starts the shell by a way of its own.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
@@ -123,3 +151,6 @@ fn shell() -> Image {
     // SAFETY: the program's environment, which the C library passes on.
     unsafe { image_at(c"/bin/sh".as_ptr(), libc::environ.cast_const().cast()) }
 }
+
+/// Whether this process has had descriptors of ours closed in programs that it starts, and may do so again: which lists of actions say so only the C library knows.
+static CLOSES_OURS: AtomicU32 = AtomicU32::new(0);
