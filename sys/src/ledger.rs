@@ -257,12 +257,10 @@ pub fn step_aside(number: RawFd) {
     // In a signal handler its own thread may have it.
     if let Some(Some(ledger)) = LEDGER.get()
         && let Some(mut fd) = ledger.fd.try_lock()
+        && let Some(own) = fd.as_mut().filter(|own| own.as_raw_fd() == number)
+        && own.step_aside().is_err()
     {
-        if let Some(own) = fd.as_mut().filter(|own| own.as_raw_fd() == number)
-            && own.step_aside().is_err()
-        {
-            *fd = None;
-        }
+        *fd = None;
     }
 }
 

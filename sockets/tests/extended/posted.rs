@@ -206,7 +206,7 @@ fn writes_where_a_long_message_came_touch_nothing_else() {
         thread::scope(|scope| {
             let looking = scope.spawn(|| b.read(&mut [0; 1]));
             for (at, id) in [(0, 3), (apart as u64, 4)] {
-                a.post_write(&[two.clone()], &remote, at, id)
+                a.post_write(std::slice::from_ref(&two), &remote, at, id)
                     .expect("posts");
             }
             a.write(b"!").expect("writes");
