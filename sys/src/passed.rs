@@ -2,7 +2,7 @@
 //!
 //! Whoever is the last to close a socket with `SO_LINGER` set and bytes under way waits as long as that says, also where `O_NONBLOCK` is set. A stranger passes such a
 //! one, closes his own, and has us wait. So what is [`Passed`] is told not to linger before it is closed. And the kernel closes what was passed and never received with the
-//! socket in whose queue it lies: before we are the last to close one at whose other end is a stranger we [empty] it.
+//! socket in whose queue it lies: before we are the last to close one at whose other end is a stranger we empty it.
 //!
 //! # What is left
 //!
