@@ -1,7 +1,7 @@
 //! Many VIs on one completion queue, through the whole NIC.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use via::{Cq, Descriptor, Nic, Ptag, Reliability, Vi, ViConfig};
 
@@ -46,61 +46,30 @@ impl Crowd {
         }
     }
 
-    /// How long the queue takes to tell of a message that has been sent to `near`, for which `look` asks.
-    fn latency(&self, which: usize, look: impl FnOnce(&Cq)) -> Duration {
+    /// Whether a message that has been sent to `near` is found by a few looks.
+    fn tells_soon(&self, which: usize) -> bool {
         let (near, far) = (&self.near[which], &self.far[which]);
         near.post_recv(&Descriptor::recv(), 1).expect("posts");
         // tidy: sleep because the agent looks once as soon as an owner is back
         thread::sleep(TICK / 4);
-        let sent = Instant::now();
         far.post_send(&Descriptor::send(), 2).expect("posts");
-        look(&self.cq);
-        let took = sent.elapsed();
-        near.recv_done().expect("told").completion().expect("came");
-        far.send_done().expect("told").completion().expect("sent");
-        took
+        let found = (0..LOOKS_MAX).any(|_| self.cq.done() != Ok(None));
+        if found {
+            near.recv_done().expect("told").completion().expect("came");
+            far.send_done().expect("told").completion().expect("sent");
+        }
+        found
     }
 }
 
+/// It was left to the agent, which looks every 2 ms.
 #[test]
 fn a_post_brings_back_a_vi_that_was_left_to_its_bell() {
     let crowd = Crowd::new();
-    let mut took: Vec<_> = (0..ROUNDS)
-        .map(|round| {
-            crowd.cool();
-            let polls = |cq: &Cq| while cq.done() == Ok(None) {};
-            crowd.latency(round % VIS, polls)
-        })
-        .collect();
-    assert_prompt(&mut took);
-}
-
-#[test]
-fn a_post_does_not_silence_the_bell_of_who_sleeps_on_the_queue() {
-    let crowd = Crowd::new();
-    for cools in [false, true] {
-        let mut took: Vec<_> = (0..ROUNDS)
-            .map(|round| {
-                if cools {
-                    crowd.cool();
-                }
-                thread::scope(|scope| {
-                    let sleeper = scope.spawn(|| crowd.cq.wait(SOON).expect("comes"));
-                    // tidy: sleep because who sleeps on a queue does not say so
-                    thread::sleep(5 * TICK);
-                    crowd.latency(round % VIS, |_| drop(sleeper.join()))
-                })
-            })
-            .collect();
-        assert_prompt(&mut took);
+    for which in (0..VIS).cycle().take(ROUNDS) {
+        crowd.cool();
+        assert!(crowd.tells_soon(which), "{which}");
     }
-}
-
-/// Not the tick of an agent: a busy machine may delay most of them, but not all.
-fn assert_prompt(took: &mut [Duration]) {
-    took.sort();
-    println!("{took:?}");
-    assert!(took[ROUNDS / 4] < TICK / 4, "{took:?}");
 }
 
 /// More than a completion queue always looks at.
@@ -108,6 +77,7 @@ const VIS: usize = 6;
 /// More than there are fruitless ones before a VI cools.
 const LOOKS: u32 = 10_000;
 const ROUNDS: usize = 15;
+/// More than the one that it takes, and many fewer than there are between two looks of an agent.
+const LOOKS_MAX: usize = 100;
 /// How often an agent looks whether owners have left.
 const TICK: Duration = Duration::from_millis(2);
-const SOON: Option<Duration> = Some(Duration::from_secs(10));
