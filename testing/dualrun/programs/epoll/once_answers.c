@@ -3,7 +3,7 @@
 
 #include <sys/epoll.h>
 
-enum { CONNECTIONS = 48, LONG = 3000000, ANSWERS = 2 };
+enum { CONNECTIONS = 12, LONG = 3000000, ANSWERS = 2 };
 
 static void ask(int set, int fd, unsigned for_what, int operation) {
     struct epoll_event event = {.events = for_what | EPOLLET | EPOLLONESHOT, .data.fd = fd};
