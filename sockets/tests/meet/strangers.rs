@@ -136,7 +136,7 @@ fn false_proof_is_refused() {
 #[test]
 fn a_proof_that_lingers_keeps_nobody() {
     let _alone = alone();
-    let linger = Duration::from_secs(2);
+    let linger = Duration::from_secs(60);
     let accept = bytes(&Message::Accept(TERMS));
     let began = Instant::now();
     let mut others = Vec::new();

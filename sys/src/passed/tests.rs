@@ -52,7 +52,7 @@ fn at_once(act: impl FnOnce()) {
     let began = Instant::now();
     act();
     let took = began.elapsed();
-    assert!(took < LINGER / 2, "{took:?}");
+    assert!(took < LINGER, "{took:?}");
 }
 
 fn name() -> Vec<u8> {
@@ -247,5 +247,5 @@ fn pass(through: &impl AsFd, fds: &[BorrowedFd<'_>]) {
     sendmsg(through, &bytes, &mut control, SendFlags::DONTWAIT).expect("room");
 }
 
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_secs(60);
 const NOBODY: libc::c_long = 65534;
