@@ -152,7 +152,7 @@ impl Memory {
     /// `Unsupported` if the memory is not shared, else the kernel's.
     pub fn try_clone_fd(&self) -> io::Result<OwnedFd> {
         match &self.backing {
-            Backing::Shared { memfd, .. } => memfd.lock().fd.duplicate(),
+            Backing::Shared { memfd, .. } => memfd.lock().fd()?.duplicate(),
             Backing::Borrowed | Backing::Private { .. } => Err(ErrorKind::Unsupported.into()),
         }
     }
@@ -168,21 +168,35 @@ impl Memory {
         };
         memfd.lock().lend(lender)
     }
+
     /// Replaces the pages, at the same address, by fresh ones with the same contents, so that those who mapped the old memfd
-    /// no longer reach this memory. [`Memory::try_clone_fd`] gives the new memfd from then on, which nobody [lends](Memory::lend) yet.
+    /// no longer reach this memory. [`Memory::try_clone_fd`] gives the new memfd from then on, which nobody [lends](Memory::lend) yet;
+    /// where there was no descriptor or no room for one, there is none any more.
     ///
     /// What another thread writes while this runs may be lost, and a process that shares the mapping after `fork` keeps the old pages.
     ///
     /// # Errors
-    /// `Unsupported` if the memory is not shared, else the kernel's; nothing has changed then.
+    /// `Unsupported` if the memory is not shared, else the kernel's, which has too little memory: some of it is as before then.
     pub fn unshare(&self) -> io::Result<()> {
         let Backing::Shared { mapping, memfd } = &self.backing else {
             return Err(ErrorKind::Unsupported.into());
         };
         let mut memfd = memfd.lock();
+        *memfd = match Self::renew(mapping, &memfd) {
+            Ok(fresh) => Memfd::new(fresh),
+            Err(_) => {
+                mapping.take_from_file()?;
+                Memfd::none()
+            }
+        };
+        Ok(())
+    }
+
+    /// A new memfd with what is in the old one, in its place.
+    fn renew(mapping: &Mapping, old: &Memfd) -> io::Result<OwnedFd> {
         let fresh = memfd::create(mapping.len())?;
         let copied = Mapping::shared(fresh.as_fd(), mapping.len())?;
-        for (start, end) in memfd::extents(memfd.fd.as_fd(), mapping.len()) {
+        for (start, end) in memfd::extents(old.fd()?.as_fd(), mapping.len()) {
             // SAFETY: `extents` yields ranges below the length of both mappings, which do not overlap.
             unsafe {
                 copy(
@@ -194,8 +208,7 @@ impl Memory {
             };
         }
         mapping.replace(fresh.as_fd())?;
-        *memfd = Memfd::new(fresh);
-        Ok(())
+        Ok(fresh)
     }
 
     #[inline]

@@ -10,7 +10,8 @@ use crate::hidden::Hidden;
 pub(super) struct Lent(Mutex<Memfd>);
 
 pub(super) struct Memfd {
-    pub(super) fd: Hidden,
+    /// None once the pages are nobody else's for good.
+    fd: Option<Hidden>,
     lender: Option<u64>,
 }
 
@@ -28,16 +29,30 @@ impl Memfd {
     /// Lent by nobody.
     pub(super) fn new(fd: OwnedFd) -> Self {
         Self {
-            fd: Hidden::of_a_nic(fd),
+            fd: Some(Hidden::of_a_nic(fd)),
             lender: None,
         }
+    }
+
+    /// Of pages that no file has.
+    pub(super) fn none() -> Self {
+        Self {
+            fd: None,
+            lender: None,
+        }
+    }
+
+    pub(super) fn fd(&self) -> io::Result<&Hidden> {
+        self.fd
+            .as_ref()
+            .ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
     pub(super) fn lend(&mut self, lender: u64) -> io::Result<OwnedFd> {
         if self.lender.is_some_and(|other| other != lender) {
             return Err(ErrorKind::ResourceBusy.into());
         }
-        let fd = self.fd.duplicate()?;
+        let fd = self.fd()?.duplicate()?;
         self.lender = Some(lender);
         Ok(fd)
     }

@@ -1,8 +1,13 @@
 //! Pages of this process's address space, unmapped when dropped.
 
-use std::{io, os::fd::BorrowedFd, ptr};
+use std::{io, mem::ManuallyDrop, os::fd::BorrowedFd, ptr};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::{
+    mm::{MapFlags, MremapFlags, ProtFlags, mmap, mmap_anonymous, mremap_fixed, munmap},
+    param::page_size,
+};
+
+use super::{Store, copy};
 
 pub(crate) struct Mapping {
     start: *mut u8,
@@ -50,6 +55,39 @@ impl Mapping {
         Ok(())
     }
 
+    /// Puts fresh pages of this process, with the same contents, in place of those of a file. This needs no descriptor, and little room for addresses; to
+    /// other threads each piece changes at once.
+    ///
+    /// # Errors
+    /// The kernel's; then some pieces are fresh.
+    pub(super) fn take_from_file(&self) -> io::Result<()> {
+        let piece = (self.len / PIECES)
+            .max(PIECE_MIN)
+            .next_multiple_of(page_size());
+        for at in (0..self.len).step_by(piece) {
+            let len = piece.min(self.len - at);
+            let fresh = ManuallyDrop::new(Self::anonymous(len)?);
+            // SAFETY: the piece is inside of this mapping, and the fresh one, which nobody else knows, is as long. What is moved replaces exactly the
+            // piece; users of the range hold pointers, not references.
+            let moved = unsafe {
+                let place = self.start.add(at);
+                copy(fresh.start, place, len, Store::Own);
+                mremap_fixed(
+                    fresh.start.cast(),
+                    len,
+                    len,
+                    MremapFlags::MAYMOVE,
+                    place.cast(),
+                )
+            };
+            if let Err(error) = moved {
+                drop(ManuallyDrop::into_inner(fresh));
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
     /// The same pages once more: only one of the two may be dropped.
     pub(super) fn alias(&self) -> Self {
         Self {
@@ -81,3 +119,6 @@ impl Drop for Mapping {
 }
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+/// In so many pieces a mapping is [taken](Mapping::take_from_file), for each may need an entry in the kernel's list of them.
+const PIECES: usize = 64;
+const PIECE_MIN: usize = 64 << 10;

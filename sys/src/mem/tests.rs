@@ -228,6 +228,33 @@ fn the_unshared_keep_their_bytes_and_their_address() {
 }
 
 #[test]
+fn without_a_descriptor_the_pages_are_unshared_all_the_same() {
+    let len = (5 << 20) + 4096;
+    let memory = Memory::shared(len).expect("memory");
+    let old = Memory::import(memory.try_clone_fd().expect("shared"), len).expect("sealed");
+    memory.write(500_000, b"mine").expect("inside");
+    memory.write(len - 4, b"last").expect("inside");
+    let (addr, before) = (memory.addr(), bytes(&memory));
+
+    // What the file would be made by is refused beyond the limit on files. Each test has a process of its own.
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: None,
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Fsize, none).expect("lower");
+    memory.unshare().expect("memory without a file");
+    assert_eq!(memory.addr(), addr);
+    assert_eq!(bytes(&memory), before);
+    old.write(500_000, b"evil").expect("inside");
+    assert_eq!(bytes(&memory), before);
+    memory.write(0, b"new").expect("inside");
+
+    let refused = memory.lend(1).expect_err("nothing to lend");
+    assert_eq!(refused.kind(), ErrorKind::Unsupported);
+    memory.unshare().expect("already so");
+}
+
+#[test]
 fn one_lends_a_memory_until_it_is_unshared() {
     let memory = Memory::shared(4096).expect("memory");
     memory.lend(1).expect("nobody's");
