@@ -62,6 +62,8 @@ struct Greeter {
     listener: Listener,
     poller: Arc<Poller>,
     silent: VecDeque<Silent>,
+    /// Somebody has come for whom there is no descriptor.
+    is_starved: bool,
 }
 
 struct Silent {
@@ -187,13 +189,24 @@ impl Greeter {
             listener,
             poller,
             silent: VecDeque::new(),
+            is_starved: false,
         })
     }
 
     /// The next request, if one has come.
     fn next(&mut self, address: &NetAddress) -> Result<Option<ShmIncoming>, Error> {
-        // Out of descriptors is no fault of the waiter's: who is refused comes again.
-        while let Ok(Some(conn)) = self.listener.accept() {
+        self.is_starved = false;
+        // Whoever comes faster than he is heard does not keep the others from it.
+        for _ in 0..SILENT_MAX {
+            let conn = match self.listener.accept() {
+                Ok(Some(conn)) => conn,
+                Ok(None) => break,
+                // No fault of the waiter's: it is tried again.
+                Err(_) => {
+                    self.is_starved = true;
+                    break;
+                }
+            };
             self.poller
                 .add(&conn, SILENT, Interest::Read)
                 .map_err(|_| Error::Resource)?;
@@ -239,6 +252,11 @@ impl Greeter {
         let patience = self.silent.iter().map(|silent| silent.until).min();
         let until = [deadline, patience].into_iter().flatten().min();
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if self.is_starved {
+            // Whoever has come is still there, so waiting for somebody would not wait.
+            std::thread::sleep(timeout.map_or(NAP, |timeout| timeout.min(NAP)));
+            return Ok(());
+        }
         self.poller
             .wait(&mut Vec::new(), timeout)
             .map_err(|_| Error::Resource)?;
@@ -261,3 +279,5 @@ const BACKLOG: i32 = 128;
 /// Who connects and says nothing is sent away after this time, or when there are too many of them.
 const PATIENCE: Duration = Duration::from_secs(1);
 const SILENT_MAX: usize = 64;
+/// Between two tries to get a descriptor.
+const NAP: Duration = Duration::from_millis(1);
