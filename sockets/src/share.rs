@@ -108,10 +108,12 @@ impl Conn {
         }
         if self.is_mapped() {
             let mut at_fork = COUNTED;
-            // A signal handler that forks in the middle of its thread's turn has that turn to itself, in both processes, for a moment.
+            // A signal handler that forks in the middle of its thread's turn has that turn to itself, in both processes.
             if let Some(both) = self.flow.both() {
                 std::mem::forget(both);
                 at_fork = HELD;
+            } else {
+                self.break_off();
             }
             self.at_fork.store(at_fork, Ordering::Relaxed);
             self.add_holder();
@@ -132,7 +134,7 @@ impl Conn {
         }
     }
 
-    /// Another process has this end from now on. For who holds both turns.
+    /// Another process has this end from now on. For who holds both turns, or the one that its signal came in.
     fn add_holder(&self) {
         if let Some(flow) = self.flow.take(SEND) {
             flow.stream().holders().share();
@@ -143,18 +145,26 @@ impl Conn {
     fn join_late(&self) {
         self.kin.add();
         self.set_forked();
-        if let Some(_both) = self.flow.both() {
-            self.add_holder();
-        }
+        let _both = self.flow.both();
+        self.add_holder();
     }
 
     /// A program is about to have this end, and this one goes on. Counted once, until it is running or has failed to.
     pub fn lend(&self) {
         self.set_forked();
-        if let Some(_both) = self.flow.both() {
-            // Before somebody looks who finds none that is counted.
-            self.set_lent();
-            self.add_holder();
+        let both = self.flow.both();
+        if both.is_none() {
+            self.break_off();
+        }
+        // Before somebody looks who finds none that is counted.
+        self.set_lent();
+        self.add_holder();
+    }
+
+    /// In a signal handler that came into a turn of its thread: whoever has the end after this may act before the turn goes on, which then writes nothing more.
+    fn break_off(&self) {
+        if let Some(flow) = self.flow.take(SEND).filter(sys::turn::Turn::nested) {
+            flow.stream().tx().break_off();
         }
     }
 

@@ -28,7 +28,7 @@ use crate::board::{self, Place, Post};
 use crate::hidden::Hidden;
 use crate::lock::Lock;
 use crate::mem::{self, Lease, Parted, Store, StoreChoice, copy, memfd};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, mapped::AtomicBool};
 
 pub use crate::segment::Side;
 pub use layout::{LEN, RING, Size, VERSION};
@@ -82,6 +82,8 @@ pub struct Stream {
     side: Side,
     /// Whether `fd` says what the stream is.
     tagged: bool,
+    /// A signal handler has [broken off](Tx::break_off) what its thread was about to write, if anything.
+    broken_off: AtomicBool,
     /// How often in a row a receiver was overtaken by a signal handler.
     overtaken: AtomicU32,
     /// See [`Stream::heard`].
@@ -152,6 +154,7 @@ impl Stream {
             fd,
             side,
             tagged: false,
+            broken_off: AtomicBool::new(false),
             post: None,
             lent: None,
             unfinished: Unfinished::default(),

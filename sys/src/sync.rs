@@ -22,7 +22,7 @@ pub use loom::{
 
 /// Atomics that lie in mapped memory, or in statics. A mapping holds plain integers, so these are core's under loom too.
 pub mod mapped {
-    pub use core::sync::atomic::{AtomicU32, AtomicU64};
+    pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
 /// Replaces `old` by `new`, atomically as far as this thread and its signal handlers are concerned, and released to other threads; one

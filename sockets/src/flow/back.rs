@@ -46,6 +46,9 @@ impl Flow {
         if self.stream.rx().knock() {
             self.ring_bell_now(kernel)?;
         }
+        if self.bell_is_to_come(kernel) {
+            return Err(Stop::Again);
+        }
         self.go_to_tcp(self.written_in_all(kernel)?);
         if tx.is_left() {
             // It has called in between, and does not wait for what is in the ring.

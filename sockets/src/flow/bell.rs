@@ -3,7 +3,7 @@
 use sys::board::Place;
 use sys::errno::Errno;
 use sys::stream::{BACK, BOARD, SLEEPER, STANDS};
-use sys::sync::{AtomicU32, Ordering};
+use sys::sync::{AtomicU32, Ordering, compiler_fence};
 use sys::time;
 
 use super::back::back_at;
@@ -257,17 +257,37 @@ impl Flow {
         }
     }
 
-    /// Writes a doorbell to TCP. `EPIPE` if the peer has left the ring and others read there, for whom it would be a byte of the program.
+    /// Writes a doorbell to TCP. `EPIPE` if it would be a byte of the program there: the peer has left the ring and others read, or a signal handler has come
+    /// into this turn and has left it.
     pub(super) fn put_bell(&self, kernel: &impl Kernel) -> Result<(), Errno> {
         let tx = self.stream.tx();
         if !tx.begin_bell() {
             return Err(Errno::PIPE);
         }
-        let put = kernel.send(&[DOORBELL]);
+        // From here on a handler lets the ring be.
+        self.ringing.store(1, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let put = if self.sends_on_ring() {
+            kernel.send(&[DOORBELL]).map(drop)
+        } else {
+            Err(Errno::PIPE)
+        };
+        compiler_fence(Ordering::SeqCst);
+        self.ringing.store(0, Ordering::Relaxed);
         if put.is_err() {
             tx.cancel_bell();
         }
-        put.map(drop)
+        put
+    }
+
+    /// In a signal handler: whether its thread is about to write a doorbell to TCP, behind which nothing else may come there now.
+    pub(super) fn bell_is_to_come(&self, kernel: &impl Kernel) -> bool {
+        if self.ringing.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let tx = self.stream.tx();
+        let counted = tx.to_ring().unwrap_or_default().saturating_add(tx.bells());
+        kernel.written().is_ok_and(|written| written < counted)
     }
 
     /// Resets the connection, for what became of bytes of the program can no more be said. Both ends are told: neither takes it for an orderly end.

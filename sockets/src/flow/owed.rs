@@ -24,6 +24,9 @@ impl Flow {
             return Ok(true);
         }
         if tx.to_tcp().is_none() {
+            if self.bell_is_to_come(kernel) {
+                return Err(Stop::Again);
+            }
             // A direction that never was on the ring goes there and back: the receiver waits for the second step.
             // One count for both: what a native call of another thread writes meanwhile is the program's.
             let written = kernel.written()?;

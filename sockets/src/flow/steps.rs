@@ -13,6 +13,8 @@ impl Flow {
     /// What this end sends goes to TCP again, after `written` bytes on it.
     #[inline]
     pub(super) fn go_to_tcp(&self, written: u64) {
+        // A signal handler may have come into a write.
+        self.stream.tx().break_off();
         self.stream.tx().set_to_tcp(written);
         self.moved();
     }

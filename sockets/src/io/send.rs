@@ -128,6 +128,7 @@ fn send_all(
             }
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::End) => return Err(Errno::PIPE),
+            Err(Stop::Again) if turn.stream().tx().take_broken_off() => continue,
             Err(Stop::Again) => {}
         }
         if turn.owes_back() {

@@ -56,13 +56,50 @@ impl Tx<'_> {
         }
         let between = unfinished.is_mine();
         let found = unfinished.come_in();
+        let broken_off = self.take_broken_off();
         let written = if between {
             self.write_all(true, pieces)
         } else {
             self.write_outermost(pieces)
         };
         unfinished.leave(found);
+        if broken_off {
+            self.stream.broken_off.store(true, Ordering::Relaxed);
+        }
         written
+    }
+
+    /// In a signal handler that others act after, at this end or on TCP: what its thread is in the middle of writing is written as far as it has begun, and
+    /// goes no further. It [says so](Tx::take_broken_off).
+    #[cold]
+    pub fn break_off(&self) {
+        let unfinished = &self.stream.unfinished;
+        unfinished.forget_left();
+        if unfinished.is_mine() {
+            if let Some(copy) = unfinished.interrupted() {
+                self.finish_copy(copy);
+            }
+            self.publish_left();
+            // As one that writes in between.
+            let base = &self.words().sender.base;
+            let lap = base
+                .load(Ordering::Acquire)
+                .wrapping_add(self.ring_len() as u64);
+            base.store(lap, Ordering::Release);
+        }
+        self.stream.broken_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the last write may have been broken off: what it did not write is to be written in a new turn. Asked once.
+    pub fn take_broken_off(&self) -> bool {
+        let broken_off = self.is_broken_off();
+        self.stream.broken_off.store(false, Ordering::Relaxed);
+        broken_off
+    }
+
+    #[inline]
+    fn is_broken_off(&self) -> bool {
+        self.stream.broken_off.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -78,6 +115,9 @@ impl Tx<'_> {
         let mut tries = 0;
         while !self.advance(between, pieces, &mut written)? {
             written += self.stream.unfinished.take_helped() as usize;
+            if self.is_broken_off() {
+                break;
+            }
             tries += 1;
             // So many handlers in a row are none: the peer writes to our cursor.
             if tries == TRIES {
@@ -205,7 +245,7 @@ impl Tx<'_> {
         let unfinished = &self.stream.unfinished;
         unfinished.copy(start, at, piece);
         // From here on a handler helps. One that came before does not see the copy; its bytes must not be overwritten.
-        let fresh = self.tail() == start;
+        let fresh = self.tail() == start && !self.is_broken_off();
         if fresh {
             self.copy_by_choice(at.wrapping_sub(base), piece);
         }
