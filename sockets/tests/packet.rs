@@ -1118,6 +1118,95 @@ fn lines_at(at: SocketAddr) -> (Vec<Line>, Closed) {
     (lines, closed)
 }
 
+/// Connections to the listener at that port over NICs of our own, on which nobody has said anything.
+struct Silent {
+    nic: via::Nic,
+    tag: via::Ptag,
+    mtu: u32,
+    to: via::NetAddress,
+    /// For what the listener says.
+    room: via::Region,
+}
+
+impl Silent {
+    fn to(driver: &dyn Driver, adapter: &Adapter, port: u16) -> Self {
+        let nic = via::Nic::open(driver).unwrap();
+        let mut discriminator = b"SOVI".to_vec();
+        discriminator.extend(port.to_be_bytes());
+        let tag = nic.create_ptag().unwrap();
+        let memory = via::Memory::private(4096).unwrap();
+        Self {
+            mtu: adapter.variant().settings.mtu,
+            to: nic.address(&discriminator).unwrap(),
+            room: nic.register(memory, &tag, via::Access::Local).unwrap(),
+            tag,
+            nic,
+        }
+    }
+
+    fn connect(&self) -> via::Vi {
+        let config = via::ViConfig::new(&self.tag).max_transfer_size(self.mtu);
+        let vi = self.nic.create_vi(&config).unwrap();
+        for token in 0..8 {
+            let descriptor = via::Descriptor::recv().segment(&self.room, 0..4096);
+            vi.post_recv(&descriptor, token).unwrap();
+        }
+        let from = self.nic.address(&[]).unwrap();
+        let patience = Some(Duration::from_secs(30));
+        vi.connect(&from, &self.to, patience).unwrap();
+        vi
+    }
+
+    fn wakeup(&self, address: [u8; 4]) -> Wakeup {
+        Wakeup {
+            descriptor: 7,
+            address,
+            port: 8,
+            settings: Settings::new(32, 16, self.mtu).unwrap(),
+            place: [0; 16],
+        }
+    }
+
+    /// Posts a packet, and waits until it has left.
+    fn send(&self, vi: &via::Vi, kind: Kind, bytes: &[u8]) {
+        let memory = via::Memory::private(bytes.len().max(1)).unwrap();
+        memory.write(0, bytes).unwrap();
+        let region = self.nic.register(memory, &self.tag, via::Access::Local);
+        let region = region.unwrap();
+        let packet = Packet {
+            kind,
+            acks: 0,
+            byte: 0,
+        };
+        let descriptor = via::Descriptor::send()
+            .segment(&region, 0..bytes.len() as u32)
+            .immediate(packet.encode());
+        vi.post_send(&descriptor, 0).unwrap();
+        vi.send_wait(None).unwrap().ok().unwrap();
+    }
+}
+
+/// Its process cannot be asked for its end.
+#[test]
+fn who_hands_its_end_over_from_another_host_is_reset() {
+    let driver = iwarp_here();
+    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(5).unwrap();
+    let asker = Silent::to(&driver, &adapter, listener.local().port());
+    let vi = asker.connect();
+    asker.send(&vi, Kind::Wakeup, &asker.wakeup([127, 0, 0, 1]).encode());
+    let accepted = listener.accept(forever).unwrap();
+    let stream = accepted.stream().unwrap();
+    asker.send(&vi, Kind::Move, &[]);
+    until("it is reset", || {
+        stream.recv(&mut [0], at_once) == Err(Errno::CONNRESET)
+    });
+    accepted.close();
+    listener.close();
+}
+
 #[test]
 fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
     let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();

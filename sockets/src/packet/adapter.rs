@@ -101,6 +101,11 @@ impl Adapter {
         }
     }
 
+    /// Whether it goes to other hosts: one that works in this host's memory does not.
+    pub(super) fn reaches_others(&self) -> bool {
+        self.capabilities.integrity != via::Integrity::Memory
+    }
+
     /// Bytes of the largest packet, and a VI for such.
     pub(super) fn config(&self) -> ViConfig<'_> {
         ViConfig::new(&self.tag).max_transfer_size(self.mtu())
@@ -121,7 +126,7 @@ impl Adapter {
     /// Takes the port for as long as the claim lives, or learns that somebody has it. A NIC of this host's memory lets many
     /// processes wait at one place; another's port is the kernel's to give.
     pub(super) fn claim(&self, port: u16) -> Result<Option<Claim>, Errno> {
-        if self.capabilities.integrity != via::Integrity::Memory {
+        if self.reaches_others() {
             return Ok(None);
         }
         match sys::net::Listener::bind(format!("sovia-port/{port}").as_bytes(), 1) {
@@ -140,7 +145,7 @@ impl Adapter {
         if peer.is_loopback() || peer.is_unspecified() {
             return Ipv4Addr::LOCALHOST;
         }
-        if self.capabilities.integrity == via::Integrity::Memory || is_local(peer) {
+        if !self.reaches_others() || is_local(peer) {
             return peer;
         }
         let host = self.nic.attributes().local_address;
@@ -156,7 +161,7 @@ impl Adapter {
         if is_local(*address.ip()) {
             return Ok(to);
         }
-        if self.capabilities.integrity == via::Integrity::Memory {
+        if !self.reaches_others() {
             return Err(Errno::NETUNREACH);
         }
         if let Some(host) = to.host.first_chunk_mut::<4>() {

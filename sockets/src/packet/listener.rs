@@ -118,8 +118,7 @@ impl Listener {
         if !listener.is_reached() {
             listener.close();
             // The NIC's own place, which others on this host can have as well, over whatever it reaches them by.
-            let taken = adapter.capabilities.integrity != via::Integrity::Memory;
-            return Err(if taken {
+            return Err(if adapter.reaches_others() {
                 Errno::ADDRINUSE
             } else {
                 Errno::AGAIN

@@ -141,9 +141,12 @@ impl Relay {
                 self.tell_end(inner);
                 false
             }
-            Poured::Moved { end } => {
+            Poured::Moved { end, lost } => {
                 if end {
                     self.tell_end(inner);
+                } else if lost && inner.follows.has_asked_nobody() {
+                    self.spoil(inner, Some(Errno::CONNRESET));
+                    return true;
                 }
                 self.bring_from_far(inner)
             }

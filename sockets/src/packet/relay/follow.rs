@@ -31,6 +31,10 @@ pub(super) enum Follows {
 }
 
 impl Follows {
+    pub(super) fn has_asked_nobody(&self) -> bool {
+        matches!(self, Self::Not)
+    }
+
     pub(super) fn has_answered(&self) -> bool {
         matches!(
             self,
@@ -46,8 +50,8 @@ impl Relay {
     /// The next steps of going on with the peer's end. Whether the connection is broken.
     pub(super) fn follow(&self, inner: &mut Inner) -> bool {
         let watch = &self.bell().watch;
-        if matches!(inner.follows, Follows::Not) && self.stream().is_asked_to_move() {
-            // Who cannot be reached now may be later.
+        if inner.follows.has_asked_nobody() && self.stream().is_asked_to_move() {
+            // Who cannot be reached now may be later, until the VI is gone, too: `bring` sees to that, behind what has come.
             let asked = self.stream().place_of_peer().and_then(|place| ask(&place));
             let watched = asked.filter(|conn| watch.add(conn, self.bell().name).is_ok());
             if let Some(conn) = watched {

@@ -105,7 +105,7 @@ impl Relay {
             bytes.len()
         });
         match poured {
-            Poured::Moved { end } => {
+            Poured::Moved { end, .. } => {
                 let heir = leaving.heir();
                 let ends = end || heir.is_none();
                 leaving.parted = Some(Parted { ends, heir });

@@ -1,4 +1,4 @@
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use proto::packet::Kind;
 use sys::relay::close_number;
 use sys::socket::with_borrowed;
 
@@ -186,4 +187,32 @@ fn who_closes_with_bytes_unread_resets_the_peer_though_the_process_ends() {
     }
 }
 
+/// A peer's process leaves, and is gone before this one could ask it for anything.
+#[test]
+fn who_is_left_by_somebody_that_nobody_can_reach_is_told_of_a_reset() {
+    let _alone = alone();
+    sharing::allow_to_follow();
+    let (fd, peer) = pair();
+    let mut plain = stand_in(fd);
+    let stream = peer.stream().expect("it is connected");
+    assert_eq!(stream.send(b"before", || true), Ok(6));
+    sharing::one(fd);
+    assert!(stream.say_move(Kind::Move));
+    let held = table::known(fd).expect("it is there");
+    let left = held.stream().expect("it is connected");
+    while !left.is_asked_to_move() {
+        thread::yield_now();
+    }
+    stream.abort();
+    plain.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let mut room = [0; 10];
+    assert_eq!(plain.read(&mut room).expect("it has come"), 6);
+    let error = plain.read(&mut room).expect_err("it broke");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    drop((plain, held));
+    close(fd);
+}
+
 const ROUNDS: usize = 40;
+/// After which what has not happened does not.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -13,8 +13,9 @@ impl Stream {
     #[cold]
     pub(super) fn note_move(&self, inner: &mut Inner, kind: Kind) {
         self.transmit(inner);
-        if kind == Kind::Move && !inner.talk.is_asked_to_move() {
-            // Both leave: there is nobody to go on with it.
+        let both_leave = kind == Kind::Move && !inner.talk.is_asked_to_move();
+        // There is nobody to go on with it; and no honest peer of another host asks us to.
+        if both_leave || self.adapter.reaches_others() {
             self.lose(inner);
         } else if kind == Kind::Move
             && !inner.is_closing
@@ -64,7 +65,7 @@ impl Stream {
     /// Where the peer's is, if its process may be asked: it is of this host.
     pub(in crate::packet) fn place_of_peer(&self) -> Option<[u8; PLACE_LEN]> {
         let inner = self.lock();
-        let is_here = self.adapter.capabilities.integrity == via::Integrity::Memory;
+        let is_here = !self.adapter.reaches_others();
         inner.peer.filter(|_| is_here).map(|peer| peer.place)
     }
 

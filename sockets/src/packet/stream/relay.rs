@@ -27,8 +27,8 @@ pub(in crate::packet) enum Poured {
     Part,
     /// All, and no more will come.
     End,
-    /// All that comes in packets; `end` where nothing comes by another way either.
-    Moved { end: bool },
+    /// All that comes in packets; `end` where nothing comes by another way either, `lost` where whom one might ask for that way is gone.
+    Moved { end: bool, lost: bool },
     /// The connection broke.
     Broken(Option<Errno>),
 }
@@ -92,7 +92,10 @@ impl Stream {
             }
         }
         if inner.talk.is_moved() {
-            Poured::Moved { end: inner.ended }
+            Poured::Moved {
+                end: inner.ended,
+                lost: inner.lost,
+            }
         } else if inner.ended {
             Poured::End
         } else if inner.lost {
