@@ -206,9 +206,10 @@ pub(super) fn insert(mut socket: Socket) -> Result<RawFd, (Errno, Box<Socket>)> 
     };
     socket.set_number(descriptor.as_raw_fd().cast_unsigned());
     let home = sys::fork::generation();
+    // In this order, for `is_visitor`.
     OWNER.store(std::process::id(), Ordering::Relaxed);
-    HOME.store(home, Ordering::Relaxed);
-    ANY.store(1, Ordering::Relaxed);
+    HOME.store(home, Ordering::Release);
+    ANY.store(1, Ordering::Release);
     let held = Arc::new(Held { socket, home });
     drop(swap(descriptor.as_raw_fd(), Some(Arc::clone(&held))));
     if let Ok(stream) = held.stream()
@@ -361,7 +362,10 @@ fn is_owner() -> bool {
 
 /// Whether this is a child with its parent's memory, as after `vfork`.
 fn is_visitor() -> bool {
-    !is_owner() && any() && HOME.load(Ordering::Relaxed) == sys::fork::generation()
+    // Whoever sees what another thread has just stored of the first socket, of the process or of a child of fork, sees its owner, too: that is looked at last.
+    ANY.load(Ordering::Acquire) != 0
+        && HOME.load(Ordering::Acquire) == sys::fork::generation()
+        && !is_owner()
 }
 
 /// Whether it is one that has descriptors of its own, or such a thread: what it does to them is no concern of the table's.
