@@ -267,7 +267,8 @@ fn fabric_pair(variant: Variant) -> Pair {
     let adapters = hosts
         .each_ref()
         .map(|host| Adapter::open(host, variant, None).unwrap());
-    let at = place(port());
+    // At any address: the hosts have none of IPv4's.
+    let at = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port());
     let listener = Socket::new(&adapters[1]);
     listener.bind(at).unwrap();
     listener.listen(1).unwrap();
@@ -1204,6 +1205,29 @@ fn who_hands_its_end_over_from_another_host_is_reset() {
         stream.recv(&mut [0], at_once) == Err(Errno::CONNRESET)
     });
     accepted.close();
+    listener.close();
+}
+
+/// The NIC knows where a request comes from, which nobody else has to be told.
+#[test]
+fn who_asks_over_a_network_has_the_address_that_it_asks_from() {
+    let driver = iwarp_here();
+    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(5).unwrap();
+    let asker = Silent::to(&driver, &adapter, listener.local().port());
+    for (says, has) in [
+        ([192, 0, 2, 9], [127, 0, 0, 1]),
+        ([0; 4], [127, 0, 0, 1]),
+        ([127, 0, 0, 5], [127, 0, 0, 5]),
+    ] {
+        let vi = asker.connect();
+        asker.send(&vi, Kind::Wakeup, &asker.wakeup(says).encode());
+        let accepted = listener.accept(forever).unwrap();
+        assert_eq!(accepted.peer(), Ok(SocketAddrV4::new(has.into(), 8)));
+        accepted.close();
+    }
     listener.close();
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 
 use sys::argument::is_own_of_v6;
@@ -148,14 +148,31 @@ impl Adapter {
         if !self.reaches_others() || is_local(peer) {
             return peer;
         }
-        let host = self.nic.attributes().local_address;
-        let address = host.first_chunk::<4>().copied();
-        address.map_or(Ipv4Addr::LOCALHOST, Ipv4Addr::from)
+        way_to(peer).unwrap_or(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The host that a request comes from: as the NIC knows it, and not as the asker says.
+    pub(super) fn origin(&self, from: &NetAddress) -> Ipv4Addr {
+        let host = from.host.first_chunk::<4>().copied();
+        let host = host.filter(|_| self.reaches_others());
+        host.map_or(Ipv4Addr::LOCALHOST, Ipv4Addr::from)
+    }
+
+    /// Whether `address` is another host's, which answers when it may.
+    ///
+    /// # Errors
+    /// Of [`Adapter::reach`].
+    pub(super) fn is_far(&self, address: SocketAddrV4) -> Result<bool, Errno> {
+        self.reach(address)?;
+        Ok(self.reaches_others() && !is_local(*address.ip()))
     }
 
     /// Where to find who listens at `address`.
     ///
     /// A NIC that reaches this host only is asked about this host only; another has the IPv4 address in its own.
+    ///
+    /// # Errors
+    /// `ENETUNREACH`, and what else the kernel says of the way there.
     pub(super) fn reach(&self, address: SocketAddrV4) -> Result<NetAddress, Errno> {
         let mut to = self.listening_at(address.port())?;
         if is_local(*address.ip()) {
@@ -164,6 +181,7 @@ impl Adapter {
         if !self.reaches_others() {
             return Err(Errno::NETUNREACH);
         }
+        way_to(*address.ip())?;
         if let Some(host) = to.host.first_chunk_mut::<4>() {
             *host = address.ip().octets();
         }
@@ -180,7 +198,69 @@ impl fmt::Debug for Adapter {
     }
 }
 
-/// Whether the address is one of this host's: only then can something be bound to it.
+/// Whether a socket can be bound to the address, as the kernel has it: it may be that of a group, or another host's where it lets one (`ip_nonlocal_bind`).
+pub(super) fn may_bind(ip: Ipv4Addr) -> bool {
+    is_numbered(ip) || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+/// Whether the address is one of this host's: a socket that is bound to it reaches itself there. What is sent from an address that is not this host's, or to all hosts, is refused.
 pub(super) fn is_local(ip: Ipv4Addr) -> bool {
-    ip.is_unspecified() || ip.is_loopback() || is_own_of_v6(ip) || UdpSocket::bind((ip, 0)).is_ok()
+    let reached = || UdpSocket::bind((ip, 0)).and_then(|socket| socket.connect((ip, DISCARD)));
+    is_numbered(ip) || (!ip.is_multicast() && reached().is_ok())
+}
+
+/// Whether it is this host's by what it is.
+fn is_numbered(ip: Ipv4Addr) -> bool {
+    ip.is_unspecified() || ip.is_loopback() || is_own_of_v6(ip)
+}
+
+/// The address of this host's that the kernel's routes have for a connection with `peer`. Nothing is sent.
+///
+/// # Errors
+/// As TCP's `connect`: `ENETUNREACH` for groups and for all hosts, too.
+fn way_to(peer: Ipv4Addr) -> Result<Ipv4Addr, Errno> {
+    if peer.is_multicast() {
+        return Err(Errno::NETUNREACH);
+    }
+    let way = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect((peer, DISCARD))?;
+        socket.local_addr()
+    };
+    match way() {
+        Ok(SocketAddr::V4(address)) => Ok(*address.ip()),
+        Ok(SocketAddr::V6(_)) => Err(Errno::NETUNREACH),
+        // Only who asks for it may send to all.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Errno::NETUNREACH),
+        Err(error) => Err(error
+            .raw_os_error()
+            .map_or(Errno::NETUNREACH, Errno::from_raw_os_error)),
+    }
+}
+
+/// A port, where any would do (RFC 863).
+const DISCARD: u16 = 9;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_and_all_hosts_are_not_this_one() {
+        let group = Ipv4Addr::new(224, 0, 0, 1);
+        // As of TCP.
+        assert!(may_bind(group));
+        for ip in [group, Ipv4Addr::BROADCAST] {
+            assert!(!is_local(ip), "{ip}");
+            assert_eq!(way_to(ip), Err(Errno::NETUNREACH), "{ip}");
+        }
+        // Of a network for documentation (RFC 5737).
+        let outside = Ipv4Addr::new(192, 0, 2, 1);
+        assert!(!is_local(outside));
+        if let Ok(ours) = way_to(outside) {
+            assert!(is_local(ours), "{ours}");
+            assert_eq!(way_to(ours), Ok(ours));
+        }
+        assert!(is_local(Ipv4Addr::LOCALHOST) && is_local(Ipv4Addr::UNSPECIFIED));
+    }
 }

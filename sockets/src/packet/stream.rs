@@ -7,7 +7,7 @@
 //! into it where the program waits for what comes.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,6 +51,8 @@ pub struct Stream {
     incoming: Region,
     outgoing: Region,
     adapter: Arc<Adapter>,
+    /// The host that has asked for it, as the NIC knows; `None` where this end has asked.
+    origin: Option<Ipv4Addr>,
     /// From one buffer to the next.
     stride: u32,
     mtu: u32,
@@ -69,7 +71,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Who the peer said it is, if it has said so yet.
+    /// Who the peer said it is, if it has said so yet; its address is one that it can have.
     pub fn peer(&self) -> Option<Wakeup> {
         self.lock().peer
     }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, bind, getpeername, listen, sockopt};
 use sys::fork::OwnFd;
 use sys::poll::{Interest, Poller};
+use via::soft::Ask;
 
 use super::caller::Caller;
 use crate::dial::{Answer, options, step};
@@ -50,7 +51,7 @@ impl Silent {
             Ok(None) if Instant::now() < self.until => Heard::Nothing(self),
             Ok(Some(Answer::Asked { said, takes_reads })) => {
                 let (ask, is_peer) = match private::asked(&said) {
-                    Some(Asked::Client(ask)) => (Some(ask), false),
+                    Some(Asked::Client(ask)) => (Some(self.seen(ask)), false),
                     Some(Asked::Peer(ask)) => (Some(ask), true),
                     Some(Asked::Stranger) => (None, false),
                     None => return Heard::Nonsense,
@@ -66,6 +67,14 @@ impl Silent {
             }
             _ => Heard::Nonsense,
         }
+    }
+
+    /// His address as he says, but for that of his host, which TCP knows.
+    fn seen(&self, mut ask: Ask) -> Ask {
+        let [a, b, c, d] = self.from.ip().octets();
+        let [.., high, low] = ask.local.host;
+        ask.local.host = [a, b, c, d, high, low];
+        ask
     }
 }
 

@@ -4,8 +4,10 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use proto::packet::State;
+use sys::argument::LOOPBACK_OF_V6;
 use via::Incoming;
 
+use super::super::adapter::is_local;
 use super::knock::OURSELVES;
 use super::{Inner, Listener, Place};
 use crate::packet::stream::{Identity, Stream};
@@ -45,9 +47,14 @@ impl Listener {
     }
 
     fn keep(&self, request: Incoming) {
+        let from = request.remote_address();
+        let is_ours = from.discriminator.as_bytes() == OURSELVES;
+        // What is bound there is for this host alone.
+        let bound = self.local.ip();
+        let is_inward = bound.is_loopback() || *bound == LOOPBACK_OF_V6;
+        let is_astray = is_inward && !is_local(self.adapter.origin(&from));
         let mut inner = self.lock();
-        let is_ours = request.remote_address().discriminator.as_bytes() == OURSELVES;
-        if is_ours || inner.closed {
+        if is_ours || is_astray || inner.closed {
             drop(inner);
             // Told already that nobody listens, or about to be.
             let _ = request.reject();

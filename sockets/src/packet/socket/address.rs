@@ -8,7 +8,7 @@ use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
 use super::{Bound, Life, Socket};
-use crate::packet::adapter::is_local;
+use crate::packet::adapter::may_bind;
 
 impl Socket {
     /// Gives it an address; port 0 takes a free one.
@@ -20,7 +20,7 @@ impl Socket {
         let Life::Fresh(None) = *life else {
             return Err(Errno::INVAL);
         };
-        if !is_local(*address.ip()) {
+        if !may_bind(*address.ip()) {
             return Err(Errno::ADDRNOTAVAIL);
         }
         *life = Life::Fresh(Some(self.claim(address)?));

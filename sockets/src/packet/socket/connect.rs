@@ -123,6 +123,10 @@ impl Socket {
             port: local.port(),
         };
         let remote = self.adapter.reach(address)?;
+        // As over TCP: nobody elsewhere could answer.
+        if local.ip().is_loopback() && self.adapter.is_far(address)? {
+            return Err(Errno::INVAL);
+        }
         let stream = Stream::connect_within(&self.adapter, &remote, identity, patience)?;
         if let Err(errno) = self.join() {
             stream.abort();

@@ -99,7 +99,8 @@ impl Stream {
         mut request: via::Incoming,
         identity: Identity,
     ) -> Result<Arc<Self>, Errno> {
-        let stream = Self::prepare(adapter, identity)?;
+        let mut stream = Self::prepare(adapter, identity)?;
+        stream.origin = Some(adapter.origin(&request.remote_address()));
         // A NIC that was given another largest transfer takes the asker's answer for ours.
         request.accept(&stream.vi).map_err(|_| Errno::CONNABORTED)?;
         Ok(stream.begin())
@@ -132,6 +133,7 @@ impl Stream {
             outgoing: region(SEND_SLOTS)?,
             vi,
             adapter: Arc::clone(adapter),
+            origin: None,
             stride,
             mtu,
             begun: Instant::now(),

@@ -1,6 +1,8 @@
 //! The packets that come.
 
-use proto::packet::{Arrival, Packet, WAKEUP_LEN};
+use std::net::Ipv4Addr;
+
+use proto::packet::{Arrival, Packet, WAKEUP_LEN, Wakeup};
 use sys::lock::Guard;
 use sys::sync::Ordering;
 use via::provider::Received;
@@ -8,6 +10,7 @@ use via::{Completion, Done};
 
 use super::Stream;
 use super::inner::{Inner, Piece, Taken};
+use crate::packet::adapter::is_local;
 use crate::packet::keeper;
 
 impl Stream {
@@ -155,7 +158,10 @@ impl Stream {
             }
             Ok(Arrival::Control) => {}
             Ok(Arrival::Wakeup(peer)) => {
-                inner.peer = Some(peer);
+                inner.peer = Some(Wakeup {
+                    address: self.believed(peer.address.into()).octets(),
+                    ..peer
+                });
                 inner.combiner.limit(peer.settings.mtu);
                 inner.talk.reposted();
             }
@@ -168,6 +174,16 @@ impl Stream {
             return self.lose(inner);
         }
         self.transmit(inner);
+    }
+
+    /// The address of who asked: the one that it says it has, as far as its host can have that. Who has asked somebody knows whom.
+    fn believed(&self, said: Ipv4Addr) -> Ipv4Addr {
+        let can_have = |origin: &Ipv4Addr| {
+            *origin == said || (!said.is_unspecified() && is_local(*origin) && is_local(said))
+        };
+        self.origin
+            .filter(|origin| !can_have(origin))
+            .unwrap_or(said)
     }
 
     /// The program has read a buffer: it is there for the peer again.
