@@ -1231,6 +1231,45 @@ fn who_asks_over_a_network_has_the_address_that_it_asks_from() {
     listener.close();
 }
 
+/// Anybody can connect and say nothing, and that often.
+#[test]
+fn silent_connections_are_in_nobody_s_way() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(1).unwrap();
+    let silent = Silent::to(&shm::DRIVER, &adapter, listener.local().port());
+    let several = [(); 3].map(|()| silent.connect());
+    let asker = Socket::new(&adapter);
+    asker.connect(listener.local(), 7).unwrap();
+    let accepted = listener.accept(forever).unwrap();
+    assert_eq!(accepted.peer().unwrap(), asker.local());
+    for vi in &several {
+        // They have not had to go for that.
+        silent.send(vi, Kind::Wakeup, &silent.wakeup([127, 0, 0, 1]).encode());
+        assert_eq!(listener.accept(forever).unwrap().peer(), Ok(place(8)));
+    }
+    listener.close();
+}
+
+#[test]
+fn of_too_many_silent_connections_the_oldest_goes() {
+    let adapter = Adapter::open(&shm::DRIVER, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(1).unwrap();
+    let silent = Silent::to(&shm::DRIVER, &adapter, listener.local().port());
+    let many: Vec<_> = (0..=SILENT_MAX).map(|_| silent.connect()).collect();
+    until("the oldest is gone", || {
+        many[0].state() != Ok(via::ViState::Connected)
+    });
+    assert_eq!(many[1].state(), Ok(via::ViState::Connected));
+    listener.close();
+}
+
+/// What a listener keeps of them.
+const SILENT_MAX: usize = 128;
+
 #[test]
 fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {
     let adapter = Adapter::open(&shm::DRIVER, Variant::windowless(), None).unwrap();

@@ -65,6 +65,8 @@ struct Inner {
 struct Place {
     stream: Arc<Stream>,
     since: Instant,
+    /// Its peer had not said who it is when somebody last looked.
+    is_silent: bool,
     /// Until then it is not there, unless its peer has said something.
     deferred_until: Option<Instant>,
 }
@@ -215,6 +217,7 @@ impl Listener {
         inner.queue.push_front(Place {
             stream: Arc::clone(stream),
             since: Instant::now(),
+            is_silent: false,
             deferred_until: None,
         });
         inner.show(true);

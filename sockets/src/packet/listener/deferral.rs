@@ -47,11 +47,27 @@ impl Inner {
         places.filter_map(|place| place.deferred_until).min()
     }
 
-    /// Whether another connection may be made. Those that wait for their first bytes have room of their own, as in the kernel.
+    /// Whether another connection may be made. Those that wait for their first bytes have room of their own, as in the kernel, and so have those whose peer is silent.
     pub(super) fn has_room(&self) -> bool {
-        self.queue.len() - self.deferred < self.backlog && self.deferred < DEFERRED_MAX
+        let met = || self.queue.iter().filter(|place| !place.is_silent);
+        let deferred = met().filter(|place| place.deferred_until.is_some()).count();
+        met().count() - deferred < self.backlog && deferred < DEFERRED_MAX
+    }
+
+    /// Where too many have a silent peer, the one that has had it for longest gives way to the next: anybody can make such, of which the program never hears.
+    pub(super) fn give_way(&mut self) -> Option<Arc<Stream>> {
+        if self.silent <= SILENT_MAX {
+            return None;
+        }
+        let is_silent = |place: &Place| place.is_silent && !place.stream.is_met();
+        let place = self.queue.iter().position(is_silent)?;
+        self.silent -= 1;
+        let place = self.queue.remove(place)?;
+        self.count_deferred();
+        Some(place.stream)
     }
 }
 
 /// As many as may wait for an answer.
 const DEFERRED_MAX: usize = 128;
+const SILENT_MAX: usize = 128;

@@ -84,15 +84,21 @@ impl Listener {
                 stream.abort();
                 return;
             }
-            inner.silent += usize::from(!stream.is_met());
+            let is_silent = !stream.is_met();
+            inner.silent += usize::from(is_silent);
             inner.deferred += usize::from(deferred_until.is_some());
             inner.queue.push_back(Place {
                 stream,
                 since: Instant::now(),
+                is_silent,
                 deferred_until,
             });
+            let given_way = inner.give_way();
             inner.show(true);
             drop(inner);
+            if let Some(stream) = given_way {
+                stream.abort();
+            }
             self.changed.notify_all();
         }
     }
@@ -145,9 +151,10 @@ impl Listener {
         }
         let mut silent_now = 0;
         let mut given_up = Vec::new();
-        inner.queue.retain(|place| {
+        inner.queue.retain_mut(|place| {
             let stream = &place.stream;
-            if stream.is_met() {
+            place.is_silent = !stream.is_met();
+            if !place.is_silent {
                 return true;
             }
             let over = place.since.elapsed() >= SILENCE_TIME || stream.state() == State::Closed;
