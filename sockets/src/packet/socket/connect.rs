@@ -36,7 +36,12 @@ impl Socket {
         descriptor: u32,
     ) -> Result<(), Errno> {
         let bound = held.begin_to_connect()?;
-        let at_once = held.ask(address, descriptor, bound.clone(), Patience::NONE);
+        let at_once = match held.adapter.is_far(address) {
+            // Its answer takes longer, and to ask twice would be two connections.
+            Ok(true) => Err(Errno::TIMEDOUT),
+            Ok(false) => held.ask(address, descriptor, bound.clone(), Patience::NONE),
+            Err(errno) => Err(errno),
+        };
         if !matches!(at_once, Err(Errno::CONNREFUSED | Errno::TIMEDOUT)) {
             return held.settle_connect(bound, at_once);
         }

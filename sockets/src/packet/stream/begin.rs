@@ -36,6 +36,8 @@ pub struct Identity {
 pub(in crate::packet) struct Patience {
     /// For somebody to listen: between two requests a listener is away for a moment.
     refusal: Duration,
+    /// Or so often, where each takes long.
+    attempts: u32,
     /// For his answer, which he gives when his backlog has room.
     answer: Duration,
 }
@@ -43,13 +45,20 @@ pub(in crate::packet) struct Patience {
 impl Patience {
     pub(in crate::packet) const FULL: Self = Self {
         refusal: REFUSAL_TIME,
+        attempts: ATTEMPTS_LEAST,
         answer: CONNECT_TIME,
     };
     /// A listener with room answers within that.
     pub(in crate::packet) const NONE: Self = Self {
         refusal: Duration::ZERO,
+        attempts: 0,
         answer: Duration::from_millis(5),
     };
+
+    /// Whether one who was refused so often in that time asks again.
+    fn goes_on(&self, time: Duration, attempts: u32) -> bool {
+        time < self.refusal || (attempts < self.attempts && time < REFUSAL_TIME_MOST)
+    }
 }
 
 impl Stream {
@@ -74,13 +83,23 @@ impl Stream {
     ) -> Result<Arc<Self>, Errno> {
         let stream = Self::prepare(adapter, identity)?;
         let local = adapter.nic.address(&[]).map_err(|_| Errno::INVAL)?;
-        let deadline = Instant::now() + patience.refusal;
+        let begun = Instant::now();
+        let (mut attempts, mut nap) = (0, NAP_LEAST);
         loop {
+            attempts += 1;
             // It takes long, and may be left: nobody else has the stream yet.
             let connect = || stream.vi.connect(&local, remote, Some(patience.answer));
             match section::paused(connect) {
                 Ok(_) => break,
-                Err(via::Error::NoMatch) if Instant::now() < deadline => thread::yield_now(),
+                Err(via::Error::NoMatch) if patience.goes_on(begun.elapsed(), attempts) => {
+                    if !adapter.reaches_others() && begun.elapsed() < NAP_LEAST {
+                        thread::yield_now();
+                        continue;
+                    }
+                    // tidy: sleep because nothing tells that somebody listens again; over a network each attempt is a connection of TCP.
+                    section::paused(|| thread::sleep(nap));
+                    nap = (nap * 2).min(NAP_MOST);
+                }
                 Err(via::Error::NoMatch | via::Error::Reject) => return Err(Errno::CONNREFUSED),
                 Err(via::Error::Timeout) => return Err(Errno::TIMEDOUT),
                 Err(via::Error::NotReachable) => return Err(Errno::HOSTUNREACH),
@@ -193,4 +212,10 @@ const SEND_SLOTS: u32 = 16;
 const LINE: u32 = 64;
 /// How long nobody may listen before the connection is refused.
 const REFUSAL_TIME: Duration = Duration::from_millis(100);
+/// What a listener has for each of many who ask at once, however far they are; and no longer than this.
+const ATTEMPTS_LEAST: u32 = 8;
+const REFUSAL_TIME_MOST: Duration = Duration::from_secs(3);
+/// Between two attempts.
+const NAP_LEAST: Duration = Duration::from_millis(1);
+const NAP_MOST: Duration = Duration::from_millis(16);
 const CONNECT_TIME: Duration = Duration::from_secs(60);
