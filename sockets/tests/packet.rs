@@ -1187,50 +1187,6 @@ impl Silent {
     }
 }
 
-/// Its process cannot be asked for its end.
-#[test]
-fn who_hands_its_end_over_from_another_host_is_reset() {
-    let driver = iwarp_here();
-    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
-    let listener = Socket::new(&adapter);
-    listener.bind(place(port())).unwrap();
-    listener.listen(5).unwrap();
-    let asker = Silent::to(&driver, &adapter, listener.local().port());
-    let vi = asker.connect();
-    asker.send(&vi, Kind::Wakeup, &asker.wakeup([127, 0, 0, 1]).encode());
-    let accepted = listener.accept(forever).unwrap();
-    let stream = accepted.stream().unwrap();
-    asker.send(&vi, Kind::Move, &[]);
-    until("it is reset", || {
-        stream.recv(&mut [0], at_once) == Err(Errno::CONNRESET)
-    });
-    accepted.close();
-    listener.close();
-}
-
-/// The NIC knows where a request comes from, which nobody else has to be told.
-#[test]
-fn who_asks_over_a_network_has_the_address_that_it_asks_from() {
-    let driver = iwarp_here();
-    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
-    let listener = Socket::new(&adapter);
-    listener.bind(place(port())).unwrap();
-    listener.listen(5).unwrap();
-    let asker = Silent::to(&driver, &adapter, listener.local().port());
-    for (says, has) in [
-        ([192, 0, 2, 9], [127, 0, 0, 1]),
-        ([0; 4], [127, 0, 0, 1]),
-        ([127, 0, 0, 5], [127, 0, 0, 5]),
-    ] {
-        let vi = asker.connect();
-        asker.send(&vi, Kind::Wakeup, &asker.wakeup(says).encode());
-        let accepted = listener.accept(forever).unwrap();
-        assert_eq!(accepted.peer(), Ok(SocketAddrV4::new(has.into(), 8)));
-        accepted.close();
-    }
-    listener.close();
-}
-
 /// Anybody can connect and say nothing, and that often.
 #[test]
 fn silent_connections_are_in_nobody_s_way() {
@@ -1269,6 +1225,50 @@ fn of_too_many_silent_connections_the_oldest_goes() {
 
 /// What a listener keeps of them.
 const SILENT_MAX: usize = 128;
+
+/// The NIC knows where a request comes from, which nobody else has to be told.
+#[test]
+fn who_asks_over_a_network_has_the_address_that_it_asks_from() {
+    let driver = iwarp_here();
+    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(5).unwrap();
+    let asker = Silent::to(&driver, &adapter, listener.local().port());
+    for (says, has) in [
+        ([192, 0, 2, 9], [127, 0, 0, 1]),
+        ([0; 4], [127, 0, 0, 1]),
+        ([127, 0, 0, 5], [127, 0, 0, 5]),
+    ] {
+        let vi = asker.connect();
+        asker.send(&vi, Kind::Wakeup, &asker.wakeup(says).encode());
+        let accepted = listener.accept(forever).unwrap();
+        assert_eq!(accepted.peer(), Ok(SocketAddrV4::new(has.into(), 8)));
+        accepted.close();
+    }
+    listener.close();
+}
+
+/// Its process cannot be asked for its end.
+#[test]
+fn who_hands_its_end_over_from_another_host_is_reset() {
+    let driver = iwarp_here();
+    let adapter = Adapter::open(&driver, Variant::default(), None).unwrap();
+    let listener = Socket::new(&adapter);
+    listener.bind(place(port())).unwrap();
+    listener.listen(5).unwrap();
+    let asker = Silent::to(&driver, &adapter, listener.local().port());
+    let vi = asker.connect();
+    asker.send(&vi, Kind::Wakeup, &asker.wakeup([127, 0, 0, 1]).encode());
+    let accepted = listener.accept(forever).unwrap();
+    let stream = accepted.stream().unwrap();
+    asker.send(&vi, Kind::Move, &[]);
+    until("it is reset", || {
+        stream.recv(&mut [0], at_once) == Err(Errno::CONNRESET)
+    });
+    accepted.close();
+    listener.close();
+}
 
 #[test]
 fn a_peer_that_says_nothing_is_not_accepted_and_keeps_nobody_waiting() {

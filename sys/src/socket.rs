@@ -1,5 +1,6 @@
 //! What the kernel says of a descriptor that may be a socket. System calls only, none through the C library.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::sockopt::{
     Timeout, set_socket_linger, socket_domain, socket_protocol, socket_timeout, socket_type,
 };
-use rustix::net::{AddressFamily, SocketType, getpeername, ipproto};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, getpeername, ipproto, socket_with,
+};
 
 /// Whether `fd` is a TCP socket, over IPv4 or IPv6.
 pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
@@ -23,6 +26,18 @@ pub fn is_tcp(fd: BorrowedFd<'_>) -> bool {
 /// Whether `fd` is a TCP socket, or a raw one for TCP's packets.
 pub fn has_protocol_tcp(fd: BorrowedFd<'_>) -> bool {
     socket_protocol(fd) == Ok(Some(ipproto::TCP))
+}
+
+/// Whether this thread may take that port of IPv4, which it does not: the kernel says so before it says that a socket has one.
+pub fn may_take_port(port: u16) -> bool {
+    let at = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+    let refused = || {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        bind(&socket, &at(0))?;
+        bind(&socket, &at(port))
+    };
+    refused() != Err(Errno::ACCESS)
 }
 
 /// Whether `fd` is a connected socket.

@@ -13,6 +13,7 @@ use sys::socket::is_nonblocking;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{AtomicBool, Ordering};
 
+use self::address::Given;
 use super::adapter::{Adapter, Claim};
 use super::listener::Listener;
 use super::option::Kept;
@@ -72,6 +73,8 @@ struct Bound {
     at: SocketAddrV4,
     /// Keeps the port from others, where the program chose it or listens.
     claim: Option<Claim>,
+    /// Keeps it from being given to others of this process.
+    given: Option<Arc<Given>>,
 }
 
 impl Socket {
@@ -132,10 +135,7 @@ impl Socket {
         new.show = Some(show);
         let (bound, failure) = match &*self.lock() {
             Life::Fresh(bound) | Life::Connecting(bound) => (bound.clone(), None),
-            Life::Listening(listener) => {
-                let (at, claim) = (listener.local(), listener.claim());
-                (Some(Bound { at, claim }), None)
-            }
+            Life::Listening(listener) => (Some(Bound::of(listener)), None),
             Life::Connected(bound, _) => {
                 // The address stays where the program chose it.
                 let bound = bound.claim.is_some().then(|| bound.clone());
@@ -204,9 +204,9 @@ impl Socket {
         let mut life = self.lock();
         if let Life::Listening(listener) = &*life {
             if input {
-                let (at, claim) = (listener.local(), listener.claim());
+                let bound = Bound::of(listener);
                 listener.close();
-                *life = Life::Fresh(Some(Bound { at, claim }));
+                *life = Life::Fresh(Some(bound));
             }
             return Ok(());
         }
@@ -338,7 +338,7 @@ impl Socket {
             Life::Fresh(Some(bound))
             | Life::Connecting(Some(bound))
             | Life::Connected(bound, _) => {
-                bound.claim = None;
+                (bound.claim, bound.given) = (None, None);
             }
             Life::Fresh(None) | Life::Connecting(None) => {}
         }

@@ -41,6 +41,7 @@ pub struct Known {
 /// Rows for the programs that need one.
 pub const PARTICULARS: &[Particular] = &[
     no_connection("connect/errors", "every call fails"),
+    no_connection("connect/privileged_port", "nobody listens"),
     no_connection("connect/to_nobody", "every connect fails"),
     no_connection("threads/first_sockets", "sockets that go nowhere"),
     no_connection("connect/refused", "nobody listens; what follows is short"),

@@ -11,7 +11,6 @@ use sys::sync::Ordering;
 
 use super::super::stream::{Identity, Patience, Stream};
 use super::super::table::Held;
-use super::address::numbered;
 use super::{Bound, Life, Socket};
 use crate::conn::Origin;
 
@@ -115,13 +114,11 @@ impl Socket {
             address.set_ip(LOOPBACK_OF_V6);
         }
         let here = SocketAddrV4::new(self.adapter.facing(*address.ip()), 0);
-        let local = match &bound {
-            Some(bound) if bound.at.ip().is_unspecified() => {
-                SocketAddrV4::new(*here.ip(), bound.at.port())
-            }
-            Some(bound) => bound.at,
-            None => numbered(here),
-        };
+        let bound = bound.unwrap_or_else(|| Bound::numbered(here));
+        let mut local = bound.at;
+        if local.ip().is_unspecified() {
+            local.set_ip(*here.ip());
+        }
         let identity = Identity {
             descriptor,
             address: local.ip().octets(),
@@ -139,8 +136,7 @@ impl Socket {
         }
         stream.meet(MEETING_TIME);
         self.adopt(stream);
-        let claim = bound.and_then(|bound| bound.claim);
-        let bound = Bound { at: local, claim };
+        let bound = Bound { at: local, ..bound };
         self.become_now(self.lock(), Life::Connected(bound, Some(address)));
         self.tell(Origin::Connected);
         self.set_number(descriptor);

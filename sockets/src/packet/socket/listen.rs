@@ -23,7 +23,7 @@ impl Socket {
         match &*life {
             Life::Fresh(bound) => {
                 let deferral = self.kept().deferral;
-                let start = |Bound { at, claim }: Bound| {
+                let start = |Bound { at, claim, .. }: Bound| {
                     Listener::start(&self.adapter, at, claim, backlog, deferral)
                 };
                 let anywhere = || start(self.claim(ANYWHERE)?);
@@ -70,6 +70,7 @@ impl Socket {
         let accepted_at = Bound {
             at: listener.local_of(&stream),
             claim: None,
+            given: None,
         };
         let accepted = Self {
             life: Mutex::new(Life::Connected(accepted_at, None)),
