@@ -5,7 +5,7 @@ use serde::Serialize;
 use sys::host::{self, Handoff, Machine};
 
 use crate::error::{Context, Error, Result};
-use crate::netpipe::CONGESTION;
+use crate::netpipe;
 use crate::netpipe::plan::Placement;
 
 /// What belongs beside figures: the machine before the first measurement, and what had become of it after the last.
@@ -21,8 +21,8 @@ pub(crate) struct Conditions {
     /// One-way wake-up of a thread on an idle CPU, before.
     pub(crate) wakeup_us: Option<f64>,
     /// Of TCP connections of programs of our own.
-    pub(crate) congestion: &'static str,
-    /// Of all others: what the host gives to whoever does not ask.
+    pub(crate) congestion: String,
+    /// Of all others: what the host gives to whoever does not ask, or may not have what he asks for.
     pub(crate) host_congestion: String,
 }
 
@@ -45,7 +45,8 @@ impl Conditions {
                 .zip(bare)
                 .map(|(before, after)| [before, after]),
             wakeup_us: before.wakeup_us,
-            congestion: CONGESTION,
+            congestion: netpipe::congestion()?
+                .map_or_else(|| before.congestion_control.clone(), str::to_owned),
             host_congestion: before.congestion_control,
         })
     }

@@ -23,7 +23,7 @@ pub(crate) mod vi;
 
 pub(crate) use options::Options;
 pub(crate) use session::progress;
-pub(crate) use tcp::{CONGESTION, set_congestion};
+pub(crate) use tcp::{congestion, set_congestion};
 
 /// The hidden command that a measuring process is started with.
 pub(crate) const SIDE_COMMAND: &str = "netpipe-side";

@@ -11,7 +11,7 @@ use via::provider::{Driver, OpenOptions};
 use via::{ErrorCode, NetAddress, Nic, Vi};
 
 use crate::error::{Context, Error, Result};
-use crate::netpipe::CONGESTION;
+use crate::netpipe::congestion;
 use crate::output::complain;
 
 /// The NIC of commands that are told no other.
@@ -66,7 +66,7 @@ impl Medium {
                 iwarp::Config {
                     crc,
                     markers,
-                    congestion: Some(CONGESTION),
+                    congestion: congestion()?,
                     ..iwarp::Config::default()
                 },
             )?,

@@ -277,7 +277,7 @@ pub(super) mod tests {
                 handoff_ns: Some([44.0, 170.0]),
                 bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(20.0),
-                congestion: "cubic",
+                congestion: "cubic".to_owned(),
                 host_congestion: "bbr".to_owned(),
             },
             lines,

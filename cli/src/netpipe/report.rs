@@ -243,7 +243,7 @@ mod tests {
                 handoff_ns: Some([43.2, 171.0]),
                 bare_ns: Some([230.0, 900.0]),
                 wakeup_us: Some(21.0),
-                congestion: "cubic",
+                congestion: "cubic".to_owned(),
                 host_congestion: "bbr".to_owned(),
             },
         }

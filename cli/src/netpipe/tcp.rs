@@ -2,13 +2,14 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, socket, sockopt};
 
 use super::pipe::{Port, Shape};
 use super::socket::Socket;
 use crate::error::{Context, Error, Result};
 
-/// Kernel TCP over loopback, with TCP_NODELAY and [`CONGESTION`].
+/// Kernel TCP over loopback, with TCP_NODELAY and [`CONGESTION`], where that is to be had.
 pub(crate) struct Tcp {
     shape: Shape,
     address: SocketAddr,
@@ -80,10 +81,28 @@ pub(super) fn knock(mut stream: impl Read, dialled: bool) -> Result<()> {
     }
 }
 
-/// Has the connections of a socket use [`CONGESTION`].
+/// Has the connections of a socket use [`CONGESTION`], or what the host gives where that is not to be had.
 pub(crate) fn set_congestion(socket: &impl AsFd) -> Result<()> {
-    sockopt::set_tcp_congestion(socket, CONGESTION).context("TCP_CONGESTION")
+    match sockopt::set_tcp_congestion(socket, CONGESTION) {
+        Err(errno) if is_refusal(errno) => Ok(()),
+        set => set.context("TCP_CONGESTION"),
+    }
+}
+
+/// What our connections can be told to use: nothing where the host does not have [`CONGESTION`], or not for us.
+pub(crate) fn congestion() -> Result<Option<&'static str>> {
+    let tcp = socket(AddressFamily::INET, SocketType::STREAM, None).context("socket")?;
+    match sockopt::set_tcp_congestion(&tcp, CONGESTION) {
+        Ok(()) => Ok(Some(CONGESTION)),
+        Err(errno) if is_refusal(errno) => Ok(None),
+        Err(errno) => Err(errno).context("TCP_CONGESTION"),
+    }
+}
+
+/// It is not in `tcp_allowed_congestion_control`, which is a matter of rights, or the kernel does not have it.
+fn is_refusal(errno: Errno) -> bool {
+    matches!(errno, Errno::PERM | Errno::NOENT)
 }
 
 /// Set explicitly: bbr, the default on some hosts, makes an idle loopback unsteady.
-pub(crate) const CONGESTION: &str = "cubic";
+const CONGESTION: &str = "cubic";

@@ -9,13 +9,13 @@ use sys::errno::Errno;
 
 use super::way::Way;
 use crate::error::{Context, Error, Result};
-use crate::netpipe::CONGESTION;
+use crate::netpipe::congestion;
 
 /// Both ends call this.
 pub(super) fn convert(tcp: TcpStream, host: Ipv4Addr, way: Way) -> Result<Socket> {
     let config = iwarp::Config {
         address: SocketAddrV4::new(host, 0),
-        congestion: Some(CONGESTION),
+        congestion: congestion()?,
         crc: way.crc(),
         markers: way.markers(),
         ..iwarp::Config::default()

@@ -3,10 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use rustix::net::sockopt;
-
 use crate::error::{Context, Error, Result};
-use crate::netpipe::CONGESTION;
+use crate::netpipe::set_congestion;
 use crate::netpipe::pipe::Pipe;
 
 /// One end, with a buffer each way.
@@ -32,7 +30,7 @@ pub(super) fn dial(address: &str) -> Result<TcpStream> {
 
 fn configured(stream: TcpStream) -> Result<TcpStream> {
     stream.set_nodelay(true).context("TCP_NODELAY")?;
-    sockopt::set_tcp_congestion(&stream, CONGESTION).context("TCP_CONGESTION")?;
+    set_congestion(&stream)?;
     Ok(stream)
 }
 

@@ -6,10 +6,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{self as unix, UnixListener, UnixStream};
 use std::str::FromStr;
 
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
-
 use crate::error::{Context, Result};
-use crate::netpipe::CONGESTION;
+use crate::netpipe::set_congestion;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ pub(super) fn connect(address: &Address) -> Result<TcpStream> {
     match address {
         Address::Tcp(address) => {
             let stream = TcpStream::connect(address).context("connect")?;
-            setsockopt(&stream, TcpCongestion, &CONGESTION.into()).context("TCP_CONGESTION")?;
+            set_congestion(&stream)?;
             stream.set_nodelay(true).context("TCP_NODELAY")?;
             Ok(stream)
         }
@@ -90,7 +88,7 @@ impl Listener {
         } else {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
             // Those that are accepted inherit it.
-            setsockopt(&listener, TcpCongestion, &CONGESTION.into()).context("TCP_CONGESTION")?;
+            set_congestion(&listener)?;
             let address = listener.local_addr().context("getsockname")?;
             (Self::Tcp(listener), Address::Tcp(address))
         };

@@ -1,4 +1,5 @@
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -69,6 +70,39 @@ fn each_client_carries_out_each_order_with_its_server() {
             panic!("{client}: {answers:?}");
         };
         assert!(rounds > 0 && ns >= 1_000_000, "{client}");
+    }
+}
+
+/// Somebody who may have no congestion control but what the host allows to all.
+#[test]
+fn it_needs_no_rights() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested here: all other tests are without rights");
+        return;
+    }
+    let folder = Folder::new("no-rights");
+    let shared = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&folder.0, shared).expect("it is ours");
+    for arguments in [
+        "bench --quick --only connects",
+        "vi netpipe --transport tcp,vi --wait block --sizes 64",
+    ] {
+        let output = command(arguments)
+            .env("TMPDIR", &folder.0)
+            .current_dir("/")
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output();
+        match output {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                println!("not tested here: nobody may not start the program");
+            }
+            output => {
+                let output = output.expect("the program starts");
+                let said = text(&output.stdout);
+                assert!(output.status.success(), "{said}{}", text(&output.stderr));
+            }
+        }
     }
 }
 
@@ -333,6 +367,7 @@ fn a_folder_may_be_called_anything() {
     assert!(output.status.success(), "{}", text(&output.stdout));
 }
 
+const NOBODY: u32 = 65_534;
 /// Ends a test that would wait for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
 
