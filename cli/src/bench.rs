@@ -106,6 +106,12 @@ Examples:
   sovia bench sockets --row pingpong epoll
   sovia bench sockets --row redis --json redis.json --svg redis.svg";
 
+impl Bench {
+    pub(crate) fn measures(&self) -> bool {
+        !self.list
+    }
+}
+
 /// `sovia bench`.
 pub(crate) fn main(bench: &Bench) -> Result<()> {
     if bench.list {

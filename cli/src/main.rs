@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use error::Error;
 
+mod alone;
 mod bench;
 mod check;
 mod config;
@@ -95,6 +96,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments.command,
         Err(error) => return misused(&error),
     };
+    if command.measures()
+        && let Err(error) = alone::from_the_library()
+    {
+        return ended(Err(error));
+    }
     let result = match command {
         Command::Run(options) => run::main(&options).map_err(Error::from),
         Command::Check(options) => return ended(check::main(&options)),
@@ -115,6 +121,17 @@ fn main() -> ExitCode {
         Command::Plain(program) => plain::main(&program),
     };
     ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+impl Command {
+    /// Whether it has figures of TCP beside others.
+    fn measures(&self) -> bool {
+        match self {
+            Self::Bench(bench) => bench.measures(),
+            Self::Demo(_) | Self::Vi(Vi::Demo(_) | Vi::Netpipe(_)) => true,
+            _ => false,
+        }
+    }
 }
 
 /// A command line that is none, or asks for help.

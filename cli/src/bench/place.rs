@@ -13,6 +13,7 @@ use signal_hook::iterator::Signals;
 use super::line::Company;
 use super::pair::SILENCE_MAX;
 use super::way::{End, Way};
+use crate::alone::TRACE;
 use crate::error::{Context, Error, Result};
 use crate::machine::{self, Affinity};
 use crate::netpipe::plan::Placement;
@@ -297,5 +298,3 @@ const LISTEN: &str = "0A";
 /// The flag of a Unix socket that listens, the only one that the kernel shows.
 const ACCEPTS: &str = "00010000";
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-
-const TRACE: &str = "SOVIA_TRACE_UPGRADE";

@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::error::{Context, Error, Result};
-use crate::netpipe::set_congestion;
 use crate::netpipe::pipe::Pipe;
+use crate::netpipe::set_congestion;
 
 /// One end, with a buffer each way.
 pub(super) struct StreamPipe {

@@ -3,7 +3,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// `libsovia.so`, found.
@@ -67,10 +67,7 @@ impl Library {
     pub(crate) fn before(&self, others: Option<&OsStr>) -> OsString {
         let mut list = self.0.clone().into_os_string();
         let others = others.map_or(&[][..], OsStrExt::as_bytes);
-        let rest = others
-            .split(|byte| matches!(byte, b':' | b' '))
-            .filter(|name| !name.is_empty() && *name != self.0.as_os_str().as_bytes());
-        for name in rest {
+        for name in names(others).filter(|name| *name != self.0.as_os_str().as_bytes()) {
             list.push(":");
             list.push(OsStr::from_bytes(name));
         }
@@ -94,9 +91,27 @@ fn is_shared_library(path: &Path) -> bool {
 }
 
 /// Whether a list as that of `LD_PRELOAD` has a `libsovia.so` in it.
-pub(super) fn is_in(list: &[u8]) -> bool {
+pub(crate) fn is_in(list: &[u8]) -> bool {
+    names(list).any(is_ours)
+}
+
+/// The same list without it; `None` if nothing is left.
+pub(crate) fn without(list: &OsStr) -> Option<OsString> {
+    let others: Vec<_> = names(list.as_bytes())
+        .filter(|name| !is_ours(name))
+        .collect();
+    (!others.is_empty()).then(|| OsString::from_vec(others.join(&b':')))
+}
+
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b':' | b' '))
-        .any(|path| Path::new(OsStr::from_bytes(path)).ends_with(NAME))
+        .filter(|name| !name.is_empty())
+}
+
+/// By its name, or that of the file to which it leads.
+fn is_ours(name: &[u8]) -> bool {
+    let path = Path::new(OsStr::from_bytes(name));
+    path.ends_with(NAME) || path.canonicalize().is_ok_and(|path| path.ends_with(NAME))
 }
 
 fn list(places: &[PathBuf]) -> impl fmt::Display {
@@ -133,6 +148,16 @@ mod tests {
         assert_eq!(
             before("libjemalloc.so.2 /x/y.so"),
             "/opt/libsovia.so:libjemalloc.so.2:/x/y.so"
+        );
+    }
+
+    #[test]
+    fn others_stay_where_it_is_taken_out() {
+        let without = |list: &str| without(OsStr::new(list));
+        assert_eq!(without("/opt/libsovia.so"), None);
+        assert_eq!(
+            without("a.so:/opt/libsovia.so b.so"),
+            Some(OsString::from("a.so:b.so"))
         );
     }
 

@@ -106,6 +106,46 @@ fn it_needs_no_rights() {
     }
 }
 
+/// What is to be TCP's is so where all programs are under sovia.
+#[test]
+fn the_library_is_not_in_front_of_what_is_compared_with() {
+    let folder = Folder::new("preloaded");
+    let trace = folder.0.join("upgrades");
+    std::fs::write(&trace, "").expect("a file");
+    let library = std::env::var_os("SOVIA_PRELOAD").map(std::path::PathBuf::from);
+    let library = library.unwrap_or_else(|| {
+        std::path::Path::new(env!("CARGO_BIN_EXE_sovia")).with_file_name("libsovia.so")
+    });
+    if !library.exists() {
+        println!("not tested here: there is no {}", library.display());
+        return;
+    }
+    for arguments in [
+        "bench sockets --quick --row one-end --json -",
+        "bench sockets --quick --row pingpong --json -",
+        "vi netpipe --transport tcp --wait block --sizes 64 --json -",
+    ] {
+        let output = command(arguments)
+            .env("LD_PRELOAD", &library)
+            .env("SOVIA_TRACE_UPGRADE", &trace)
+            .output()
+            .expect("the program starts");
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{said}{}", text(&output.stderr));
+        let traced = std::fs::read_to_string(&trace).expect("it is ours");
+        assert_eq!(traced, "", "{arguments}");
+        let report: serde_json::Value = serde_json::from_str(said).expect("JSON");
+        let lines = report["lines"].as_array().cloned().unwrap_or_default();
+        for way in lines
+            .iter()
+            .filter_map(|line| line["ways"].as_array())
+            .flatten()
+        {
+            assert_eq!(way["upgraded"], way["way"] == "sovia", "{arguments}: {way}");
+        }
+    }
+}
+
 #[test]
 fn a_row_has_figures_for_each_way() {
     let path = std::env::temp_dir().join(format!("sovia-bench-{}.svg", std::process::id()));
