@@ -31,7 +31,7 @@ mod unit;
 mod watched;
 pub(crate) mod way;
 
-pub(crate) use place::{clear_when_told_to_end, make_within};
+pub(crate) use program::free_port;
 
 use crate::error::{Context, Error, Result};
 

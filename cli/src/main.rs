@@ -15,6 +15,7 @@ mod demo;
 mod dist;
 mod error;
 mod explain;
+mod folder;
 mod machine;
 mod names;
 mod netpipe;

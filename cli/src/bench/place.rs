@@ -1,23 +1,19 @@
 use std::cell::Cell;
 use std::env;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-
 use super::line::Company;
 use super::pair::SILENCE_MAX;
 use super::way::{End, Way};
 use crate::alone::TRACE;
-use crate::error::{Context, Error, Result};
+use crate::error::{Error, Result};
+use crate::folder::{Folder, clear_when_told_to_end, make_within};
 use crate::machine::{self, Affinity};
 use crate::netpipe::plan::Placement;
-use crate::output::complain;
 use crate::process::Process;
 use crate::run::PRELOAD;
 use crate::run::library::Library;
@@ -37,9 +33,9 @@ pub(crate) struct Place {
     cpus: [usize; 2],
     everywhere: Affinity,
     library: Library,
-    folder: PathBuf,
+    folder: Folder,
     /// The same in memory, where there is room.
-    memory: PathBuf,
+    memory: Option<Folder>,
     traces: Cell<usize>,
 }
 
@@ -48,21 +44,14 @@ impl Place {
         let cpus = machine::cpus(Placement::Two).or_else(|_| machine::cpus(Placement::One))?;
         let everywhere = Affinity::current()?;
         let library = Library::find().map_err(crate::run::Error::from)?;
-        let folder = env::temp_dir().join(format!("sovia-bench-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|source| Error::File {
-            path: folder.display().to_string(),
-            source,
-        })?;
-        let memory = if has_room(SHARED_MEMORY) {
-            Path::new(SHARED_MEMORY).join(folder.file_name().unwrap_or_default())
-        } else {
-            folder.clone()
-        };
-        fs::create_dir_all(&memory).map_err(|source| Error::File {
-            path: memory.display().to_string(),
-            source,
-        })?;
-        clear_when_told_to_end([folder.clone(), memory.clone()])?;
+        let folder = Folder::temporary("bench")?;
+        if rustix::process::geteuid().is_root() {
+            // PostgreSQL is somebody else then.
+            folder.let_pass()?;
+        }
+        let memory = Folder::in_memory("bench");
+        let folders = [Some(&folder), memory.as_ref()].into_iter().flatten();
+        clear_when_told_to_end(folders.map(|folder| folder.path().to_owned()).collect())?;
         Ok(Self {
             cpus,
             everywhere,
@@ -74,13 +63,14 @@ impl Place {
     }
 
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// A folder in memory that nobody else has, or on disk where there is no memory for files.
     pub(super) fn memory(&self, trace: &Trace) -> Result<PathBuf> {
         let name = trace.0.file_name().unwrap_or_default();
-        let folder = self.memory.join(name).with_extension("memory");
+        let memory = self.memory.as_ref().unwrap_or(&self.folder).path();
+        let folder = memory.join(name).with_extension("memory");
         make_within(&folder)?;
         Ok(folder)
     }
@@ -176,25 +166,12 @@ impl Place {
     pub(super) fn trace(&self) -> Result<Trace> {
         let count = self.traces.get();
         self.traces.set(count + 1);
-        let path = self.folder.join(format!("upgrades-{count}"));
+        let path = self.folder().join(format!("upgrades-{count}"));
         fs::write(&path, "").map_err(|source| Error::File {
             path: path.display().to_string(),
             source,
         })?;
         Ok(Trace(path))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        for folder in [&self.folder, &self.memory] {
-            match fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    complain(format_args!("{}: {error}", folder.display()));
-                }
-                _ => {}
-            }
-        }
     }
 }
 
@@ -216,53 +193,8 @@ impl Trace {
     }
 }
 
-/// Removes the folders when somebody ends us, too. Programs that we have started are asked to end by the kernel then
-/// (`until_our_end`).
-pub(crate) fn clear_when_told_to_end<const N: usize>(folders: [PathBuf; N]) -> Result<()> {
-    // A handler is gone in a program that we start. Signals that are blocked, to be waited for, would stay blocked there for ever.
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("sigaction")?;
-    thread::Builder::new()
-        .name("end".to_owned())
-        .spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                let start = Instant::now();
-                // Others may be at it still; what is there no more need not be removed.
-                while folders.iter().any(|folder| folder.exists()) && start.elapsed() < CLEARING_MAX
-                {
-                    for folder in &folders {
-                        let _ = fs::remove_dir_all(folder);
-                    }
-                }
-                // As a shell says it.
-                std::process::exit(128 + signal);
-            }
-        })
-        .context("starting a thread")
-        .map(drop)
-}
-
-/// Makes a folder within one that is [cleared](clear_when_told_to_end), unless it is there already; but not that one anew, once it has been.
-pub(crate) fn make_within(folder: &Path) -> Result<()> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::File {
-            path: folder.display().to_string(),
-            source: error,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Whether files by the hundred megabytes fit there.
-fn has_room(folder: &str) -> bool {
-    rustix::fs::statvfs(folder)
-        .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM)
-}
-
 /// For each CPU.
 const PASSERS: usize = 2;
-
-const SHARED_MEMORY: &str = "/dev/shm";
-const ROOM: u64 = 1 << 30;
 
 /// Whether there is a socket that listens on this port, of whatever address.
 fn listens(port: u16) -> bool {
@@ -292,7 +224,6 @@ fn listens_at(path: &Path) -> bool {
     lines.any(|line| line.split_whitespace().nth(3) == Some(ACCEPTS))
 }
 
-const CLEARING_MAX: Duration = Duration::from_secs(1);
 /// The kernel's number for the state.
 const LISTEN: &str = "0A";
 /// The flag of a Unix socket that listens, the only one that the kernel shows.

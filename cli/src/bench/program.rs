@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::pair::SILENCE_MAX;
-use super::place::{Cpus, Place, Trace, make_within};
+use super::place::{Cpus, Place, Trace};
 use super::ram::RamDisk;
 use super::registry::Need;
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
+use crate::folder::make_within;
 use crate::process::{Process, Said, until_our_end};
 
 mod ftp;
@@ -321,7 +322,7 @@ fn user(name: &str) -> Option<User> {
 }
 
 /// A port of TCP's that nobody has now.
-pub(super) fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("bind")?;
     Ok(listener.local_addr().context("getsockname")?.port())
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::pair::{SILENCE_MAX, ended};
-use super::place::{Cpus, Place, Trace, make_within};
+use super::place::{Cpus, Place, Trace};
 use super::program::free_port;
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
+use crate::folder::make_within;
 use crate::process::{Process, Said, until_our_end};
 
 /// What redis-benchmark is asked to do.

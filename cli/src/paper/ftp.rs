@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::file;
-use super::stage::{Side, Stage, free_port, missing, program};
+use super::stage::{Side, Stage, missing, program};
 use super::way::Way;
-use crate::bench::make_within;
+use crate::bench::free_port;
 use crate::error::{Context, Error, Result};
+use crate::folder::make_within;
 use crate::process::{Process, Said, myself};
 use crate::steps::{SILENCE_MAX, line};
 

@@ -1,17 +1,15 @@
 //! Where the programs of Table I and Figure 10 run: a CPU for each end, and a folder in memory that is gone at the end.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
 use super::way::Way;
-use crate::bench::clear_when_told_to_end;
-use crate::error::{Context, Error, Result};
+use crate::error::Result;
+use crate::folder::{Folder, clear_when_told_to_end};
 use crate::machine::{self, Affinity};
-use crate::output::complain;
 use crate::process::{Process, until_our_end};
 use crate::run::PRELOAD;
 use crate::run::library::Library;
@@ -22,7 +20,7 @@ pub(super) struct Stage {
     cpus: [usize; 2],
     everywhere: Affinity,
     library: Library,
-    folder: PathBuf,
+    folder: Folder,
 }
 
 /// Which end.
@@ -34,29 +32,22 @@ pub(super) enum Side {
 
 impl Stage {
     pub(super) fn new(cpus: [usize; 2]) -> Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let free = rustix::fs::statvfs(memory).map_or(0, |room| room.f_bavail * room.f_frsize);
-        let parent = if free >= ROOM {
-            memory.to_owned()
-        } else {
-            std::env::temp_dir()
+        let library = Library::find().map_err(crate::run::Error::from)?;
+        let folder = match Folder::in_memory("paper") {
+            Some(folder) => folder,
+            None => Folder::temporary("paper")?,
         };
-        let folder = parent.join(format!("sovia-paper-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(|source| Error::File {
-            path: folder.display().to_string(),
-            source,
-        })?;
-        clear_when_told_to_end([folder.clone()])?;
+        clear_when_told_to_end(vec![folder.path().to_owned()])?;
         Ok(Self {
             cpus,
             everywhere: Affinity::current()?,
-            library: Library::find().map_err(crate::run::Error::from)?,
+            library,
             folder,
         })
     }
 
     pub(super) fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     pub(super) fn cpu(&self, side: Side) -> usize {
@@ -78,14 +69,6 @@ impl Stage {
         let result = act();
         self.everywhere.restore()?;
         result
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
-            complain(format_args!("{}: {error}", self.folder.display()));
-        }
     }
 }
 
@@ -120,13 +103,3 @@ pub(super) fn missing(part: &str, needs: &[(&str, &str)]) -> Option<String> {
         format!("{part}: not measured, for something is not installed: apt-get install {packages}.")
     })
 }
-
-/// A port that nobody uses now.
-pub(super) fn free_port() -> Result<u16> {
-    let any = (std::net::Ipv4Addr::LOCALHOST, 0);
-    let listener = std::net::TcpListener::bind(any).context("bind")?;
-    Ok(listener.local_addr().context("getsockname")?.port())
-}
-
-/// For the files of Table I, there and here, some times.
-const ROOM: u64 = 1 << 30;

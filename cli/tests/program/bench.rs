@@ -1,7 +1,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -304,6 +304,16 @@ fn members(group: u32) -> Vec<String> {
         .collect()
 }
 
+/// The folders that a process has made for this.
+fn ours(parent: &std::path::Path, purpose: &str, process: u32) -> Vec<std::path::PathBuf> {
+    let name = format!("sovia-{purpose}-{process}-");
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains(&name))
+        .collect()
+}
+
 fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())
@@ -346,12 +356,15 @@ fn who_is_told_to_end_leaves_no_server_behind() {
         assert!(ended.is_ok(), "{signal:?}: {left:?}");
         let files = std::fs::read_dir(&folder.0).expect("it is ours").count();
         assert!(files == 0 || signal == Signal::KILL, "{signal:?}");
-        let memory = std::path::Path::new("/dev/shm").join(format!("sovia-bench-{group}"));
+        let memory = ours(std::path::Path::new("/dev/shm"), "bench", group);
         if signal == Signal::KILL {
             // Nobody else does; where there is little memory it is in the other folder.
-            let _ = std::fs::remove_dir_all(&memory);
+            for folder in memory {
+                std::fs::remove_dir_all(folder).expect("it is ours");
+            }
+        } else {
+            assert_eq!(memory, [] as [std::path::PathBuf; 0], "{signal:?}");
         }
-        assert!(!memory.exists(), "{signal:?}");
     }
 }
 
@@ -369,25 +382,49 @@ fn who_is_told_to_end_leaves_no_file_of_the_paper_s() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
-        let name = format!("sovia-paper-{}", bench.id());
-        let folders = [
-            std::path::Path::new("/dev/shm").join(&name),
-            std::env::temp_dir().join(&name),
-        ];
+        let pid = bench.id();
+        let folders = || {
+            let parents = [std::path::Path::new("/dev/shm"), &std::env::temp_dir()];
+            parents.map(|parent| ours(parent, "paper", pid)).concat()
+        };
         let has_file = || {
+            let folders = folders();
             let files = folders.iter().filter_map(|folder| folder.read_dir().ok());
             files.flatten().next().is_some()
         };
         while !has_file() {
-            assert!(bench.try_wait().expect("it is ours").is_none());
             std::thread::yield_now();
         }
         kill_process(Pid::from_child(&bench), signal).expect("it is still there");
         bench.wait().expect("it is ours");
-        let left = folders.iter().find(|folder| folder.exists());
-        assert_eq!(left, None, "{signal:?}");
+        assert_eq!(folders(), [] as [std::path::PathBuf; 0], "{signal:?}");
     }
 }
+
+/// Somebody else may have made what a process of ours will look for, and link from there.
+#[test]
+fn its_folder_is_nobody_else_s() {
+    let folder = Folder::new("guessed");
+    let precious = folder.file("precious", "kept");
+    let bench = command("bench --quick --only connects");
+    // The child knows its own number before it is the program.
+    let output = Command::new("sh")
+        .args(["-c", GUESS, "sh"])
+        .arg(&precious)
+        .arg(bench.get_program())
+        .args(bench.get_args())
+        .current_dir(&folder.0)
+        // As good as any other.
+        .env("TMPDIR", ".")
+        .output()
+        .expect("sh");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert_eq!(std::fs::read(&precious).expect("it is there"), b"kept");
+}
+
+/// Goes on as the program, under the same number.
+const GUESS: &str = "file=$1; shift; mkdir sovia-bench-$$ && ln -s \"$file\" sovia-bench-$$/upgrades-0 && exec \"$@\"";
 
 #[test]
 fn a_folder_may_be_called_anything() {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 
-use super::super::place::make_within;
 use super::super::registry::Need;
 use super::{Recipe, Stage};
 use crate::error::{Context, Result};
+use crate::folder::make_within;
 use crate::paper::reported;
 
 /// vsftpd and tnftp, which is what `ftp` is in Debian: a file of 145 MB, on a RAM disk.
