@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 
 use crate::error::{Context, Error, Result};
 use crate::output::complain;
+use crate::process::end_all;
 
 /// A folder that nobody else has made, or can have known the name of. It is removed when dropped.
 pub(crate) struct Folder(PathBuf);
@@ -86,6 +87,7 @@ pub(crate) fn clear_when_told_to_end(folders: Vec<PathBuf>) -> Result<()> {
             let Some(signal) = signals.forever().find(|&signal| signal != SIGXFSZ) else {
                 return;
             };
+            end_all(ENDING_MAX);
             let start = Instant::now();
             // Others may be at it still; what is there no more need not be removed.
             while folders.iter().any(|folder| folder.exists()) && start.elapsed() < CLEARING_MAX {
@@ -113,6 +115,8 @@ pub(crate) fn make_within(folder: &Path) -> Result<()> {
 
 const SHARED_MEMORY: &str = "/dev/shm";
 const ROOM: u64 = 1 << 30;
+/// As long as a server is given that is stopped in order.
+const ENDING_MAX: Duration = Duration::from_secs(5);
 const CLEARING_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

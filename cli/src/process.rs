@@ -1,15 +1,42 @@
 use std::io::{self, Read};
+use std::mem;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
 
 use crate::error::{Context, Result};
 use crate::output::complain;
+
+/// All that run, to be [ended](end_all) by whoever is told to end.
+static STARTED: Mutex<Started> = Mutex::new(Started {
+    told_to_end: false,
+    running: Vec::new(),
+});
+
+struct Started {
+    told_to_end: bool,
+    running: Vec<Running>,
+}
+
+struct Running {
+    id: u32,
+    pidfd: OwnedFd,
+    /// What it ends by in order.
+    signal: Signal,
+}
+
+fn started() -> MutexGuard<'static, Started> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Another process; killed when dropped, because it may be spinning or asleep for ever.
 pub(crate) struct Process(Child);
@@ -17,7 +44,34 @@ pub(crate) struct Process(Child);
 impl Process {
     /// Starts `command`.
     pub(crate) fn start(command: &mut Command) -> Result<Self> {
-        command.spawn().map(Self).context("starting a process")
+        let mut started = started();
+        if started.told_to_end {
+            drop(started);
+            wait_for_our_end();
+        }
+        let process = command.spawn().map(Self).context("starting a process")?;
+        match pidfd_open(Pid::from_child(&process.0), PidfdFlags::empty()) {
+            Ok(pidfd) => started.running.push(Running {
+                id: process.id(),
+                pidfd,
+                signal: Signal::TERM,
+            }),
+            Err(errno) => {
+                // Dropping the process needs the list.
+                drop(started);
+                return Err(errno).context("pidfd_open");
+            }
+        }
+        Ok(process)
+    }
+
+    /// What ends it in order, where that is not `SIGTERM`.
+    pub(crate) fn ends_by(&self, signal: Signal) {
+        let mut started = started();
+        let own = started.running.iter_mut().find(|one| one.id == self.id());
+        if let Some(own) = own {
+            own.signal = signal;
+        }
     }
 
     /// Starts this program once more. Standard error is ours.
@@ -88,6 +142,41 @@ impl Drop for Process {
         if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
             complain(format_args!("process {}: {error}", self.0.id()));
         }
+        let id = self.id();
+        started().running.retain(|one| one.id != id);
+    }
+}
+
+/// Asks all that were started to end, and waits for that. Nobody starts another one from then on.
+pub(crate) fn end_all(patience: Duration) {
+    let running = {
+        let mut started = started();
+        started.told_to_end = true;
+        mem::take(&mut started.running)
+    };
+    for one in &running {
+        // It may have ended by itself.
+        let _ = pidfd_send_signal(&one.pidfd, one.signal);
+    }
+    let start = Instant::now();
+    for one in &running {
+        let left = patience.saturating_sub(start.elapsed());
+        let left = Timespec::try_from(left).ok();
+        let _ = poll(&mut [PollFd::new(&one.pidfd, PollFlags::IN)], left.as_ref());
+    }
+}
+
+/// Comes back only if nobody has told us to end: what failed because of that is no failure.
+pub(crate) fn unless_told_to_end() {
+    if started().told_to_end {
+        wait_for_our_end();
+    }
+}
+
+/// Whoever was told of it ends this process.
+fn wait_for_our_end() -> ! {
+    loop {
+        thread::park();
     }
 }
 

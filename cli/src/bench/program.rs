@@ -164,6 +164,9 @@ impl Stage {
         }
         // Some look for files in their home, which may be somebody else's or nobody's.
         command.env("HOME", &self.folder);
+        for proxy in PROXIES {
+            command.env_remove(proxy).env_remove(proxy.to_uppercase());
+        }
         command.current_dir(&self.folder).stdin(Stdio::null());
         command
     }
@@ -172,7 +175,7 @@ impl Stage {
     fn fill(&self, by: fn(&Self) -> Option<Command>, server: &mut Process) -> Result<()> {
         let start = Instant::now();
         while let Some(command) = by(self) {
-            let filled = Self::run(command);
+            let filled = self.run(command);
             if filled.is_ok() || start.elapsed() > SILENCE_MAX || server.ended()? {
                 return filled;
             }
@@ -182,16 +185,17 @@ impl Stage {
     }
 
     /// Runs a command to its end.
-    fn run(mut command: Command) -> Result<()> {
-        let output = command.output().context("starting a process")?;
-        if output.status.success() {
+    fn run(&self, mut command: Command) -> Result<()> {
+        let said = Log::new(self.folder.with_extension("run"))?;
+        command.stdout(said.end()?).stderr(said.end()?);
+        let status = Process::start(&mut command)?.wait()?;
+        if status.success() {
             return Ok(());
         }
-        let said = [output.stdout, output.stderr].concat();
-        Err(Error::Protocol {
+        Err(said.blame(Error::Protocol {
             from: "a program",
-            what: format!("{}: {}", output.status, String::from_utf8_lossy(&said)),
-        })
+            what: status.to_string(),
+        }))
     }
 }
 
@@ -237,6 +241,7 @@ impl<'a> Real<'a> {
         let mut command = (recipe.server)(&stage);
         command.stdout(said.end()?).stderr(said.end()?);
         let server = place.start(&mut command, End::Server, way, Cpus::Own, &trace)?;
+        server.ends_by(recipe.stop);
         // From here on it is ended in order.
         let mut real = Self {
             place,
@@ -329,6 +334,8 @@ pub(crate) fn free_port() -> Result<u16> {
 
 /// Runs below that are of one who is in a hurry, and the first of them warms up for the others.
 const LONG: Duration = Duration::from_secs(1);
+/// What clients take for the way to a server, where the user has set it.
+const PROXIES: [&str; 4] = ["all_proxy", "ftp_proxy", "http_proxy", "no_proxy"];
 const STOP_MAX: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 

@@ -19,6 +19,7 @@ use super::{idle, many, watched};
 use crate::error::{Context, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
+use crate::process::unless_told_to_end;
 
 /// One way of doing what others do in other ways, in turn with them.
 pub(super) trait Contestant {
@@ -74,7 +75,10 @@ impl Session {
                     measured.extend(figures);
                 }
                 // The others may still be of use.
-                Err(error) => failures.push(format!("{}: {error}", line.title)),
+                Err(error) => {
+                    unless_told_to_end();
+                    failures.push(format!("{}: {error}", line.title));
+                }
             }
             expected += self.cost(line);
             progress.set_position(expected.as_millis() as u64);

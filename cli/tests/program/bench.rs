@@ -368,6 +368,46 @@ fn who_is_told_to_end_leaves_no_server_behind() {
     }
 }
 
+/// PostgreSQL removes its own when it ends in order, for which it needs its files.
+#[test]
+fn who_is_told_to_end_leaves_no_memory_of_a_server_s() {
+    if !is_installed("pgbench") {
+        println!("not tested here: PostgreSQL is not installed");
+        return;
+    }
+    let folder = Folder::new("memory");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&folder.0, open).expect("it is ours");
+    let mut bench = command("bench --quick --only pgbench")
+        .env("TMPDIR", &folder.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let memory = || {
+        let id = std::fs::read_dir(&folder.0).ok()?.flatten().next()?.path();
+        let file = id.join("upgrades-0.files/data/postmaster.pid");
+        let server = std::fs::read_to_string(file).ok()?;
+        let maps =
+            std::fs::read_to_string(format!("/proc/{}/maps", server.lines().next()?)).ok()?;
+        let mut paths = maps.lines().filter_map(|line| line.split(' ').next_back());
+        let path = paths.find(|path| path.starts_with("/dev/shm/PostgreSQL."))?;
+        Some(std::path::PathBuf::from(path))
+    };
+    let memory = loop {
+        if let Some(memory) = memory() {
+            break memory;
+        }
+        assert!(bench.try_wait().expect("it is ours").is_none());
+        std::thread::yield_now();
+    };
+    assert!(memory.exists());
+    kill_process(Pid::from_child(&bench), Signal::TERM).expect("it is still there");
+    bench.wait().expect("it is ours");
+    assert!(!memory.exists(), "{}", memory.display());
+}
+
 /// Its files are in memory, and of hundreds of megabytes.
 #[test]
 fn who_is_told_to_end_leaves_no_file_of_the_paper_s() {

@@ -26,7 +26,7 @@ pub(super) const RECIPE: Recipe = Recipe {
     prepare: |stage| {
         let mut command = stage.command("initdb");
         command.args(["-A", "trust", "-U", USER, "--no-sync", "-D", DATA]);
-        Stage::run(command)
+        stage.run(command)
     },
     server: |stage| {
         let mut command = stage.command("postgres");

@@ -58,7 +58,7 @@ fn prepare(stage: &Stage) -> Result<()> {
     }
     let mut command = stage.command("sh");
     command.arg(stage.folder.join(BUILD)).arg(BUILT);
-    Stage::run(command)
+    stage.run(command)
 }
 
 /// A port, or a Unix socket.
