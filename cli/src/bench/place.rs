@@ -138,15 +138,20 @@ impl Place {
     /// # Errors
     /// `server` has ended, or takes too long.
     pub(super) fn wait_for_port(&self, server: &mut Process, port: u16) -> Result<()> {
-        Self::wait_for(server, || listens(port))
+        self.wait_until(server, || listens(port))
     }
 
     /// The same for a Unix socket.
     pub(super) fn wait_for_socket(&self, server: &mut Process, path: &Path) -> Result<()> {
-        Self::wait_for(server, || listens_at(path))
+        self.wait_until(server, || listens_at(path))
     }
 
-    fn wait_for(server: &mut Process, listens: impl Fn() -> bool) -> Result<()> {
+    /// The same for whatever else tells that it serves.
+    pub(super) fn wait_until(
+        &self,
+        server: &mut Process,
+        listens: impl Fn() -> bool,
+    ) -> Result<()> {
         let start = Instant::now();
         while !listens() {
             let ended = server.ended()?;

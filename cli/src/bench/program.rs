@@ -30,7 +30,7 @@ mod nginx;
 mod pgbench;
 mod rpc;
 
-use log::Log;
+pub(super) use log::Log;
 
 pub(super) use installed::{find, missing};
 

@@ -1,13 +1,13 @@
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::pair::{SILENCE_MAX, ended};
+use super::pair::SILENCE_MAX;
 use super::place::{Cpus, Place, Trace};
-use super::program::free_port;
+use super::program::{Log, free_port};
 use super::session::{Budget, Contestant};
 use super::way::{End, Way};
 use crate::error::{Context, Error, Result};
@@ -96,8 +96,7 @@ impl<'a> Redis<'a> {
 
 impl Contestant for Redis<'_> {
     fn fit(&mut self, budget: Budget) -> Result<()> {
-        // It counts in milliseconds, so a run must have many; and 50 connections take some 20 ms to come to shared memory.
-        self.run = budget.run.max(RUN_MIN);
+        self.run = budget.run;
         loop {
             let rate = self.measure()?;
             let wanted = (rate * self.run.as_secs_f64()).clamp(1.0, f64::from(REQUESTS_MAX)) as u32;
@@ -121,30 +120,25 @@ impl Contestant for Redis<'_> {
 fn serve(place: &Place, way: Way, trace: &Trace, port: u16) -> Result<Process> {
     let folder = place.folder().join("redis");
     make_within(&folder)?;
+    let said = Log::new(trace.beside("said"))?;
     let mut command = until_our_end(Path::new("redis-server"), Signal::TERM);
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--appendonly", "no", "--dir"])
         .arg(&folder)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+        .stdout(said.end()?)
+        .stderr(said.end()?);
     if way == Way::Unix {
         command.arg("--unixsocket").arg(socket(trace));
     }
     let mut server = place.start(&mut command, End::Server, way, Cpus::Own, trace)?;
-    let stdout = server.stdout().ok_or_else(ended)?;
-    let mut said = BufReader::new(Said::new(stdout, SILENCE_MAX)?);
-    let mut line = String::new();
-    while said.read_line(&mut line).context("redis-server's output")? > 0 {
-        if line.contains("Ready to accept connections") {
-            return Ok(server);
-        }
-        line.clear();
+    // Who listens at that port may be somebody else.
+    let ready = || said.has("Ready to accept connections");
+    match place.wait_until(&mut server, ready) {
+        Ok(()) => Ok(server),
+        Err(error) => Err(said.blame(error)),
     }
-    Err(Error::Protocol {
-        from: "redis-server",
-        what: "it ended".into(),
-    })
 }
 
 /// Where it listens besides.
@@ -164,7 +158,6 @@ fn requests_per_s(csv: &str) -> Option<f64> {
 const ATTEMPTS: u32 = 5;
 const REQUESTS_FIRST: u32 = 1_000;
 const REQUESTS_MAX: u32 = 50_000_000;
-const RUN_MIN: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {

@@ -5,23 +5,27 @@ use crate::error::{Error, Result};
 use crate::output::unwritable;
 
 /// What a server says. Nobody wants to see it, unless the server ends before its time.
-pub(super) struct Log(PathBuf);
+pub(in crate::bench) struct Log(PathBuf);
 
 impl Log {
     /// Nobody else has `path`.
-    pub(super) fn new(path: PathBuf) -> Result<Self> {
+    pub(in crate::bench) fn new(path: PathBuf) -> Result<Self> {
         let log = Self(path);
         log.end().map(|_| log)
     }
 
     /// Where one of the server's outputs goes.
-    pub(super) fn end(&self) -> Result<File> {
+    pub(in crate::bench) fn end(&self) -> Result<File> {
         let opened = OpenOptions::new().append(true).create(true).open(&self.0);
         opened.map_err(unwritable(&self.0))
     }
 
+    pub(in crate::bench) fn has(&self, words: &str) -> bool {
+        fs::read(&self.0).is_ok_and(|said| String::from_utf8_lossy(&said).contains(words))
+    }
+
     /// An error, and the last of what the server said before.
-    pub(super) fn blame(&self, error: Error) -> Error {
+    pub(in crate::bench) fn blame(&self, error: Error) -> Error {
         let said = fs::read(&self.0).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let mut lines: Vec<_> = said.lines().rev().take(LINES).collect();
