@@ -34,6 +34,7 @@ pub(crate) mod way;
 pub(crate) use program::free_port;
 
 use crate::error::{Context, Error, Result};
+use crate::report::Files;
 
 /// Measure, side by side
 #[derive(Debug, clap::Args)]
@@ -75,12 +76,8 @@ pub(crate) struct Output {
     /// Take a quarter of the time or less, and figures that are less certain
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Write all figures to this file, - for standard output instead of the tables
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write the report, with plots, to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: Files,
     /// Draw the gains into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,

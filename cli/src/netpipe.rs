@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::error::{Context, Result};
-use crate::output::{STDOUT, check_writable, unwritable};
+use crate::output::{STDOUT, check_all_writable, check_is_file, worse, write_whole};
 use session::Session;
 
 pub(crate) mod options;
@@ -31,23 +31,28 @@ pub(crate) const SIDE_COMMAND: &str = "netpipe-side";
 /// `sovia vi netpipe`.
 pub(crate) fn main(options: &Options) -> Result<()> {
     let session = Session::new(options)?;
-    for path in [&options.json, &options.svg].into_iter().flatten() {
-        check_writable(path)?;
-    }
+    check_is_file("--svg", options.svg.as_ref())?;
+    check_all_writable([&options.json, &options.svg].into_iter().flatten())?;
     let report = session.measure()?;
-    if let Some(path) = &options.svg {
-        plot::draw(&report, path)?;
-        if !report.transfer_sizes().is_empty() {
-            plot::draw_mtu(&report, &plot::beside(path, "mtu"))?;
-        }
-    }
+    let json = report.json()?;
     let mut stdout = io::stdout().lock();
-    match &options.json {
-        Some(path) if path.as_os_str() == STDOUT => {
-            return writeln!(stdout, "{}", report.json()?).context("standard output");
-        }
-        Some(path) => std::fs::write(path, report.json()?).map_err(unwritable(path))?,
-        None => {}
+    let file = options.json.as_ref();
+    let file = file.filter(|path| path.as_os_str() != STDOUT);
+    let mut written = match (&options.json, file) {
+        (Some(_), None) => writeln!(stdout, "{json}"),
+        _ => write!(stdout, "{report}"),
     }
-    write!(stdout, "{report}").context("standard output")
+    .and_then(|()| stdout.flush())
+    .context("standard output");
+    if let Some(path) = file {
+        written = worse(written, write_whole(path, json));
+    }
+    if let Some(path) = &options.svg {
+        written = worse(written, plot::draw(&report, path));
+        if !report.transfer_sizes().is_empty() {
+            let beside = plot::beside(path, "mtu");
+            written = worse(written, plot::draw_mtu(&report, &beside));
+        }
+    }
+    written
 }

@@ -1,21 +1,81 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Says now, and not after minutes of measuring, that files cannot be written, or that two are one.
+/// Says now, and not after minutes of measuring, that files cannot be written, or that two are one. It leaves none that was not there.
 pub(crate) fn check_all_writable<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let mut made = Vec::new();
     let checked = check_each(paths, &mut made);
-    if checked.is_err() {
-        for path in made {
-            // It is empty, and of two mistakes the first is told.
-            let _ = fs::remove_file(path);
-        }
+    for path in made {
+        // It is empty, and of two mistakes the first is told.
+        let _ = fs::remove_file(path);
     }
     checked
+}
+
+/// Of an option that takes files only.
+pub(crate) fn check_is_file(option: &str, path: Option<&PathBuf>) -> Result<()> {
+    match path {
+        Some(path) if path.as_os_str() == STDOUT => Err(Error::Misuse(format!(
+            "{option} takes a file; only --json - is for standard output"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file whole, or leaves what it was.
+pub(crate) fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    replace(path, bytes.as_ref()).map_err(unwritable(path))
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = match path.canonicalize() {
+        Ok(file) if file.is_file() => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => path.into(),
+        // A device or a pipe has nothing to be left.
+        _ => return fs::write(path, bytes),
+    };
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = file.with_file_name(name);
+    let new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&beside);
+    let mut new = match new {
+        Ok(new) => new,
+        // It may be written all the same.
+        Err(_) if file.exists() => return fs::write(path, bytes),
+        Err(error) => return Err(error),
+    };
+    let replaced = new.write_all(bytes).and_then(|()| {
+        if let Ok(old) = fs::metadata(&file) {
+            // Only root can give it to whose it was.
+            let _ = fchown(&new, Some(old.uid()), Some(old.gid()));
+            new.set_permissions(old.permissions())?;
+        }
+        fs::rename(&beside, &file)
+    });
+    if replaced.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    replaced
+}
+
+/// Of what was said and written the error that is to be told; another one is told here.
+pub(crate) fn worse(first: Result<()>, second: Result<()>) -> Result<()> {
+    match (first, second) {
+        (first, Ok(())) => first,
+        (Err(first), Err(second)) if !first.is_enough() => {
+            complain(&second);
+            Err(first)
+        }
+        (_, second) => second,
+    }
 }
 
 /// What was not there before is in `made`.
@@ -46,7 +106,7 @@ fn check_each<'a>(
 }
 
 /// The same of one.
-pub(crate) fn check_writable(path: &Path) -> Result<()> {
+fn check_writable(path: &Path) -> Result<()> {
     if path.as_os_str() == STDOUT {
         return Ok(());
     }
@@ -88,6 +148,8 @@ pub(crate) const STDOUT: &str = "-";
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -101,8 +163,27 @@ mod tests {
             assert!(check_all_writable(paths).is_err(), "{paths:?}");
             assert!(!new.exists(), "{paths:?}");
         }
+        // Whoever ends us while we measure finds no file that is empty.
+        check_all_writable([&old, &new]).expect("they are ours");
+        assert!(!new.exists());
         assert_eq!(fs::read(&old).expect("it is there"), b"kept");
         fs::remove_file(&old).expect("it is ours");
+    }
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let folder = crate::folder::Folder::temporary("whole").expect("a folder");
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        write_whole(&file, "first").expect("room");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).expect("it is ours");
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        write_whole(&link, "second").expect("room");
+        assert_eq!(fs::read(&file).expect("it is there"), b"second");
+        let mode = fs::metadata(&file).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o604);
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).expect("ours").count(), 2);
+        assert!(write_whole(Path::new("/dev/full"), "bytes").is_err());
     }
 
     #[test]

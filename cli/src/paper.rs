@@ -72,7 +72,7 @@ enum Part {
 
 /// `sovia bench paper-sovia`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    options.files.check()?;
+    options.files.check(None)?;
     let before = machine::measure()?;
     let cpus = machine::cpus(Placement::Two)?;
     let mut all = Figures::default();
@@ -86,7 +86,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
         figure10(options, cpus, &Stage::new(cpus)?, &mut all);
     }
     let report = Report::new(all, Conditions::since(before)?, options.quick);
-    options.files.write(&report, &report.page())?;
+    let page = report.page();
+    options.files.write(&report, &page, &page)?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),

@@ -64,7 +64,7 @@ Examples:
 
 /// `sovia bench paper-iwarp`.
 pub(crate) fn main(options: &Options) -> Result<()> {
-    options.files.check()?;
+    options.files.check(None)?;
     let mut ways = crate::names::once(&options.way);
     if ways.is_empty() {
         ways.extend(Way::ALL);
@@ -105,7 +105,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     };
     drop(place);
     let report = Report::new(&runs, Conditions::since(before)?, command, failures);
-    options.files.write(&report, &report.page())?;
+    let page = report.page();
+    options.files.write(&report, &page, &page)?;
     match report.failures.len() {
         0 => Ok(()),
         failures => Err(Error::Unmeasured(failures)),

@@ -5,12 +5,12 @@ use std::path::Path;
 use super::report::{Measured, Report};
 use super::way::Way;
 use crate::error::Result;
-use crate::output::unwritable;
+use crate::output::write_whole;
 use crate::report::{Bar, Bars, Curve, Curves, Group, Plot, Scale};
 
 pub(super) fn draw(report: &Report, path: &Path) -> Result<()> {
     let bars = bars(&report.lines.iter().collect::<Vec<_>>());
-    std::fs::write(path, Plot::Bars(bars).svg()?).map_err(unwritable(path))
+    write_whole(path, Plot::Bars(bars).svg()?)
 }
 
 pub(super) fn bars(lines: &[&Measured]) -> Bars {

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::io::{self, Write};
 
 use comfy_table::Cell;
 use serde::Serialize;
@@ -11,10 +10,10 @@ use super::spread::Spread;
 use super::unit::Unit;
 use super::way::Way;
 use super::{Output, chart};
-use crate::error::{Context, Result};
+use crate::error::Result;
 use crate::machine::{Conditions, near_or_far};
 use crate::netpipe::table::{new_table, right, significant};
-use crate::output::{STDOUT, check_all_writable, unwritable};
+use crate::output::{check_is_file, worse};
 use crate::report::Page;
 
 /// Everything that one invocation measured.
@@ -213,31 +212,20 @@ impl fmt::Display for Report {
 impl Output {
     /// Whether the files can be written, before anything is measured.
     pub(super) fn check(&self) -> Result<()> {
-        let files = [&self.json, &self.svg, &self.html];
-        check_all_writable(files.into_iter().flatten())
+        check_is_file("--svg", self.svg.as_ref())?;
+        self.files.check(self.svg.as_ref())
     }
 
-    /// The files that were asked for, and what `shown` says on standard output.
+    /// What `shown` says on standard output, and the files that were asked for.
     pub(super) fn write(&self, report: &Report, page: &Page, shown: Shown) -> Result<()> {
-        if let Some(path) = &self.svg {
-            chart::draw(report, path)?;
+        let written = match shown {
+            Shown::Table => self.files.write(report, page, report),
+            Shown::Page => self.files.write(report, page, page),
+        };
+        match &self.svg {
+            Some(path) => worse(written, chart::draw(report, path)),
+            None => written,
         }
-        if let Some(path) = &self.html {
-            std::fs::write(path, page.html()?).map_err(unwritable(path))?;
-        }
-        let mut stdout = io::stdout().lock();
-        if let Some(path) = &self.json {
-            let json = serde_json::to_string_pretty(report).context("encoding the report")?;
-            if path.as_os_str() == STDOUT {
-                return writeln!(stdout, "{json}").context("standard output");
-            }
-            std::fs::write(path, json).map_err(unwritable(path))?;
-        }
-        match shown {
-            Shown::Table => write!(stdout, "{report}"),
-            Shown::Page => write!(stdout, "{page}"),
-        }
-        .context("standard output")
     }
 }
 

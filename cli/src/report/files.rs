@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -5,9 +6,9 @@ use serde::Serialize;
 
 use super::Page;
 use crate::error::{Context, Result};
-use crate::output::{STDOUT, check_all_writable, unwritable};
+use crate::output::{STDOUT, check_all_writable, check_is_file, worse, write_whole};
 
-/// The files that a paper's figures go to, beside standard output.
+/// The files that figures go to, beside standard output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Files {
     /// Write the report, with plots, to this file
@@ -19,24 +20,37 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Whether they can be written, before anything is measured.
-    pub(crate) fn check(&self) -> Result<()> {
-        check_all_writable([&self.html, &self.json].into_iter().flatten())
+    /// Whether they can be written, and another one, before anything is measured.
+    pub(crate) fn check(&self, other: Option<&PathBuf>) -> Result<()> {
+        check_is_file("--html", self.html.as_ref())?;
+        let files = [self.html.as_ref(), self.json.as_ref(), other];
+        check_all_writable(files.into_iter().flatten())
     }
 
-    /// The figures as JSON, the page as HTML, and its text to standard output.
-    pub(crate) fn write(&self, figures: &impl Serialize, page: &Page) -> Result<()> {
-        if let Some(path) = &self.html {
-            std::fs::write(path, page.html()?).map_err(unwritable(path))?;
-        }
+    /// What is said to standard output first, where nothing can be in its way; then the page as HTML, and the figures as JSON. One
+    /// that cannot be written keeps no other from it.
+    pub(crate) fn write(
+        &self,
+        figures: &impl Serialize,
+        page: &Page,
+        said: &impl Display,
+    ) -> Result<()> {
+        let json = serde_json::to_string_pretty(figures).context("encoding the report")?;
         let mut stdout = io::stdout().lock();
-        if let Some(path) = &self.json {
-            let json = serde_json::to_string_pretty(figures).context("encoding the report")?;
-            if path.as_os_str() == STDOUT {
-                return writeln!(stdout, "{json}").context("standard output");
-            }
-            std::fs::write(path, json).map_err(unwritable(path))?;
+        let file = self.json.as_ref().filter(|path| path.as_os_str() != STDOUT);
+        let mut written = match (&self.json, file) {
+            (Some(_), None) => writeln!(stdout, "{json}"),
+            _ => write!(stdout, "{said}"),
         }
-        write!(stdout, "{page}").context("standard output")
+        .and_then(|()| stdout.flush())
+        .context("standard output");
+        if let Some(path) = &self.html {
+            let html = page.html().and_then(|html| write_whole(path, html));
+            written = worse(written, html);
+        }
+        if let Some(path) = file {
+            written = worse(written, write_whole(path, json));
+        }
+        written
     }
 }

@@ -197,6 +197,9 @@ fn misuse_is_refused_with_status_2() {
         "bench --only stat sockets",
         "bench sockets --row marathon",
         "bench sockets --json",
+        "bench --html -",
+        "bench sockets --svg -",
+        "vi netpipe --svg -",
         "demo --rows 7",
         "plain",
         "plain echo-client somewhere 64",
@@ -218,6 +221,21 @@ fn misuse_is_refused_with_status_2() {
     let output = sovia("demo --json /nowhere/at.json");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nowhere/at.json"));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_not_lost() {
+    let folder = Folder::new("unwritable");
+    let json = folder.0.join("figures.json");
+    let output = command("bench --quick --only connects --html /dev/full --json")
+        .arg(&json)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/dev/full"));
+    assert!(text(&output.stdout).contains("between"));
+    let json = std::fs::read_to_string(&json).expect("it is written");
+    assert!(json.contains("\"conditions\""), "{json}");
 }
 
 #[test]
