@@ -46,7 +46,9 @@ WORK=$(mktemp -d "${TMPDIR:-/tmp}/sovia-gain-XXXXXX")
 chmod 755 "$WORK"
 export SOVIA WORK
 command mkdir "$WORK/ports"
-trap 'rm -rf "$WORK"' EXIT
+# A measurement has a session of its own, and so hears nothing of Ctrl-C.
+end_measurement() { ! [ -s "$WORK/leader" ] || stop_group "$(<"$WORK/leader")"; }
+trap 'end_measurement; rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
 # measure NAME ENDS: prints the number, or nothing.
@@ -59,8 +61,10 @@ measure() {
     chmod 755 "$DIR"
     setsid ${CHRT:+chrt -f "$CHRT"} timeout 60 "${BASH_SOURCE[0]}" --one "$1" "$2" >"$DIR/number" 2>"$DIR/errors" </dev/null &
     leader=$!
+    echo "$leader" >"$WORK/leader"
     wait "$leader" || true
     stop_group "$leader"
+    rm -f "$WORK/leader"
     tail -n 1 "$DIR/number" | grep -xE '[0-9.]+' || tail -n 1 "$DIR/number" >>"$DIR/errors"
 }
 
