@@ -62,6 +62,11 @@ impl Aim {
         })
     }
 
+    /// Whether it is another one where the CPUs are far from each other.
+    pub(super) fn depends_on_place(self) -> bool {
+        matches!(self, Self::Figure { near, far } if near != far)
+    }
+
     pub(super) fn text(self, unit: Unit) -> String {
         let sign = if unit.grows() { '≥' } else { '≤' };
         match self {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::aim::Aim;
 use super::line::{EPOLL, Line};
-use super::many::KILOBYTES_MAX;
+use super::many::{KILOBYTES_MAX, check_limit, left_tcp};
 use super::pair::{Method, Pair, Service};
 use super::place::{Cpus, Place};
 use super::report::{Figures, Measured};
@@ -22,6 +22,7 @@ pub(super) fn measure(
     budget: Budget,
     clock: &Clock<'_>,
 ) -> Result<Vec<Measured>> {
+    check_limit(connections)?;
     let mut pairs = Vec::new();
     for &way in &line.ways {
         for idle in [0, connections] {
@@ -39,7 +40,9 @@ pub(super) fn measure(
     let mut lines = [(); 4].map(|()| Vec::new());
     for (at, (&way, pairs)) in line.ways.iter().zip(pairs.chunks(2)).enumerate() {
         let [without, with] = pairs else { continue };
-        let upgraded = with.upgrades() > connections;
+        let [alone, beside] =
+            [(without, 1), (with, 1 + connections)].map(|(pair, all)| left_tcp(pair, all));
+        let left = [alone, beside, beside, beside];
         let memory_kb = (memory_kb(with)? - memory_kb(without)?) / connections as f64;
         let series = [
             micros(2 * at),
@@ -47,11 +50,12 @@ pub(super) fn measure(
             vec![memory_kb],
             vec![busy_percent(with)?],
         ];
-        for (figures, runs) in lines.iter_mut().zip(series) {
+        for ((figures, runs), left) in lines.iter_mut().zip(series).zip(left) {
             figures.push(Figures {
                 way,
                 runs,
-                upgraded,
+                upgraded: left[0] > 0,
+                left_tcp: Some(left),
             });
         }
     }

@@ -18,13 +18,7 @@ pub(super) fn measure(
     budget: Budget,
     clock: &Clock<'_>,
 ) -> Result<Vec<Measured>> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let needed = (many + SPARE) as u64;
-    if limit.is_some_and(|limit| limit < needed) {
-        return Err(Error::Misuse(format!(
-            "{many} connections need a hard limit on open files of {needed} (ulimit -Hn)"
-        )));
-    }
+    check_limit(many)?;
     let mut pairs = Vec::new();
     for &way in &line.ways {
         for connections in [few, many] {
@@ -48,15 +42,18 @@ pub(super) fn measure(
         let ([of_few, of_many], [few_ns, many_ns]) = (pairs, runs) else {
             continue;
         };
-        let upgraded = of_many.upgrades() > many;
-        let figures = |runs| Figures {
+        let figures_of = |pair: &Pair, connections, runs| Figures {
             way,
             runs,
-            upgraded,
+            upgraded: pair.upgrades() > 0,
+            left_tcp: Some(left_tcp(pair, connections)),
         };
-        for (rates, ns) in rates.iter_mut().zip([few_ns, many_ns]) {
-            rates.push(figures(ns.iter().map(|ns| 1e9 / ns).collect()));
+        let of = [(of_few, few, few_ns), (of_many, many, many_ns)];
+        for (rates, (pair, connections, ns)) in rates.iter_mut().zip(of) {
+            let runs = ns.iter().map(|ns| 1e9 / ns).collect();
+            rates.push(figures_of(pair, connections, runs));
         }
+        let figures = |runs| figures_of(of_many, many, runs);
         let quotients = few_ns.iter().zip(many_ns);
         parts.push(figures(quotients.map(|(few, many)| few / many).collect()));
         let more = memory_kb(of_many)? - memory_kb(of_few)?;
@@ -90,6 +87,23 @@ pub(super) fn measure(
             memory,
         ),
     ])
+}
+
+/// What TCP takes. What more a connection needs that leaves it is seen by how many do.
+pub(super) fn check_limit(connections: usize) -> Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let needed = (connections + SPARE) as u64;
+    if limit.is_some_and(|limit| limit < needed) {
+        return Err(Error::Misuse(format!(
+            "{connections} connections need a hard limit on open files of {needed} (ulimit -Hn)"
+        )));
+    }
+    Ok(())
+}
+
+/// How many of them left TCP, with both their ends.
+pub(super) fn left_tcp(pair: &Pair, connections: usize) -> [usize; 2] {
+    [(pair.upgrades() / 2).min(connections), connections]
 }
 
 /// Each round's figures over those that the first way, which is TCP, has in it.

@@ -3,7 +3,7 @@
 use super::aim::{Aim, Verdict, gain};
 use super::chart;
 use super::registry::Section;
-use super::report::{Measured, Report, STAYED_MARK};
+use super::report::{Measured, Report};
 use super::way::Way;
 use crate::netpipe::table::{bytes, significant};
 use crate::report::{self, Page, Plot, Table};
@@ -46,9 +46,7 @@ impl Section {
             vec![Plot::Bars(chart::bars(lines))]
         };
         let mut words: Vec<_> = words.iter().map(|&words| words.to_owned()).collect();
-        if lines.iter().any(|line| line.stayed()) {
-            words.push(format!("{} No connection left TCP.", STAYED_MARK.trim()));
-        }
+        words.extend(Measured::remarks(lines.iter().copied()));
         report::Section {
             title: title.to_owned(),
             plots,
@@ -67,7 +65,7 @@ impl Section {
         header.extend(["gain", "between", "target", "", "CPUs"]);
         let mut table = Table::new(header);
         for line in lines {
-            let mark = if line.stayed() { STAYED_MARK } else { "" };
+            let mark = line.mark();
             let title = line.size.map_or_else(|| line.title.clone(), bytes);
             let mut cells = vec![format!("{title}{mark}")];
             cells.extend(ways.iter().map(|way| line.cell(*way)));
@@ -95,7 +93,7 @@ impl Section {
             Self::Connections => ("Connections", &[MEMORY]),
             Self::Company => ("More programs than CPUs", &[]),
             Self::OneEnd => ("Only one end under sovia", &[]),
-            Self::Stat => ("What sovia stat costs those it looks at", &[]),
+            Self::Stat => ("What sovia stat costs those it looks at", &[OVER_SOVIA]),
         }
     }
 }
@@ -149,6 +147,8 @@ const HOW_TO_READ: &str = "A figure is the median of the rounds, in which the wa
 the quotient of the two figures. `between` holds the gain, or where the target is a figure the figure, with 94 % confidence (75 % where there are three rounds). \
 A target is met if all of `between` meets it and missed if none of it does; what the noise does not allow to say is marked ~.";
 const QUICK: &str = "This was --quick: few rounds of short runs, and 1,000 connections instead of 10,000. Only what is far from its target is told from it.";
+const OVER_SOVIA: &str =
+    "Nothing here is compared with TCP: a gain is over sovia while nobody looks.";
 const PEERS_POLL: &str = "UCX and libfabric poll without end, and their users call their functions; sovia's programs call send and recv, and sleep when nothing comes.";
 const ONE_ANSWER: &str = "The receiver answers with one byte at the end of each block of messages, when it has taken the last.";
 const MEMORY: &str =
@@ -167,6 +167,7 @@ mod tests {
             way,
             runs: runs.to_vec(),
             upgraded: way != Way::Tcp,
+            left_tcp: None,
         });
         let mut measured = Measured::new(line, &line.title, line.unit, line.aim, figures.collect());
         measured.place(Some([44.0, 45.0]));

@@ -70,6 +70,8 @@ pub(crate) struct Figures {
     pub(crate) runs: Vec<f64>,
     /// Whether any connection left TCP.
     pub(crate) upgraded: bool,
+    /// How many did, and of how many, where there are so many that descriptors or memory may not do for all.
+    pub(crate) left_tcp: Option<[usize; 2]>,
 }
 
 impl Measured {
@@ -120,7 +122,9 @@ impl Measured {
             .filter(|other| other.figures.way.is_ours())
         {
             let [base, runs] = [&base.figures.runs, &other.figures.runs];
-            other.verdict = self.aim.judge(self.unit, near, base, runs);
+            let verdict = self.aim.judge(self.unit, near, base, runs);
+            // One CPU is neither near nor far.
+            other.verdict = verdict.filter(|_| cores_ns.is_some() || !self.aim.depends_on_place());
         }
     }
 
@@ -137,9 +141,11 @@ impl Measured {
             .map_or_else(|| "-".to_owned(), |outcome| self.unit.text(outcome.best))
     }
 
+    /// Nothing is compared with itself.
     fn ratio(&self, way: Way) -> String {
-        self.gain(way)
-            .map_or_else(|| "-".to_owned(), |gain| format!("{} ×", significant(gain)))
+        let base = self.ways.first().map(|base| base.figures.way);
+        let gain = self.gain(way).filter(|_| base != Some(way));
+        gain.map_or_else(|| "-".to_owned(), |gain| format!("{} ×", significant(gain)))
     }
 
     /// Where the CPUs were, as far as that is known.
@@ -158,16 +164,59 @@ impl Measured {
                 .way(Way::Sovia)
                 .is_some_and(|outcome| !outcome.figures.upgraded)
     }
+
+    /// How many connections left TCP, where some did and some did not.
+    fn partly(&self) -> Option<[usize; 2]> {
+        let [left, all] = self.way(Way::Sovia)?.figures.left_tcp?;
+        (!self.stayed() && left < all).then_some([left, all])
+    }
+
+    /// What stands behind its title.
+    pub(super) fn mark(&self) -> &'static str {
+        if self.stayed() {
+            STAYED_MARK
+        } else if self.partly().is_some() {
+            PARTLY_MARK
+        } else {
+            ""
+        }
+    }
+
+    /// What the marks mean.
+    pub(super) fn remarks<'a>(lines: impl IntoIterator<Item = &'a Self>) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for line in lines {
+            let remark = match line.partly() {
+                _ if line.stayed() => format!("{} No connection left TCP.", STAYED_MARK.trim()),
+                Some([left, all]) => format!(
+                    "{} Only {left} of {all} connections left TCP; `sovia stat` says why, `ulimit -Hn` bounds their descriptors.",
+                    PARTLY_MARK.trim()
+                ),
+                None => continue,
+            };
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        }
+        remarks
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let measured = |way| self.lines.iter().any(|line| line.way(way).is_some());
         let both = measured(Way::Sovia);
+        let watched = measured(Way::Watched);
         let one = measured(Way::ServerOnly) || measured(Way::ClientOnly);
         let mut header = vec!["", "TCP"];
         header.extend(
             both.then_some(["both under sovia", "gain"])
+                .iter()
+                .flatten(),
+        );
+        header.extend(
+            watched
+                .then_some(["with stat", "of that without"])
                 .iter()
                 .flatten(),
         );
@@ -180,7 +229,7 @@ impl fmt::Display for Report {
         let mut table = new_table();
         table.set_header(header.into_iter().map(right));
         for line in &self.lines {
-            let mark = if line.stayed() { STAYED_MARK } else { "" };
+            let mark = line.mark();
             let mut cells = vec![
                 Cell::new(format!("{}{mark}", line.title)),
                 right(line.figure(Way::Tcp)),
@@ -188,6 +237,10 @@ impl fmt::Display for Report {
             if both {
                 cells.push(right(line.figure(Way::Sovia)));
                 cells.push(right(line.ratio(Way::Sovia)));
+            }
+            if watched {
+                cells.push(right(line.figure(Way::Watched)));
+                cells.push(right(line.ratio(Way::Watched)));
             }
             if one {
                 cells.push(right(line.ratio(Way::ServerOnly)));
@@ -199,8 +252,8 @@ impl fmt::Display for Report {
         if !self.lines.is_empty() {
             writeln!(f, "{table}")?;
         }
-        if self.lines.iter().any(Measured::stayed) {
-            writeln!(f, "{STAYED_MARK} No connection left TCP.")?;
+        for remark in Measured::remarks(&self.lines) {
+            writeln!(f, "{remark}")?;
         }
         for note in self.notes.iter().chain(&self.failures) {
             writeln!(f, "{note}.")?;
@@ -238,7 +291,8 @@ pub(crate) enum Shown {
     Page,
 }
 
-pub(super) const STAYED_MARK: &str = " ¹";
+const STAYED_MARK: &str = " ¹";
+const PARTLY_MARK: &str = " ²";
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -251,6 +305,7 @@ pub(super) mod tests {
             way,
             runs: runs.to_vec(),
             upgraded,
+            left_tcp: None,
         });
         Measured::new(line, &line.title, line.unit, line.aim, figures.collect())
     }
@@ -304,6 +359,51 @@ pub(super) mod tests {
         let text = report(vec![one_end]).to_string();
         assert!(!text.contains("gain") && text.contains("2.00 ×"), "{text}");
         assert!(!text.contains(STAYED_MARK), "{text}");
+    }
+
+    #[test]
+    fn connections_that_stayed_are_counted() {
+        let many = |left_tcp| {
+            let mut many = measured(
+                Row::Many,
+                &[(Way::Tcp, &[18.0], false), (Way::Sovia, &[20.0], true)],
+            );
+            many.ways[1].figures.left_tcp = Some(left_tcp);
+            report(vec![many]).to_string()
+        };
+        let some = many([45, 1_000]);
+        assert!(some.contains("Only 45 of 1000 connections"), "{some}");
+        let all = many([1_000, 1_000]);
+        assert!(!all.contains("Only"), "{all}");
+    }
+
+    #[test]
+    fn what_stat_costs_has_a_column() {
+        let watched = measured(
+            Row::Stat,
+            &[(Way::Sovia, &[0.5], true), (Way::Watched, &[1.0], true)],
+        );
+        let text = report(vec![watched]).to_string();
+        assert!(
+            text.contains("with stat") && text.contains("0.500 ×"),
+            "{text}"
+        );
+        assert!(!text.contains("1.00 ×"), "{text}");
+    }
+
+    #[test]
+    fn one_cpu_is_neither_near_nor_far() {
+        let mut pingpong = measured(
+            Row::Pingpong,
+            &[
+                (Way::Tcp, &[9.0, 9.0], false),
+                (Way::Sovia, &[3.0, 3.0], true),
+            ],
+        );
+        assert_eq!(pingpong.way(Way::Sovia).and_then(|way| way.verdict), None);
+        pingpong.place(Some([44.0, 44.0]));
+        let verdict = pingpong.way(Way::Sovia).and_then(|way| way.verdict);
+        assert_eq!(verdict, Some(Verdict::Missed));
     }
 
     #[test]

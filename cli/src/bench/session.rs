@@ -186,6 +186,7 @@ impl Session {
                 .map(|ns| convert(line, ns))
                 .collect(),
             upgraded: contestant.upgrades() > 0,
+            left_tcp: None,
         });
         let figures = figures.collect();
         Ok(vec![Measured::new(
@@ -220,6 +221,7 @@ impl Session {
                 way: *way,
                 runs: runs.iter().map(|rates| rates[at]).collect(),
                 upgraded: crowd.upgrades() > 0,
+                left_tcp: None,
             });
             let title = format!("{}: {which}", line.title);
             Measured::new(line, &title, line.unit, aim, figures.collect())

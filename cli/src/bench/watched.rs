@@ -44,6 +44,7 @@ pub(super) fn measure(
             way,
             runs: runs.iter().map(|ns| ns / 1e3).collect(),
             upgraded,
+            left_tcp: None,
         });
         let title = format!("{}: {what}", line.title);
         let figures = figures.collect();
