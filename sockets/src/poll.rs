@@ -273,7 +273,7 @@ fn count_sleep(fds: &[PollFd]) {
 
 #[inline]
 fn with<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> Option<R>) -> Option<R> {
-    sys::tcp::with_borrowed(fd, act).flatten()
+    sys::socket::with_borrowed(fd, act).flatten()
 }
 
 #[inline]

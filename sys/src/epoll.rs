@@ -6,7 +6,7 @@ use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::tcp::with_borrowed;
+use crate::socket::with_borrowed;
 
 pub use info::{Entry, are_same, entries, is_set, names_set};
 

@@ -99,8 +99,9 @@ pub fn set_low_water(fd: BorrowedFd<'_>, bytes: u32) {
     let _ = crate::tcp::set(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Has the connection reset when it is closed.
+/// Has the connection reset when its last descriptor is closed.
 pub fn reset_on_close(fd: BorrowedFd<'_>) {
+    // Fails only for what is no socket, which has no connection to reset.
     let _ = set_socket_linger(fd, Some(Duration::ZERO));
 }
 
@@ -193,11 +194,25 @@ pub fn with_borrowed<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> R) -> Opt
     (fd >= 0).then(|| act(unsafe { BorrowedFd::borrow_raw(fd) }))
 }
 
+#[inline]
 /// `asm-generic/sockios.h`.
 const SIOCATMARK: Opcode = 0x8905;
 
 fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(-1, |timeout| {
-        i32::try_from(timeout.as_millis().max(1)).unwrap_or(i32::MAX)
+        // Up: who waits for less than the program asked for would find the time not over.
+        i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_limit_is_shortened() {
+        let millis = |nanos| millis(Some(Duration::from_nanos(nanos)));
+        assert_eq!([1, 1_000_000, 1_900_000].map(millis), [1, 1, 2]);
+        assert_eq!(super::millis(None), -1);
+    }
 }

@@ -5,11 +5,9 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, RawFd};
-use std::time::Duration;
+use std::os::fd::BorrowedFd;
 
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags};
 
 mod counts;
@@ -96,21 +94,6 @@ pub fn segment_len(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     get(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG)
 }
 
-/// Whether `fd` is open.
-pub fn is_open(fd: RawFd) -> bool {
-    with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)
-}
-
-/// Calls `f` with a number that a program gave, if it can be a descriptor. It may be closed: then system calls on it say `EBADF`.
-#[inline]
-pub fn with_borrowed<R>(fd: RawFd, f: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
-    if fd < 0 {
-        return None;
-    }
-    // SAFETY: not -1. That it stays open is for the system calls to find out; nobody here takes it for owned memory.
-    Some(f(unsafe { BorrowedFd::borrow_raw(fd) }))
-}
-
 /// Sends some of `bytes` at once; no `SIGPIPE`.
 ///
 /// # Errors
@@ -154,33 +137,6 @@ pub fn recv_peek_pieces(fd: BorrowedFd<'_>, into: &mut [IoSliceMut<'_>]) -> Resu
     let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
     let mut control = RecvAncillaryBuffer::default();
     retry_on_intr(|| rustix::net::recvmsg(fd, into, &mut control, flags)).map(|shown| shown.bytes)
-}
-
-/// Has the connection reset when its last descriptor is closed.
-pub fn reset_on_close(fd: BorrowedFd<'_>) {
-    // Fails only for what is no socket, which has no connection to reset.
-    let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
-}
-
-/// How long a send may take, as `poll` wants it: -1 is without limit.
-pub fn send_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
-    timeout_ms(fd, Timeout::Send)
-}
-
-/// How long a receive may take.
-pub fn receive_timeout_ms(fd: BorrowedFd<'_>) -> i32 {
-    timeout_ms(fd, Timeout::Recv)
-}
-
-fn timeout_ms(fd: BorrowedFd<'_>, of: Timeout) -> i32 {
-    match sockopt::socket_timeout(fd, of) {
-        Ok(Some(limit)) => {
-            // Up, for 0 would not wait at all.
-            let millis = limit.as_nanos().div_ceil(1_000_000);
-            i32::try_from(millis).unwrap_or(i32::MAX)
-        }
-        _ => -1,
-    }
 }
 
 fn receive(fd: BorrowedFd<'_>, into: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {

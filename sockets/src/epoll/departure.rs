@@ -70,7 +70,7 @@ fn is_inherited(set: &Set, fd: RawFd, heir: Heir) -> bool {
     if heir == Heir::Child && set.is_lent() {
         return true;
     }
-    let stays = sys::tcp::with_borrowed(fd, |fd| !closes_on_exec(fd)) == Some(true);
+    let stays = sys::socket::with_borrowed(fd, |fd| !closes_on_exec(fd)) == Some(true);
     // In the child of `vfork` something else may be there, or nothing.
     stays && (heir != Heir::Guest || sys::epoll::is_set(fd))
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::stream::Watch;
-use sys::{epoll, tcp};
+use sys::{epoll, socket};
 
 use super::{EDGE, EXCLUSIVE, Event, FLAGS, ONCE, Set};
 use crate::conn::Conn;
@@ -110,7 +110,7 @@ pub(super) enum Armed {
 
 impl What {
     pub(super) fn of(fd: RawFd) -> Self {
-        if let Some(conn) = tcp::with_borrowed(fd, table::connection).flatten() {
+        if let Some(conn) = socket::with_borrowed(fd, table::connection).flatten() {
             return Self::Connection {
                 conn,
                 generation: conn.generation(),
@@ -463,7 +463,7 @@ impl Member {
 
 #[inline]
 fn with<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> Option<R>) -> Option<R> {
-    tcp::with_borrowed(fd, act).flatten()
+    socket::with_borrowed(fd, act).flatten()
 }
 
 /// Of a member of which nothing was told yet: whatever there is, is new.

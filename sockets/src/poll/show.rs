@@ -68,7 +68,7 @@ pub(super) fn answer(fds: &mut [PollFd], scratch: &[PollFd]) -> Answer {
             What::Ring(conn) if said & NVAL == 0 => {
                 let mut said = said;
                 if said & (RDHUP | ALWAYS) != 0 {
-                    sys::tcp::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
+                    sys::socket::with_borrowed(entry.fd, |fd| ready::note_end(conn, fd));
                     // What was an error is in memory now, or none to the program.
                     said &= !ERR;
                     said |= u32::from(sys::epoll::shows(entry.fd, 0)) & ERR;

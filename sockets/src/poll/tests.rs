@@ -40,7 +40,7 @@ fn entry(fd: RawFd, events: u32) -> PollFd {
 #[test]
 fn a_connection_without_rings_is_the_kernels() {
     let (near, mut far) = pair();
-    sys::tcp::with_borrowed(near.as_raw_fd(), |fd| table::insert(fd, Origin::Connected));
+    sys::socket::with_borrowed(near.as_raw_fd(), |fd| table::insert(fd, Origin::Connected));
     let mut fds = [entry(near.as_raw_fd(), IN | OUT), entry(-1, IN)];
     let now = Some(Duration::ZERO);
     assert_eq!(poll(&mut fds, now, &Plain), Ok(1));

@@ -155,7 +155,7 @@ fn an_end_of_an_earlier_connection_is_no_end_of_this_one() {
     earlier.go(0, shm());
     let from = earlier.tcp[0].local_addr().expect("address");
     let [old, reset] = earlier.tcp;
-    sys::tcp::reset_on_close(reset.as_fd());
+    sys::socket::reset_on_close(reset.as_fd());
     drop(reset);
     let mut stale = earlier.meetings[0].take().expect("it waits");
 

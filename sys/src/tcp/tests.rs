@@ -2,12 +2,16 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::*;
-use crate::socket::{is_connected, is_nonblocking, is_tcp};
+use crate::socket::{
+    is_connected, is_nonblocking, is_open, is_tcp, receive_timeout_ms, reset_on_close,
+    send_timeout_ms,
+};
 
 /// Who connected, and who accepted.
 fn pair(listen: &str, connect: &str) -> (TcpStream, TcpStream) {

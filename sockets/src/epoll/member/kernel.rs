@@ -1,7 +1,7 @@
 //! What the kernel's instance has of a member: the program's own registration, or our token.
 
 use sys::errno::Errno;
-use sys::{epoll, tcp};
+use sys::{epoll, socket};
 
 use super::super::{EDGE, EXCLUSIVE, Event, FLAGS, Instance, ONCE, places, token};
 use super::{Armed, Member, UNTOLD, What, with};
@@ -17,7 +17,7 @@ impl Member {
         if events & (RDHUP | ALWAYS) != 0
             && let What::Connection { conn, .. } = self.what
         {
-            tcp::with_borrowed(self.via, |fd| ready::note_end(conn, fd));
+            socket::with_borrowed(self.via, |fd| ready::note_end(conn, fd));
         }
         if self.fired && self.captured.is_some_and(|now| now & EDGE == 0) {
             // It would be reported again and again.
@@ -176,7 +176,8 @@ impl Member {
     /// thousands: all that [`Member::arm`] asks besides took a tenth of a server's time.
     fn lies_down_again(&self, spot: Spot) -> bool {
         self.lying().is_some_and(|conn| {
-            tcp::with_borrowed(self.via, |fd| ready::lie_down_again(conn, fd, spot)) == Some(true)
+            socket::with_borrowed(self.via, |fd| ready::lie_down_again(conn, fd, spot))
+                == Some(true)
         })
     }
 
@@ -205,7 +206,7 @@ impl Member {
         if let What::Connection { conn, generation } = self.what
             && conn.generation() == generation
         {
-            tcp::with_borrowed(self.via, |fd| ready::stand_down(conn, fd));
+            socket::with_borrowed(self.via, |fd| ready::stand_down(conn, fd));
         }
     }
 
@@ -215,7 +216,7 @@ impl Member {
             && conn.generation() == generation
             && self.is_of_one_set()
         {
-            tcp::with_borrowed(self.via, |fd| ready::awake(conn, fd));
+            socket::with_borrowed(self.via, |fd| ready::awake(conn, fd));
         }
     }
 
