@@ -24,7 +24,7 @@ macro_rules! posted {
     ($($name:ident)*) => {$(
         /// POSIX.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(block: *mut aiocb) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(block: *mut aiocb) -> c_int {
             // SAFETY: the program's block, or none.
             if let Some(block) = unsafe { block.as_ref() } {
                 leave_ring(block.aio_fildes);
@@ -42,7 +42,7 @@ macro_rules! listed {
     ($($name:ident)*) => {$(
         /// POSIX.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C-unwind" fn $name(
             mode: c_int,
             blocks: *const *mut aiocb,
             count: c_int,
@@ -80,7 +80,7 @@ pub(crate) unsafe fn before_submit(count: c_long, blocks: *const *const Block) {
 
 /// libaio. It makes its system calls by instructions of its own, and says the error's number below zero.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_submit(
+pub unsafe extern "C-unwind" fn io_submit(
     context: usize,
     count: c_long,
     blocks: *const *const Block,

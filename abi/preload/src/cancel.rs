@@ -12,7 +12,7 @@ use crate::real;
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pthread_cancel(thread: libc::pthread_t) -> c_int {
+pub unsafe extern "C-unwind" fn pthread_cancel(thread: libc::pthread_t) -> c_int {
     USED.store(1, Ordering::SeqCst);
     // SAFETY: the program's own call.
     let result = unsafe { real::pthread_cancel(thread) };

@@ -12,7 +12,11 @@ use crate::{extended, real, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn accept(
+    fd: c_int,
+    address: *mut sockaddr,
+    len: *mut socklen_t,
+) -> c_int {
     // SAFETY: the program's pointers, passed on; here and below.
     unsafe { via_socket::accept(fd, address, len, 0) }
         // SAFETY: as above.
@@ -21,7 +25,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, len: *mut soc
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,
@@ -35,7 +39,11 @@ pub unsafe extern "C" fn accept4(
 
 /// POSIX. Some programs call it again to ask whether it is done.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(
+    fd: c_int,
+    address: *const sockaddr,
+    len: socklen_t,
+) -> c_int {
     // SAFETY: the program promises `len` bytes.
     let outcome = unsafe { via_socket::connect(fd, address, len) };
     if outcome != Outcome::NotOurs {
@@ -68,7 +76,7 @@ pub(crate) unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     let known = connection(fd);
     // Until it is done nobody moves to the ring.
     let under_way = known.map(|(conn, _)| conn.native(Way::Out));

@@ -14,7 +14,7 @@ use crate::{extended, filter, real, stdio, uring, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if newborn::end(fd) || is_for_table(fd) && ends::before_close_other(fd) {
         // SAFETY: the program's own call.
         let closed = unsafe { real::close(fd) };
@@ -33,7 +33,7 @@ fn is_for_table(fd: c_int) -> bool {
 
 /// As [`close`], of any descriptor.
 #[inline(never)]
-extern "C" fn close_any(fd: c_int) -> c_int {
+extern "C-unwind" fn close_any(fd: c_int) -> c_int {
     if hidden::is_hidden(fd) {
         // To the program there is nothing at this number.
         return fail(Errno::BADF) as c_int;
@@ -55,7 +55,7 @@ extern "C" fn close_any(fd: c_int) -> c_int {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     if flags & CLOSE_RANGE_UNSHARE != 0 {
         filter::before_unsharing(libc::CLONE_FILES);
     }
@@ -82,14 +82,14 @@ pub unsafe extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_i
 
 /// BSD, and glibc from 2.34.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn closefrom(first: c_int) {
+pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
     // SAFETY: as above.
     unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
 }
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
     let new = ends::duplicated(fd, unsafe { real::dup(fd) });
     extended::duplicated(fd, new);
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup2(fd: c_int, new: c_int) -> c_int {
     if fd == new {
         // SAFETY: the program's own call.
         return unsafe { real::dup2(fd, new) };
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn dup2(fd: c_int, new: c_int) -> c_int {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
     if fd == new {
         // SAFETY: the program's own call.
         return unsafe { real::dup3(fd, new, flags) };
@@ -129,21 +129,21 @@ pub unsafe extern "C" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_int {
 
 /// POSIX. As far as two new descriptors go, like [`pipe2`].
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pipe(made: *mut c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pipe(made: *mut c_int) -> c_int {
     // SAFETY: the program's room for two, here and below.
     unsafe { two(made, real::pipe(made)) }
 }
 
 /// POSIX. Where something was closed by ways that we did not see, its number is another's now.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pipe2(made: *mut c_int, flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn pipe2(made: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
     unsafe { two(made, real::pipe2(made, flags)) }
 }
 
 /// POSIX. As [`pipe2`].
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn socketpair(
+pub unsafe extern "C-unwind" fn socketpair(
     domain: c_int,
     kind: c_int,
     protocol: c_int,

@@ -11,7 +11,7 @@ use crate::real;
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn readdir(directory: *mut DIR) -> *mut dirent {
+pub unsafe extern "C-unwind" fn readdir(directory: *mut DIR) -> *mut dirent {
     // SAFETY: the program's own call, here and below. An entry's name is a string.
     unsafe {
         next(
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn readdir(directory: *mut DIR) -> *mut dirent {
 
 /// glibc, for large files.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn readdir64(directory: *mut DIR) -> *mut dirent64 {
+pub unsafe extern "C-unwind" fn readdir64(directory: *mut DIR) -> *mut dirent64 {
     // SAFETY: as above.
     unsafe {
         next(
@@ -39,7 +39,7 @@ macro_rules! copied {
     ($($name:ident $entry:ty;)*) => {$(
         /// POSIX, long ago.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(directory: *mut DIR, entry: *mut $entry, result: *mut *mut $entry) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(directory: *mut DIR, entry: *mut $entry, result: *mut *mut $entry) -> c_int {
             loop {
                 // SAFETY: the program's own call, here and below.
                 let error = unsafe { real::$name(directory, entry, result) };
@@ -66,7 +66,11 @@ copied! {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn getdents64(directory: c_int, into: *mut c_void, len: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn getdents64(
+    directory: c_int,
+    into: *mut c_void,
+    len: size_t,
+) -> ssize_t {
     // SAFETY: the program's own call.
     unsafe {
         listed(directory, into.cast(), || {
@@ -132,7 +136,7 @@ macro_rules! scanned {
     ($($name:ident($($at:ident)?);)*) => {$(
         /// POSIX, and glibc's other names.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(
+        pub unsafe extern "C-unwind" fn $name(
             $($at: c_int,)?
             path: *const c_char,
             list: *mut *mut *mut dirent,

@@ -53,7 +53,7 @@ impl Waiter for Kernel {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
     // SAFETY: the program's own call, here and below.
     let set = unsafe { real::epoll_create(size) };
     keeping_errno(|| epoll::created(set))
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: as above.
     let set = unsafe { real::epoll_create1(flags) };
     keeping_errno(|| epoll::created(set))
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_ctl(
+pub unsafe extern "C-unwind" fn epoll_ctl(
     set: c_int,
     operation: c_int,
     fd: c_int,
@@ -112,7 +112,7 @@ fn told(changed: Result<(), Errno>) -> c_int {
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_wait(
+pub unsafe extern "C-unwind" fn epoll_wait(
     set: c_int,
     events: *mut epoll_event,
     count: c_int,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn epoll_wait(
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_pwait(
+pub unsafe extern "C-unwind" fn epoll_pwait(
     set: c_int,
     events: *mut epoll_event,
     count: c_int,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn epoll_pwait(
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn epoll_pwait2(
+pub unsafe extern "C-unwind" fn epoll_pwait2(
     set: c_int,
     events: *mut epoll_event,
     count: c_int,

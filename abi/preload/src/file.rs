@@ -25,7 +25,7 @@ mod sendfile;
 
 /// Linux. One of the two is a pipe.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn splice(
+pub unsafe extern "C-unwind" fn splice(
     input: c_int,
     input_offset: *mut loff_t,
     out: c_int,

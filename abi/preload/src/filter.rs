@@ -15,7 +15,13 @@ use crate::{real, via_socket};
 
 /// Linux. In C it takes what each option wants; whoever passes fewer arguments leaves something in the other registers.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+pub unsafe extern "C-unwind" fn prctl(
+    option: c_int,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+) -> c_int {
     before(libc::SYS_prctl, [option as usize, a, b]);
     // SAFETY: the program's own call.
     unsafe { real::prctl(option, a, b, c, d) }
@@ -23,7 +29,7 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn unshare(flags: c_int) -> c_int {
     before_unsharing(flags);
     // SAFETY: as above.
     unsafe { real::unshare(flags) }

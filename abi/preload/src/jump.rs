@@ -116,7 +116,7 @@ macro_rules! jumps {
     ($($(#[$attribute:meta])* fn $name:ident;)*) => {$(
         $(#[$attribute])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(env: *mut c_void, value: c_int) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(env: *mut c_void, value: c_int) -> c_int {
             // SAFETY: the program's own call, and its buffer.
             unsafe {
                 before(env);

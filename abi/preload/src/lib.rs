@@ -5,7 +5,9 @@
 //! errno set. Nothing here keeps state: that is what `sockets` is for.
 //!
 //! Rules for whoever adds a function: no allocation, lock or log on the way of a byte; errno is changed only by failing; a signal may
-//! come at any instruction, and a thread may be cancelled in any call that sleeps, so nothing that needs undoing is held across `real` calls that sleep.
+//! come at any instruction, and a thread may be cancelled in any call that sleeps, so nothing that needs undoing is held across `real` calls that sleep but
+//! by a destructor. The C library unwinds such a thread, so functions here are `extern "C-unwind"`: an `extern "C"` one with a destructor in its frame, or called from
+//! another function here, ends the program then.
 #![allow(
     unsafe_code,
     reason = "the boundary to C: pointers and descriptors come from the program"

@@ -30,7 +30,7 @@ pub extern "C" fn __tsan_default_suppressions() -> *const c_char {
 #[cfg(all(target_arch = "x86_64", not(test)))]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
-pub unsafe extern "C" fn dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
+pub unsafe extern "C-unwind" fn dlopen(path: *const c_char, mode: c_int) -> *mut c_void {
     std::arch::naked_asm!(
         "and esi, {kept}",
         "mov rax, [rip + {next}]",

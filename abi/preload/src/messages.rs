@@ -15,7 +15,7 @@ use crate::{extended, pass, real, via_socket};
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendmmsg(
+pub unsafe extern "C-unwind" fn sendmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: u32,
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn sendmmsg(
 
 /// Linux. The time-out is looked at between messages, as the kernel does.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvmmsg(
+pub unsafe extern "C-unwind" fn recvmmsg(
     fd: c_int,
     messages: *mut mmsghdr,
     count: u32,

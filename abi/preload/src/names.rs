@@ -13,7 +13,7 @@ macro_rules! names {
     ($($other:ident = $ours:path: ($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         #[doc = concat!("glibc: [`", stringify!($ours), "`].")]
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $other($($argument: $type),*) -> $result {
+        pub unsafe extern "C-unwind" fn $other($($argument: $type),*) -> $result {
             // SAFETY: the program's own call, which is the same by either name.
             unsafe { $ours($($argument),*) }
         }

@@ -18,7 +18,7 @@ mod demand;
 
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: the program's own call, here and below.
     control(fd, command, argument, || unsafe {
         real::fcntl(fd, command, argument)
@@ -27,7 +27,7 @@ pub unsafe extern "C" fn fcntl(fd: c_int, command: c_int, argument: *mut c_void)
 
 /// glibc, for large files.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as above.
     control(fd, command, argument, || unsafe {
         real::fcntl64(fd, command, argument)
@@ -81,7 +81,7 @@ fn control(
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if request == SIOCATMARK
         && is_memory(argument)
         && let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd))
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
 
 /// POSIX. The C library's asks the kernel by a call of its own, which knows only of bytes on TCP.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sockatmark(fd: c_int) -> c_int {
     let mut at: c_int = 0;
     // SAFETY: an int.
     match unsafe { ioctl(fd, SIOCATMARK, (&raw mut at).cast()) } {
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn sockatmark(fd: c_int) -> c_int {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn setsockopt(
+pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -179,7 +179,7 @@ fn is_switch(level: c_int, name: c_int) -> bool {
 
 /// The kernel has been told of a [switch](is_switch), and the connection has rings by now: for as long as that, perhaps.
 #[cold]
-pub(crate) unsafe extern "C" fn set_again(
+pub(crate) unsafe extern "C-unwind" fn set_again(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -198,7 +198,7 @@ pub(crate) unsafe extern "C" fn set_again(
 
 /// As [`setsockopt`], of any descriptor and option.
 #[inline(never)]
-unsafe extern "C" fn set_any(
+unsafe extern "C-unwind" fn set_any(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -251,7 +251,7 @@ unsafe extern "C" fn set_any(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn getsockopt(
+pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,

@@ -44,7 +44,7 @@ impl Poller for Kernel {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
     if table::is_retired() {
         // SAFETY: the program's own call, here and below.
         return unsafe { real::poll(fds, count, timeout) };
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn poll(fds: *mut pollfd, count: nfds_t, timeout: c_int) -
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn ppoll(
+pub unsafe extern "C-unwind" fn ppoll(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn ppoll(
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __poll_chk(
+pub unsafe extern "C-unwind" fn __poll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: c_int,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn __poll_chk(
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __ppoll_chk(
+pub unsafe extern "C-unwind" fn __ppoll_chk(
     fds: *mut pollfd,
     count: nfds_t,
     timeout: *const timespec,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn __ppoll_chk(
 
 /// POSIX. Linux has it write back what is left of the time.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn select(
+pub unsafe extern "C-unwind" fn select(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn select(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pselect(
+pub unsafe extern "C-unwind" fn pselect(
     count: c_int,
     read: *mut fd_set,
     write: *mut fd_set,

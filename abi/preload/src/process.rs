@@ -20,7 +20,7 @@ mod vfork;
 
 /// POSIX. What must be done on the way is done by handlers, so that it is also done where the C library forks by itself; here is seen only whether it succeeded.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fork() -> pid_t {
+pub unsafe extern "C-unwind" fn fork() -> pid_t {
     // SAFETY: the program's own call.
     let pid = unsafe { real::fork() };
     if pid < 0 {
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn fork() -> pid_t {
 
 /// BSD. The C library's own ends the parent where we do not see it, and what this one has to leave to others would be lost.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn daemon(stays: c_int, keeps: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn daemon(stays: c_int, keeps: c_int) -> c_int {
     // SAFETY: plain calls on the program's behalf, here and below.
     match unsafe { fork() } {
         0 => {}
@@ -69,14 +69,14 @@ pub unsafe extern "C" fn daemon(stays: c_int, keeps: c_int) -> c_int {
 /// POSIX. The C library runs no handlers for it.
 #[allow(non_snake_case, reason = "its name")]
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn _Fork() -> pid_t {
+pub unsafe extern "C-unwind" fn _Fork() -> pid_t {
     // SAFETY: the program's own call.
     forking(|| unsafe { real::_Fork() })
 }
 
 /// Linux. A thread, and a process that shares memory or is a guest in it as after `vfork`, need nothing.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn clone(
+pub unsafe extern "C-unwind" fn clone(
     start: extern "C" fn(*mut c_void) -> c_int,
     stack: *mut c_void,
     flags: c_int,

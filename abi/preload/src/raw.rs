@@ -19,7 +19,7 @@ use crate::{
 
 /// Linux. Whoever passes fewer arguments leaves something in the other registers, and the kernel does not look.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn syscall(
+pub unsafe extern "C-unwind" fn syscall(
     number: c_long,
     a: usize,
     b: usize,

@@ -95,7 +95,7 @@ fn wait_only(conn: &Conn, fd: BorrowedFd<'_>, asked: Asked, how: Receive) -> Out
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn recv(
+pub unsafe extern "C-unwind" fn recv(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn recv(
 
 /// As [`recv`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn recv_any(
+unsafe extern "C-unwind" fn recv_any(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -131,7 +131,7 @@ unsafe extern "C" fn recv_any(
 
 /// POSIX. No bytes are none, whatever has come: the kernel does not look at the socket.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         match table::noted(fd) {
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, len: size_t) -> ss
 
 /// As [`read`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn read_any(
+unsafe extern "C-unwind" fn read_any(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -164,7 +164,7 @@ unsafe extern "C" fn read_any(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -204,7 +204,7 @@ unsafe fn say_no_address(len: *mut socklen_t) -> Result<(), Errno> {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn readv(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe { scatter(fd, buffers, count, 0).or(|| real::readv(fd, buffers, count)) }
 }
@@ -232,7 +232,7 @@ unsafe fn scatter(fd: c_int, buffers: *const iovec, count: c_int, flags: c_int) 
 
 /// Linux. An offset of -1 means the place where the descriptor is, which is all that a socket has.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn preadv2(
+pub unsafe extern "C-unwind" fn preadv2(
     fd: c_int,
     buffers: *const iovec,
     count: c_int,
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn preadv2(
 
 /// glibc, for large files; the same on 64 bits.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn preadv64v2(
+pub unsafe extern "C-unwind" fn preadv64v2(
     fd: c_int,
     buffers: *const iovec,
     count: c_int,
@@ -290,7 +290,7 @@ pub(crate) fn refused(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         let header = message;
@@ -365,7 +365,7 @@ unsafe fn say_left(header: &mut msghdr, left: c_int) {
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __read_chk(
+pub unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -378,7 +378,7 @@ pub unsafe extern "C" fn __read_chk(
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __recv_chk(
+pub unsafe extern "C-unwind" fn __recv_chk(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,
@@ -392,7 +392,7 @@ pub unsafe extern "C" fn __recv_chk(
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __recvfrom_chk(
+pub unsafe extern "C-unwind" fn __recvfrom_chk(
     fd: c_int,
     buffer: *mut c_void,
     len: size_t,

@@ -105,7 +105,7 @@ fn on_tcp(conn: &Conn, native: impl FnOnce() -> ssize_t) -> Outcome<usize> {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn send(
+pub unsafe extern "C-unwind" fn send(
     fd: c_int,
     buffer: *const c_void,
     len: size_t,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn send(
 
 /// As [`send`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn send_any(
+unsafe extern "C-unwind" fn send_any(
     fd: c_int,
     buffer: *const c_void,
     len: size_t,
@@ -141,7 +141,7 @@ unsafe extern "C" fn send_any(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn write(fd: c_int, buffer: *const c_void, len: size_t) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         match table::noted(fd) {
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, len: size_t) ->
 
 /// As [`write()`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn write_any(
+unsafe extern "C-unwind" fn write_any(
     fd: c_int,
     buffer: *const c_void,
     len: size_t,
@@ -171,7 +171,7 @@ unsafe extern "C" fn write_any(
 
 /// POSIX. A connected stream ignores the address, except that Linux refuses one where none belongs; that is the kernel's to say.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     buffer: *const c_void,
     len: size_t,
@@ -202,7 +202,7 @@ fn may_be_address(address: *const sockaddr, len: socklen_t) -> bool {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         match table::noted(fd) {
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) 
 
 /// As [`writev`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn writev_any(
+unsafe extern "C-unwind" fn writev_any(
     fd: c_int,
     buffers: *const iovec,
     count: c_int,
@@ -266,7 +266,7 @@ unsafe fn gather(
 
 /// Linux. An offset of -1 means the place where the descriptor is, which is all that a socket has.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pwritev2(
+pub unsafe extern "C-unwind" fn pwritev2(
     fd: c_int,
     buffers: *const iovec,
     count: c_int,
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn pwritev2(
 
 /// glibc, for large files; the same on 64 bits.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pwritev64v2(
+pub unsafe extern "C-unwind" fn pwritev64v2(
     fd: c_int,
     buffers: *const iovec,
     count: c_int,
@@ -298,7 +298,11 @@ pub unsafe extern "C" fn pwritev64v2(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: as above.
     unsafe {
         let native = |flags| real::sendmsg(fd, message, flags);

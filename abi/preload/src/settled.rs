@@ -18,7 +18,7 @@ macro_rules! settled {
         /// # Safety
         /// The program vouches for the arguments, as it does to the kernel.
         #[inline(never)]
-        pub(crate) unsafe extern "C" fn $name($($argument: $type,)* conn: &Conn) -> ssize_t {
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* conn: &Conn) -> ssize_t {
             // SAFETY: by the contract.
             passed(conn, Way::$way, unsafe { real::$name($($argument),*) })
         }
@@ -39,7 +39,7 @@ settled! {
 /// # Safety
 /// As the others.
 #[inline(never)]
-pub(crate) unsafe extern "C" fn setsockopt(
+pub(crate) unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,

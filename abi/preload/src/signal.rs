@@ -63,7 +63,7 @@ fn goes_on(signal: c_int) -> bool {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sigaction(
+pub unsafe extern "C-unwind" fn sigaction(
     signal: c_int,
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
@@ -113,7 +113,7 @@ macro_rules! installers {
     ($($(#[$attribute:meta])* fn $name:ident;)*) => {$(
         $(#[$attribute])*
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
+        pub unsafe extern "C-unwind" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
             // SAFETY: the program's own call.
             exchange(signal, handler, |handler| unsafe { real::$name(signal, handler) })
         }

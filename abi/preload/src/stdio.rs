@@ -25,7 +25,7 @@ pub(crate) mod standard;
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
     let is_ours = connection(fd).is_some() || via_socket::is(fd);
     if is_ours || keeping_errno(|| may_be_connected_later(fd)) {
         // SAFETY: the program's string, here and below.
@@ -72,7 +72,7 @@ fn may_be_connected_later(fd: c_int) -> bool {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fileno(stream: *mut FILE) -> c_int {
+pub unsafe extern "C-unwind" fn fileno(stream: *mut FILE) -> c_int {
     match file::number(stream) {
         Some(fd) => fd,
         // SAFETY: the program's own call.
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn fileno(stream: *mut FILE) -> c_int {
 
 /// GNU.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fileno_unlocked(stream: *mut FILE) -> c_int {
+pub unsafe extern "C-unwind" fn fileno_unlocked(stream: *mut FILE) -> c_int {
     match file::number(stream) {
         Some(fd) => fd,
         // SAFETY: the program's own call.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn fileno_unlocked(stream: *mut FILE) -> c_int {
 
 /// C. The C library closes the descriptor inside.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+pub unsafe extern "C-unwind" fn fclose(stream: *mut FILE) -> c_int {
     if stream.is_null() || file::number(stream).is_some() {
         standard::forget(stream);
         // SAFETY: the program's own call; the cookie's `close` is ours.
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
 
 /// C.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn freopen(
+pub unsafe extern "C-unwind" fn freopen(
     path: *const c_char,
     mode: *const c_char,
     stream: *mut FILE,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn freopen(
 
 /// glibc, for large files.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn freopen64(
+pub unsafe extern "C-unwind" fn freopen64(
     path: *const c_char,
     mode: *const c_char,
     stream: *mut FILE,
@@ -188,8 +188,8 @@ unsafe fn closing<R>(stream: *mut FILE, native: impl FnOnce(*mut FILE) -> R) -> 
 /// What a cookie's functions are, to `fopencookie`.
 #[repr(C)]
 struct Functions {
-    read: Option<unsafe extern "C" fn(*mut c_void, *mut c_char, size_t) -> libc::ssize_t>,
-    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char, size_t) -> libc::ssize_t>,
-    seek: Option<unsafe extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int>,
-    close: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
+    read: Option<unsafe extern "C-unwind" fn(*mut c_void, *mut c_char, size_t) -> libc::ssize_t>,
+    write: Option<unsafe extern "C-unwind" fn(*mut c_void, *const c_char, size_t) -> libc::ssize_t>,
+    seek: Option<unsafe extern "C-unwind" fn(*mut c_void, *mut i64, c_int) -> c_int>,
+    close: Option<unsafe extern "C-unwind" fn(*mut c_void) -> c_int>,
 }

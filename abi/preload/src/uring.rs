@@ -130,7 +130,11 @@ unsafe fn flags_of(parameters: *const Parameters) -> Option<u32> {
 
 /// liburing.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_queue_init(entries: u32, ring: *mut Ring, flags: u32) -> c_int {
+pub unsafe extern "C-unwind" fn io_uring_queue_init(
+    entries: u32,
+    ring: *mut Ring,
+    flags: u32,
+) -> c_int {
     // SAFETY: the program's own call, here and below.
     made(
         unsafe { real::io_uring_queue_init(entries, ring.cast(), flags) },
@@ -140,7 +144,7 @@ pub unsafe extern "C" fn io_uring_queue_init(entries: u32, ring: *mut Ring, flag
 
 /// liburing.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_queue_init_params(
+pub unsafe extern "C-unwind" fn io_uring_queue_init_params(
     entries: u32,
     ring: *mut Ring,
     parameters: *mut Parameters,
@@ -157,7 +161,7 @@ pub unsafe extern "C" fn io_uring_queue_init_params(
 
 /// liburing.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_queue_init_mem(
+pub unsafe extern "C-unwind" fn io_uring_queue_init_mem(
     entries: u32,
     ring: *mut Ring,
     parameters: *mut Parameters,
@@ -175,7 +179,7 @@ pub unsafe extern "C" fn io_uring_queue_init_mem(
 
 /// liburing, for programs that look after the ring themselves.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_setup(entries: u32, parameters: *mut Parameters) -> c_int {
+pub unsafe extern "C-unwind" fn io_uring_setup(entries: u32, parameters: *mut Parameters) -> c_int {
     // SAFETY: as above.
     made(
         unsafe { real::io_uring_setup(entries, parameters.cast()) },
@@ -187,7 +191,7 @@ macro_rules! submitting {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         /// liburing.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        pub unsafe extern "C" fn $name(ring: *mut Ring $(, $argument: $type)*) -> c_int {
+        pub unsafe extern "C-unwind" fn $name(ring: *mut Ring $(, $argument: $type)*) -> c_int {
             // SAFETY: the program's ring, and its own call.
             unsafe {
                 look(ring);
@@ -212,7 +216,7 @@ submitting! {
 
 /// liburing, for programs that fill the ring themselves.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_enter(
+pub unsafe extern "C-unwind" fn io_uring_enter(
     fd: u32,
     submit: u32,
     count: u32,
@@ -226,7 +230,7 @@ pub unsafe extern "C" fn io_uring_enter(
 
 /// liburing, as `io_uring_enter`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn io_uring_enter2(
+pub unsafe extern "C-unwind" fn io_uring_enter2(
     fd: u32,
     submit: u32,
     count: u32,

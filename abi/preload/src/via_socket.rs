@@ -64,7 +64,7 @@ fn memory(addr: usize, len: usize) -> Option<Memory> {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     if kind & !flags != SOCK_VIA {
         // SAFETY: the program's own call, here and below.
@@ -100,7 +100,7 @@ fn set_flags(fd: c_int, flags: c_int) {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     of(fd, |socket| {
         // SAFETY: the program promises `len` bytes.
         let address = unsafe { socket.family().address(address.cast(), len) };
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn bind(fd: c_int, address: *const sockaddr, len: socklen_
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     let is_offered = || table::known(fd).is_some_and(|socket| socket.is_offered());
     if table::is_relayed(fd) && within(is_offered) {
         return 0;

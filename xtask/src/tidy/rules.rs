@@ -16,6 +16,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         violations.extend(unsafe_code(source));
         violations.extend(paths(source));
         violations.extend(own_calls(source, &taken));
+        violations.extend(cancellation(source));
         violations.extend(module_file(source));
         violations.extend(length(source));
         violations.extend(unfinished_code(source));
@@ -264,6 +265,24 @@ fn own_calls(source: &Source, taken: &[&str]) -> Vec<Violation> {
         .map(|path| {
             let what = format!("`{}` in sys", path.segments.join("::"));
             violation(source, path.line, "taken call", what, fix)
+        })
+        .collect()
+}
+
+/// A thread that is cancelled in a call is unwound through ours, which the compiler has abort the program where a function says that nothing unwinds through it.
+fn cancellation(source: &Source) -> Vec<Violation> {
+    if !within(&source.path, &["abi/preload/src/"]) {
+        return Vec::new();
+    }
+    // Not a pointer's type.
+    let defines = |line: &str| line.contains("unsafe extern \"C\" fn ");
+    let lines = source.raw.iter().enumerate();
+    let fix = "make it extern \"C-unwind\"";
+    lines
+        .filter(|(n, line)| defines(line) && !source.is_test(*n))
+        .map(|(n, _)| {
+            let what = "a function that no cancelled thread leaves".to_owned();
+            violation(source, n, "cancellation", what, fix)
         })
         .collect()
 }

@@ -54,7 +54,7 @@ pub type Callback = unsafe extern "C" fn(fd: c_int, events: u32, argument: *mut 
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_register(
+pub unsafe extern "C-unwind" fn sovia_register(
     fd: c_int,
     address: *mut c_void,
     length: usize,
@@ -73,13 +73,13 @@ pub unsafe extern "C" fn sovia_register(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_deregister(fd: c_int, region: u32) -> c_int {
+pub unsafe extern "C-unwind" fn sovia_deregister(fd: c_int, region: u32) -> c_int {
     with(fd, |extended| extended.deregister(region).map(|()| 0))
 }
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_advertise(fd: c_int, region: u32, tag: u64) -> c_int {
+pub unsafe extern "C-unwind" fn sovia_advertise(fd: c_int, region: u32, tag: u64) -> c_int {
     with(fd, |extended| {
         let region = extended.region(region)?;
         extended.socket.advertise(&region, tag).map(|()| 0)
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn sovia_advertise(fd: c_int, region: u32, tag: u64) -> c_
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_find_remote(
+pub unsafe extern "C-unwind" fn sovia_find_remote(
     fd: c_int,
     tag: u64,
     timeout_ms: c_int,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn sovia_find_remote(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_post_send(
+pub unsafe extern "C-unwind" fn sovia_post_send(
     fd: c_int,
     segments: *const Segment,
     count: c_int,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn sovia_post_send(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_post_recv(
+pub unsafe extern "C-unwind" fn sovia_post_recv(
     fd: c_int,
     segments: *const Segment,
     count: c_int,
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn sovia_post_recv(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_post_write(
+pub unsafe extern "C-unwind" fn sovia_post_write(
     fd: c_int,
     segments: *const Segment,
     count: c_int,
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn sovia_post_write(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_post_read(
+pub unsafe extern "C-unwind" fn sovia_post_read(
     fd: c_int,
     segments: *const Segment,
     count: c_int,
@@ -181,7 +181,11 @@ pub unsafe extern "C" fn sovia_post_read(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_poll(fd: c_int, completions: *mut Ended, count: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sovia_poll(
+    fd: c_int,
+    completions: *mut Ended,
+    count: c_int,
+) -> c_int {
     with(fd, |extended| {
         check_array(completions, count)?;
         // SAFETY: as above.
@@ -191,7 +195,7 @@ pub unsafe extern "C" fn sovia_poll(fd: c_int, completions: *mut Ended, count: c
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_wait(
+pub unsafe extern "C-unwind" fn sovia_wait(
     fd: c_int,
     completions: *mut Ended,
     count: c_int,
@@ -213,7 +217,7 @@ pub unsafe extern "C" fn sovia_wait(
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_completion_fd(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn sovia_completion_fd(fd: c_int) -> c_int {
     with(fd, |extended| {
         extended.socket.completion_fd().map(IntoRawFd::into_raw_fd)
     })
@@ -221,7 +225,11 @@ pub unsafe extern "C" fn sovia_completion_fd(fd: c_int) -> c_int {
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_set_watermarks(fd: c_int, receive: usize, send: usize) -> c_int {
+pub unsafe extern "C-unwind" fn sovia_set_watermarks(
+    fd: c_int,
+    receive: usize,
+    send: usize,
+) -> c_int {
     with(fd, |extended| {
         extended.socket.set_watermarks(receive, send).map(|()| 0)
     })
@@ -229,7 +237,7 @@ pub unsafe extern "C" fn sovia_set_watermarks(fd: c_int, receive: usize, send: u
 
 /// `sovia.h`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sovia_set_callback(
+pub unsafe extern "C-unwind" fn sovia_set_callback(
     fd: c_int,
     callback: Option<Callback>,
     argument: *mut c_void,

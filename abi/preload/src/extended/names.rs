@@ -11,7 +11,7 @@ use crate::{real, via_socket};
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn getpeername(
+pub unsafe extern "C-unwind" fn getpeername(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn getpeername(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn getsockname(
+pub unsafe extern "C-unwind" fn getsockname(
     fd: c_int,
     address: *mut sockaddr,
     len: *mut socklen_t,

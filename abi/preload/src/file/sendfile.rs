@@ -15,7 +15,7 @@ use crate::{real, settled, via_socket};
 
 /// Linux. To a connection with rings by hand, else by the kernel; and from one to the other within a call, for it may be of gigabytes.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendfile(
+pub unsafe extern "C-unwind" fn sendfile(
     out: c_int,
     input: c_int,
     offset: *mut off_t,
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn sendfile(
 
 /// As [`sendfile`], of any descriptor.
 #[inline(never)]
-unsafe extern "C" fn sendfile_any(
+unsafe extern "C-unwind" fn sendfile_any(
     out: c_int,
     input: c_int,
     offset: *mut off_t,
@@ -125,7 +125,7 @@ unsafe fn sendfile_by_hand(out: c_int, input: c_int, offset: *mut off_t, most: u
 
 /// glibc, for large files; the same on 64 bits.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn sendfile64(
+pub unsafe extern "C-unwind" fn sendfile64(
     out: c_int,
     input: c_int,
     offset: *mut off_t,

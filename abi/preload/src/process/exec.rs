@@ -69,7 +69,7 @@ pub(super) unsafe fn image_named(name: *const c_char, environment: Strings) -> I
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execve(
+pub unsafe extern "C-unwind" fn execve(
     path: *const c_char,
     arguments: Strings,
     environment: Strings,
@@ -84,21 +84,21 @@ pub unsafe extern "C" fn execve(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execv(path: *const c_char, arguments: Strings) -> c_int {
+pub unsafe extern "C-unwind" fn execv(path: *const c_char, arguments: Strings) -> c_int {
     // SAFETY: as above.
     unsafe { execve(path, arguments, environment()) }
 }
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execvp(name: *const c_char, arguments: Strings) -> c_int {
+pub unsafe extern "C-unwind" fn execvp(name: *const c_char, arguments: Strings) -> c_int {
     // SAFETY: as above.
     unsafe { execvpe(name, arguments, environment()) }
 }
 
 /// GNU.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execvpe(
+pub unsafe extern "C-unwind" fn execvpe(
     name: *const c_char,
     arguments: Strings,
     environment: Strings,
@@ -113,7 +113,11 @@ pub unsafe extern "C" fn execvpe(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
+pub unsafe extern "C-unwind" fn fexecve(
+    fd: c_int,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     // SAFETY: as above.
     unsafe {
         let image = image_in(fd, c"".as_ptr(), environment);
@@ -125,7 +129,7 @@ pub unsafe extern "C" fn fexecve(fd: c_int, arguments: Strings, environment: Str
 
 /// Linux.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn execveat(
+pub unsafe extern "C-unwind" fn execveat(
     directory: c_int,
     path: *const c_char,
     arguments: Strings,
@@ -197,7 +201,7 @@ impl List {
 
 macro_rules! one_by_one {
     ($($name:ident $inner:ident ($path:ident, $list:ident, $environment:ident) $call:expr;)*) => {$(
-        unsafe extern "C" fn $inner($path: *const c_char, registers: *const [*const c_char; REGISTERS], stack: *const *const c_char) -> c_int {
+        unsafe extern "C-unwind" fn $inner($path: *const c_char, registers: *const [*const c_char; REGISTERS], stack: *const *const c_char) -> c_int {
             // SAFETY: the code above passes what the program passed.
             let Some($list) = (unsafe { List::read(registers, stack) }) else {
                 return crate::outcome::fail(sys::errno::Errno::TOOBIG) as c_int;
@@ -211,7 +215,7 @@ macro_rules! one_by_one {
         #[cfg(all(target_arch = "x86_64", not(test)))]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() -> c_int {
+        pub unsafe extern "C-unwind" fn $name() -> c_int {
             std::arch::naked_asm!(
                 "lea rax, [rsp + 8]",
                 "sub rsp, 56",

@@ -10,7 +10,7 @@ use crate::real;
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn _exit(status: c_int) -> ! {
+pub unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
     end();
     // SAFETY: the program's own call.
     unsafe { real::_exit(status) };
@@ -20,14 +20,14 @@ pub unsafe extern "C" fn _exit(status: c_int) -> ! {
 /// C.
 #[allow(non_snake_case, reason = "its name")]
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn _Exit(status: c_int) -> ! {
+pub unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
     // SAFETY: as above; they are the same.
     unsafe { _exit(status) }
 }
 
 /// C. What the program asked to be called at such an end may still use its connections.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn quick_exit(status: c_int) -> ! {
+pub unsafe extern "C-unwind" fn quick_exit(status: c_int) -> ! {
     // SAFETY: a plain function. Registered last it is called first, and does no harm to what comes after.
     unsafe { at_quick_exit(end) };
     // SAFETY: as above.

@@ -32,7 +32,7 @@ fn spawning<R>(image: Image, started: impl FnOnce(&R) -> bool, spawn: impl FnOnc
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawn(
+pub unsafe extern "C-unwind" fn posix_spawn(
     pid: *mut pid_t,
     path: *const c_char,
     actions: *const c_void,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn posix_spawn(
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawnp(
+pub unsafe extern "C-unwind" fn posix_spawnp(
     pid: *mut pid_t,
     name: *const c_char,
     actions: *const c_void,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn posix_spawnp(
 
 /// POSIX. The new program will have a connection at another number, which says nothing of what the new one will be: the way back.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_adddup2(
     actions: *mut c_void,
     fd: c_int,
     new: c_int,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_adddup2(
 
 /// POSIX. What is ours is not the program's to close.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawn_file_actions_addclose(
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclose(
     actions: *mut c_void,
     fd: c_int,
 ) -> c_int {
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_addclose(
 
 /// glibc. Of what it closes in the new program some is ours, by which that would take its connections over.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     actions: *mut c_void,
     from: c_int,
 ) -> c_int {
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(
 
 /// C. The C library starts the shell by a way of its own.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
+pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
     if command.is_null() {
         // SAFETY: as above.
         return unsafe { real::system(command) };
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
 
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
+pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
     // SAFETY: as above.
     spawning(
         shell(),

@@ -12,7 +12,7 @@ use crate::{descriptor, option, real};
 
 /// BSD.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn forkpty(
+pub unsafe extern "C-unwind" fn forkpty(
     leader: *mut c_int,
     name: *mut c_char,
     settings: *const c_void,
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn forkpty(
 
 /// BSD.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn login_tty(terminal: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn login_tty(terminal: c_int) -> c_int {
     // SAFETY: as above.
     unsafe {
         libc::setsid();

@@ -7,7 +7,7 @@ use crate::outcome::keeping_errno;
 use crate::real;
 
 /// What is to be done before, in the parent; then the C library's function, which is to be jumped to.
-unsafe extern "C" fn before() -> usize {
+unsafe extern "C-unwind" fn before() -> usize {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     keeping_errno(before_guest);
     keeping_errno(|| real::lookup(&NEXT, c"vfork")) as usize
@@ -19,7 +19,7 @@ macro_rules! jumps {
         #[cfg(all(target_arch = "x86_64", not(test)))]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() -> libc::pid_t {
+        pub unsafe extern "C-unwind" fn $name() -> libc::pid_t {
             std::arch::naked_asm!(
                 "sub rsp, 8",
                 "call {before}",

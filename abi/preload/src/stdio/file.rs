@@ -129,13 +129,17 @@ fn find(file: *mut FILE) -> Option<&'static Place> {
         .find(|place| place.file.load(Ordering::Acquire) == file.addr() as u64)
 }
 
-unsafe extern "C" fn read(cookie: *mut c_void, buffer: *mut c_char, len: size_t) -> ssize_t {
+unsafe extern "C-unwind" fn read(cookie: *mut c_void, buffer: *mut c_char, len: size_t) -> ssize_t {
     // SAFETY: the C library's buffer; here and below.
     unsafe { receive::read(cookie.addr() as c_int, buffer.cast(), len) }
 }
 
 /// Returns what was written, less than `len` only after an error.
-unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: size_t) -> ssize_t {
+unsafe extern "C-unwind" fn write(
+    cookie: *mut c_void,
+    buffer: *const c_char,
+    len: size_t,
+) -> ssize_t {
     let mut done = 0;
     while done < len {
         // SAFETY: within the buffer.
@@ -150,7 +154,7 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: size
 }
 
 /// A connection has no position, which is no error to the C library if the kernel says it; what it was reopened as may have one.
-unsafe extern "C" fn seek(cookie: *mut c_void, position: *mut i64, whence: c_int) -> c_int {
+unsafe extern "C-unwind" fn seek(cookie: *mut c_void, position: *mut i64, whence: c_int) -> c_int {
     // SAFETY: the C library's number.
     unsafe {
         let found = libc::lseek(cookie.addr() as c_int, *position, whence);
@@ -162,7 +166,7 @@ unsafe extern "C" fn seek(cookie: *mut c_void, position: *mut i64, whence: c_int
     }
 }
 
-unsafe extern "C" fn close(cookie: *mut c_void) -> c_int {
+unsafe extern "C-unwind" fn close(cookie: *mut c_void) -> c_int {
     // SAFETY: the program's own call.
     unsafe { descriptor::close(cookie.addr() as c_int) }
 }

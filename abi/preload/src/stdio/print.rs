@@ -7,7 +7,7 @@ use crate::{extended, real, send, via_socket};
 
 /// POSIX. A list of arguments is passed by its address, on the processors that we know.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn vdprintf(
+pub unsafe extern "C-unwind" fn vdprintf(
     fd: c_int,
     format: *const c_char,
     arguments: *mut c_void,
@@ -42,7 +42,7 @@ fn is_native(fd: c_int) -> bool {
 
 /// glibc, for `_FORTIFY_SOURCE`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn __vdprintf_chk(
+pub unsafe extern "C-unwind" fn __vdprintf_chk(
     fd: c_int,
     flag: c_int,
     format: *const c_char,
@@ -62,9 +62,12 @@ macro_rules! with_a_list {
         #[cfg(all(target_arch = "x86_64", not(test)))]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() -> c_int {
+        pub unsafe extern "C-unwind" fn $name() -> c_int {
             std::arch::naked_asm!(
+                // A thread that is cancelled in the call is unwound through here.
+                ".cfi_startproc",
                 "sub rsp, 216",
+                ".cfi_adjust_cfa_offset 216",
                 // As the psABI lays it out: 6 registers for integers, 8 for floating point, and where the rest is.
                 "mov [rsp + 32], rdi",
                 "mov [rsp + 40], rsi",
@@ -89,7 +92,9 @@ macro_rules! with_a_list {
                 concat!("mov ", $register, ", rsp"),
                 "call {inner}",
                 "add rsp, 216",
+                ".cfi_adjust_cfa_offset -216",
                 "ret",
+                ".cfi_endproc",
                 inner = sym $inner,
             )
         }

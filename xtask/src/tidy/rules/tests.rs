@@ -248,3 +248,13 @@ fn sys_makes_system_calls_where_the_library_takes_the_function() {
     );
     assert_eq!(broken(&files("abi/preload/src/a.rs")), none());
 }
+
+#[test]
+fn a_cancelled_thread_can_leave_what_the_program_calls() {
+    let text = "pub unsafe extern \"C\" fn f() {}\npub unsafe extern \"C-unwind\" fn g() {}\ntype H = unsafe extern \"C\" fn(i32);\n";
+    assert_eq!(
+        broken(&[("abi/preload/src/a.rs", text)]),
+        ["abi/preload/src/a.rs:1 cancellation"]
+    );
+    assert_eq!(broken(&[("abi/vipl/src/a.rs", text)]), none());
+}
