@@ -12,6 +12,7 @@ pub mod epoll;
 pub mod extended;
 pub mod flow;
 pub mod handover;
+pub mod haste;
 pub mod host;
 pub mod io;
 pub mod kernel;

@@ -182,6 +182,11 @@ pub fn inode(fd: BorrowedFd<'_>) -> Option<u64> {
     is_socket.then_some(stat.st_ino)
 }
 
+/// The number by which the kernel knows a socket: no other has it until the host boots again.
+pub fn cookie(fd: BorrowedFd<'_>) -> Option<u64> {
+    rustix::net::sockopt::socket_cookie(fd).ok()
+}
+
 /// Whether there is a descriptor of this number.
 pub fn is_open(fd: RawFd) -> bool {
     with_borrowed(fd, |fd| rustix::io::fcntl_getfd(fd).is_ok()).unwrap_or(false)
@@ -189,12 +194,12 @@ pub fn is_open(fd: RawFd) -> bool {
 
 /// Calls `act` with a descriptor of the program, if the number can be one. If it is none, or somebody closes it meanwhile, system
 /// calls with it fail, or act on what the number has become.
+#[inline]
 pub fn with_borrowed<R>(fd: RawFd, act: impl FnOnce(BorrowedFd<'_>) -> R) -> Option<R> {
     // SAFETY: not -1, and used for system calls only, as this function says.
     (fd >= 0).then(|| act(unsafe { BorrowedFd::borrow_raw(fd) }))
 }
 
-#[inline]
 /// `asm-generic/sockios.h`.
 const SIOCATMARK: Opcode = 0x8905;
 

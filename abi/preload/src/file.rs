@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use libc::{loff_t, off_t, size_t, ssize_t};
 use sockets::conn::{Conn, Native, Way};
+use sockets::haste;
 use sockets::host::host;
 use sockets::io::{self, Receive};
 use sys::errno::Errno;
@@ -304,8 +305,7 @@ fn wait_until(fd: c_int, events: i16, limit: Option<Duration>) -> Result<(), Err
 
 /// `SO_SNDTIMEO`.
 fn send_timeout(fd: BorrowedFd<'_>) -> Option<Duration> {
-    let timeout_ms = u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
-    timeout_ms.map(Duration::from_millis)
+    haste::limit_ms(fd, Way::Out).map(Duration::from_millis)
 }
 
 fn put(conn: &Conn, out: c_int, bytes: &[u8], dont_wait: bool) -> Result<usize, Errno> {

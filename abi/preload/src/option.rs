@@ -15,6 +15,7 @@ use crate::stdio::standard;
 use crate::{extended, real, settled, via_socket};
 
 mod demand;
+mod haste;
 
 /// POSIX. The third argument, if there is one, is a number or a pointer: either fits a register.
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -239,6 +240,10 @@ unsafe extern "C-unwind" fn set_any(
         && let Some((conn, borrowed)) = keeping_errno(|| connection(fd))
     {
         keeping_errno(|| conn.note_low_water(borrowed));
+    }
+    if result == 0 {
+        // SAFETY: as above; the kernel has just read it.
+        unsafe { haste::after_set(fd, level, name, value) };
     }
     if result == 0
         && (level, name) == (libc::IPPROTO_TCP, libc::TCP_INQ)

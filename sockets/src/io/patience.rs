@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use sys::time::now;
 
+use crate::conn::Way;
+use crate::haste;
+
 /// Of one call: `SO_RCVTIMEO` counts from its first sleep on, however often it wakes.
 #[derive(Default)]
 pub(super) struct Patience {
@@ -28,7 +31,7 @@ impl Patience {
     pub(super) fn until(&mut self, fd: BorrowedFd<'_>) -> Option<Instant> {
         let since = *self.since.get_or_insert_with(now);
         *self.until.get_or_insert_with(|| {
-            let limit_ms = u64::try_from(sys::socket::receive_timeout_ms(fd)).ok()?;
+            let limit_ms = haste::limit_ms(fd, Way::In)?;
             since.checked_add(Duration::from_millis(limit_ms))
         })
     }

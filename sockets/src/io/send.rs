@@ -14,6 +14,7 @@ use super::rest::{wait_for_kernel, wait_for_room};
 use crate::conn::{Conn, Way};
 use crate::epoll;
 use crate::flow::{Flow, Pieces, SEND, SPOILT, Stop};
+use crate::haste;
 use crate::ready::Naps;
 
 // With a frame of its own, for a turn that is left in it to be found by whoever looks from its caller.
@@ -168,7 +169,7 @@ fn send_all(
             continue;
         }
         // Of many naps none takes as long as the program would wait.
-        let limit_ms = || u64::try_from(sys::socket::send_timeout_ms(fd)).ok();
+        let limit_ms = || haste::limit_ms(fd, Way::Out);
         let until = *patience.get_or_insert_with(|| time::deadline(limit_ms()));
         if time::expired(until) {
             return if sent > 0 {
