@@ -87,12 +87,16 @@ fn receive_all<'a>(
     // What must be there before a call that waits returns; and before it takes anything. A look takes nothing, so what it waits for must fit: a ring holds
     // half of its length, however it is filled.
     let low = if how.peek && how.wait_all {
-        let fits = conn
-            .turn(fd, RECEIVE)
-            .map(|turn| turn.stream().size().bytes() / 2);
-        wanted.min(fits.unwrap_or(wanted))
+        wanted
     } else {
         (conn.low_water.load(Ordering::Relaxed) as usize).min(wanted)
+    };
+    let low = if low > 1 {
+        let fits = |turn: &Turn<'_>| turn.stream().size().bytes() / 2;
+        let turn = begun.take().or_else(|| conn.turn(fd, RECEIVE));
+        turn.as_ref().map_or(low, |turn| low.min(fits(turn)))
+    } else {
+        low
     };
     let enough = if how.wait_all { wanted } else { low };
     let take = match how {

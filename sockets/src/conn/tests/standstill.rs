@@ -187,3 +187,19 @@ fn who_comes_into_a_send_does_not_go() {
     assert!(pair.end_standstill(0));
     pair.close();
 }
+
+#[test]
+fn more_than_fits_is_not_waited_for() {
+    let pair = Pair::on_rings();
+    let sent = pair.fill(0);
+    let conn = pair.conns[1];
+    conn.low_water.store(u32::MAX, Ordering::Relaxed);
+    let mut room = vec![0; 2 * sent];
+    let native = |_| unreachable!("there are rings");
+    let mut into = [IoSliceMut::new(&mut room)];
+    let fd = pair.sockets[1].as_fd();
+    // Here a sleep is a panic.
+    let got = io::receive(conn, fd, &mut into, Receive::default(), native);
+    assert_eq!(got, Ok(sent));
+    pair.close();
+}
