@@ -341,11 +341,14 @@ pub fn told_error(conn: &Conn, fd: BorrowedFd<'_>, kernels: i32) -> i32 {
     let Some(turn) = conn.turn(fd, RECEIVE) else {
         return kernels;
     };
-    if kernels == 0 && conn.tcp(fd).has_ended() {
-        // That of a peer that was killed with bytes unread the kernel does not know.
-        let _ = turn.drain_to_end(&conn.tcp(fd));
-    }
+    let tcp = conn.tcp(fd);
     let errno = (kernels != 0).then(|| Errno::from_raw_os_error(kernels));
+    let may_be_of_bell = errno == Some(Errno::PIPE);
+    if (errno.is_none() || may_be_of_bell) && tcp.has_ended() {
+        // That of a peer that was killed with bytes unread the kernel does not know.
+        let _ = turn.drain_to_end(&tcp);
+    }
+    let errno = errno.filter(|_| !(may_be_of_bell && turn.is_reset_by_bell(&tcp)));
     turn.tell(errno).map_or(0, Errno::raw_os_error)
 }
 
