@@ -20,7 +20,9 @@ mod tests;
 mod witness;
 
 pub use counts::{State, inq, is_opener, outq, received, state, taken, written, written_by};
-pub use demand::{is_filtered, is_paced, is_wrapped, peeks_at_offset};
+pub use demand::{
+    STAMPS_SENT, is_filtered, is_paced, is_wrapped, peeks_at_offset, stamps_what_is_sent,
+};
 pub use elsewhere::Sockets;
 pub use owner::{NOBODY, Owner, every_user_has_a_name, owner};
 pub use witness::{is_witness_of, witness};

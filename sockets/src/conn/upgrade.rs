@@ -247,7 +247,10 @@ fn demanded(fd: BorrowedFd<'_>) -> Option<Reason> {
     if tcp::is_wrapped(fd) {
         return Some(Reason::NotTcp);
     }
-    let option = tcp::is_filtered(fd) || tcp::peeks_at_offset(fd) || tcp::is_paced(fd);
+    let option = tcp::is_filtered(fd)
+        || tcp::peeks_at_offset(fd)
+        || tcp::is_paced(fd)
+        || tcp::stamps_what_is_sent(fd);
     option.then_some(Reason::Option)
 }
 

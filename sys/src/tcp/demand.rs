@@ -41,6 +41,20 @@ pub fn is_paced(fd: BorrowedFd<'_>) -> bool {
     get::<u32>(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE).is_ok_and(|rate| rate != u32::MAX)
 }
 
+/// Whether the kernel is asked for the times at which what is sent leaves (`SO_TIMESTAMPING`).
+pub fn stamps_what_is_sent(fd: BorrowedFd<'_>) -> bool {
+    get::<u32>(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPING)
+        .is_ok_and(|flags| flags & STAMPS_SENT != 0)
+}
+
+/// Those of the flags of `SO_TIMESTAMPING` that are about what is sent (`SOF_TIMESTAMPING_TX_…`).
+pub const STAMPS_SENT: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_SCHED
+    | libc::SOF_TIMESTAMPING_TX_ACK
+    | TX_COMPLETION;
+/// Linux 6.15.
+const TX_COMPLETION: u32 = 1 << 18;
 // `linux/tls.h`.
 const TLS_TX: i32 = 1;
 const TLS_RX: i32 = 2;

@@ -7,6 +7,7 @@ use libc::socklen_t;
 use sockets::ends;
 use sockets::handover::go_back;
 use sockets::reason::Reason;
+use sys::tcp::STAMPS_SENT;
 
 use crate::buffers::is_memory;
 use crate::outcome::{connection, keeping_errno};
@@ -32,12 +33,12 @@ pub(super) unsafe fn before_set(
         }
         // What is received need not wait for it.
         (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE) if head() != Some(u32::MAX) => {
-            keeping_errno(|| {
-                if let Some((conn, fd)) = connection(fd) {
-                    // What is wrong with the connection the next call tells.
-                    let _ = ends::leave_ring(conn, fd, Reason::Option);
-                }
-            });
+            leave_with_what_is_sent(fd);
+        }
+        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING | SO_TIMESTAMPING_NEW)
+            if head().is_some_and(|flags| flags & STAMPS_SENT != 0) =>
+        {
+            leave_with_what_is_sent(fd);
         }
         // TLS changes nothing before it has keys.
         (libc::IPPROTO_TCP, libc::TCP_ULP) if head().is_some_and(|name| name != TLS) => {
@@ -65,6 +66,16 @@ fn leave(fd: c_int, reason: Reason) {
     });
 }
 
+#[cold]
+fn leave_with_what_is_sent(fd: c_int) {
+    keeping_errno(|| {
+        if let Some((conn, fd)) = connection(fd) {
+            // What is wrong with the connection the next call tells.
+            let _ = ends::leave_ring(conn, fd, Reason::Option);
+        }
+    });
+}
+
 /// The first bytes of a value, the others zero.
 unsafe fn head(value: *const c_void, len: socklen_t) -> Option<u32> {
     if !is_memory(value) || len.cast_signed() <= 0 {
@@ -78,5 +89,7 @@ unsafe fn head(value: *const c_void, len: socklen_t) -> Option<u32> {
     Some(u32::from_ne_bytes(head))
 }
 
+/// `asm-generic/socket.h`.
+const SO_TIMESTAMPING_NEW: c_int = 65;
 /// `TCP_ULP`'s name of it, with or without a zero at its end.
 const TLS: u32 = u32::from_ne_bytes(*b"tls\0");

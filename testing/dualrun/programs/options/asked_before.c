@@ -1,6 +1,8 @@
-// What is asked of a socket before it is connected, or of a listener, counts when the connection has been in use: a rate, a filter, an offset of peeks.
+// What is asked of a socket before it is connected, or of a listener, counts when the connection has been in use: a rate, a filter, an offset of peeks, times of
+// what is sent.
 #include "carried.h"
 #include <linux/filter.h>
+#include <linux/net_tstamp.h>
 
 // A connection whose subject's end has the option from its socket's beginning on.
 static int asked(int name, const void *value, socklen_t length) {
@@ -30,9 +32,11 @@ static void end(void) {
         asked(SO_MAX_PACING_RATE, &(unsigned){500000000}, sizeof(unsigned)),
         asked(SO_ATTACH_FILTER, &program, sizeof program),
         asked(SO_PEEK_OFF, &(int){0}, sizeof(int)),
+        // Over loopback there are none of this kind: unless they are taken they use up the memory that there is to receive.
+        asked(SO_TIMESTAMPING, &(int){SOF_TIMESTAMPING_TX_HARDWARE}, sizeof(int)),
     };
-    static const char *names[] = {"rate", "filter", "offset"};
-    for (int i = 0; i < 3; i++) {
+    static const char *names[] = {"rate", "filter", "offset", "times"};
+    for (int i = 0; i < 4; i++) {
         if (is_subject) say_whether_carried(names[i], fds[i]);
         else see_carried(fds[i]);
         OK(close(fds[i]));
