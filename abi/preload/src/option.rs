@@ -114,7 +114,7 @@ pub unsafe extern "C-unwind" fn ioctl(fd: c_int, request: c_ulong, argument: *mu
             // SAFETY: as above.
             note_signals(fd, unsafe { argument.cast::<c_int>().read() } != 0);
         }
-        libc::FIONREAD | libc::TIOCOUTQ => {
+        libc::FIONREAD | libc::TIOCOUTQ | SIOCOUTQNSD => {
             if let Some((conn, borrowed)) = keeping_errno(|| with_rings(fd)) {
                 // SAFETY: the kernel has just written an int there.
                 let count = unsafe { &mut *argument.cast::<c_int>() };
@@ -350,7 +350,9 @@ fn note_nonblocking(fd: c_int, on: bool) {
     }
 }
 
-/// `linux/sockios.h`.
 /// `asm-generic/fcntl.h`.
 const F_SETOWN_EX: c_int = 15;
+/// `asm-generic/sockios.h`.
 const SIOCATMARK: c_ulong = 0x8905;
+/// `linux/sockios.h`: what has not been sent yet. What there is no room for natively waits there.
+const SIOCOUTQNSD: c_ulong = 0x894B;
