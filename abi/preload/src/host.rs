@@ -48,8 +48,16 @@ impl Host for Program {
     }
 
     fn restarts(&self) -> bool {
-        // Which signal it was nobody tells; so it must be true of all that have handlers.
+        // Which signal it was nobody tells; so it must be true of all that have handlers, and may come to this thread.
+        // SAFETY: plain data, for which zeros are valid.
+        let mut blocked: libc::sigset_t = unsafe { std::mem::zeroed() };
+        // SAFETY: asks which are blocked.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut blocked) };
         (1..=libc::SIGRTMAX()).all(|signal| {
+            // SAFETY: filled above.
+            if unsafe { libc::sigismember(&raw const blocked, signal) } == 1 {
+                return true;
+            }
             // SAFETY: plain data, for which zeros are valid.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             // SAFETY: asks what is installed.
