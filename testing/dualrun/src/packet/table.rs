@@ -66,6 +66,10 @@ pub const OF_TCP_ALONE: &[Group] = &[
         programs: &["options/filter"],
     },
     Group {
+        reason: "it asks when packets of TCP's leave",
+        programs: &["options/tx_stamps"],
+    },
+    Group {
         reason: "it has the kernel end a connection of TCP's, as `ss -K` does",
         programs: &["kill/by_somebody_else"],
     },
@@ -123,6 +127,18 @@ pub const GROUPS: &[Group] = &[
     Group {
         reason: "the last bytes wait to be combined, in the memory of the process that is killed: they go with it, and the peer, which cannot know whether there were some, is told of a reset",
         programs: &["kill/itself"],
+    },
+    Group {
+        reason: "what a process that is killed had not given to the peer's NIC goes with it, and the peer is told of a reset",
+        programs: &["kill/full_sender_killed"],
+    },
+    Group {
+        reason: "what stands in for a connection is a Unix socket, of which the kernel does not say how much has not been sent; SIOCOUTQ is answered",
+        programs: &["options/siocoutqnsd"],
+    },
+    Group {
+        reason: "a time-out of less than no time is none",
+        programs: &["options/timeo_passed"],
     },
     Group {
         reason: "the kernel shows the urgent byte of a Unix socket as something to read, too, and a program that waits for other bytes cannot be put to sleep by another rule than the kernel's",
