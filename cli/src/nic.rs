@@ -136,7 +136,8 @@ pub(crate) fn connect(nic: &Nic, vi: &Vi, address: &NetAddress, waits: bool) -> 
     loop {
         match vi.connect(&local, address, Some(PATIENCE)) {
             // The answer comes at once; the other side may still be on its way to the meeting.
-            Err(via::Error::NoMatch) if Instant::now() < deadline => std::thread::yield_now(),
+            // tidy: sleep because nothing tells when it has come, and over TCP each question is a connection.
+            Err(via::Error::NoMatch) if Instant::now() < deadline => std::thread::sleep(ASK_AGAIN),
             result => return result.map(drop).vi("VipConnectRequest"),
         }
     }
@@ -154,3 +155,4 @@ impl<T> ViContext<T> for std::result::Result<T, via::Error> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_millis(10);

@@ -302,6 +302,12 @@ impl Handshake {
         self.outcome.take()
     }
 
+    /// Initiator: whether the peer closed, or was lost, before it had said anything.
+    #[must_use]
+    pub fn was_closed_unanswered(&self) -> bool {
+        self.closed_by_peer
+    }
+
     /// After the peer answered a Request of revision 2 by closing: one of revision 1, for
     /// a new TCP connection. Once; `None` in every other case.
     #[must_use]

@@ -186,14 +186,15 @@ impl Dial {
                 Ok(Err(errno)) | Err(errno) => return Err(unreachable(errno)),
             }
         }
-        step(&self.tcp, &mut self.handshake).map_err(|_| Error::NoMatch)
+        step(&self.tcp, &mut self.handshake)
     }
 }
 
 /// Carries a handshake on as far as the socket allows; its result, if there is one.
 ///
 /// # Errors
-/// When it failed: the peer has gone, or does not speak MPA.
+/// When it failed: [`Error::NoMatch`] if the peer has gone without an answer, as one does whose waiter has just left, [`Error::Reject`] if it
+/// does not speak MPA, or not as we do.
 pub(crate) fn step(tcp: &OwnedFd, handshake: &mut Handshake) -> Result<Option<Answer>, Error> {
     handshake.handle_timeout(now());
     loop {
@@ -218,7 +219,11 @@ pub(crate) fn step(tcp: &OwnedFd, handshake: &mut Handshake) -> Result<Option<An
                 if let Some(terms) = tell {
                     terminate(tcp, &terms, error);
                 }
-                return Err(Error::NotReachable);
+                return Err(if handshake.was_closed_unanswered() {
+                    Error::NoMatch
+                } else {
+                    Error::Reject
+                });
             }
             None => {}
         }

@@ -58,7 +58,7 @@
 //!     while let Err(error) = vi.connect(&nic.address(b"")?, &nic.address(b"clues")?, soon) {
 //!         // Nobody waits there yet.
 //!         assert_eq!(error, Error::NoMatch);
-//!         thread::yield_now();
+//!         thread::sleep(Duration::from_millis(10));
 //!     }
 //!     vi.post_send(&Descriptor::send().segment(&outbox, 0..12), 1)?;
 //!     vi.send_wait(soon)?;

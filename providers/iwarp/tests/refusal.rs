@@ -117,6 +117,37 @@ fn c15_who_is_refused_says_nothing_more() {
     }
 }
 
+/// Else one who tries again while nobody waits would do so for ever.
+#[test]
+fn who_speaks_otherwise_is_not_a_place_where_nobody_waits() {
+    let (nic, _) = nic(Config::default());
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    for said in [
+        &b"SSH-2.0-x\r\n"[..],
+        // Not peer-to-peer, as was asked for.
+        b"MPA ID Rep Frame\x50\x02\0\x04\0\x10\0\x10",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let SocketAddr::V4(at) = listener.local_addr().expect("bound") else {
+            panic!("not IPv4");
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut tcp, _) = listener.accept().expect("a caller");
+                let mut head = [0; 20];
+                tcp.read_exact(&mut head).expect("a Request");
+                let mut words = vec![0; usize::from(u16::from_be_bytes([head[18], head[19]]))];
+                tcp.read_exact(&mut words).expect("private data");
+                tcp.write_all(said).expect("it waits");
+            });
+            let to = NetAddress::new(iwarp::host(at), b"").expect("short");
+            let refused = vi.connect(&nic.address(b"").expect("short"), &to, LONG);
+            assert_eq!(refused.err(), Some(Error::Reject));
+        });
+    }
+}
+
 /// Reads what the startup wants, and no octet more, until there is a result.
 fn carry_on(tcp: &mut TcpStream, handshake: &mut Handshake) -> Outcome {
     loop {
