@@ -83,16 +83,20 @@ impl Client {
         })
     }
 
-    /// Gets the request to the other's door, if there is one, and does not wait for an answer.
-    pub(crate) fn knock(&self, deadline: Option<Instant>) {
+    /// Gets the request to the other's door, if there is one, and does not wait for an answer. Whether that is done with, or it was in vain.
+    pub(crate) fn knock(&self, deadline: Option<Instant>) -> bool {
         let mut dial = self.dial.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(None) = dial.go_on() {
             let said = dial.is_connected && dial.handshake.output().is_empty();
-            if said || self.cancelled.load(Ordering::Acquire) || sys::time::expired(deadline) {
-                return;
+            if said || self.cancelled.load(Ordering::Acquire) {
+                break;
+            }
+            if sys::time::expired(deadline) {
+                return false;
             }
             wait_for(&mut [PollFd::new(&dial.tcp, PollFlags::OUT)], deadline);
         }
+        true
     }
 
     fn tcp(&self) -> std::sync::MutexGuard<'_, Arc<OwnedFd>> {

@@ -3,7 +3,8 @@
 //! Both wait at their own door, and the one with the higher address lets the other come: it knocks
 //! there, and waits. The lower calls; if nobody is at the other door yet, it waits for the knock and
 //! calls again. So whoever comes second is heard by the first, and two that come at once make one
-//! connection, not two. A thread for each offer does this: whoever offers does not wait.
+//! connection, not two. What is lost on the way, or finds no way, is said again until there is a
+//! connection. A thread for each offer does this: whoever offers does not wait.
 //!
 //! Where both addresses are the same, who comes first waits, and the others call.
 
@@ -67,6 +68,15 @@ enum Outcome {
     Open,
     Settled(Result<Box<Established<IwarpLink>>, Error>),
     Taken,
+}
+
+/// What has become of the higher's knocks.
+#[derive(Default)]
+struct Knock {
+    /// Nobody has answered TCP yet.
+    under_way: Option<Arc<Client>>,
+    /// When to go on, or to knock again: the last may have been lost. `None` before the first.
+    next: Option<Instant>,
 }
 
 impl Offer {
@@ -133,7 +143,7 @@ impl Shared {
     fn run(&self, place: Option<WaitingPlace>) {
         let outcome = match place {
             None => self.meet_own_image(),
-            Some(place) if self.is_higher() => self.knock().and_then(|()| self.let_come(&place)),
+            Some(place) if self.is_higher() => self.let_come(&place, Some(Knock::default())),
             Some(place) => self.come(&place),
         };
         let mut slot = self.outcome();
@@ -154,7 +164,7 @@ impl Shared {
         loop {
             let place = WaitingPlace::take_if_first(local, *remote, &self.config);
             if let Ok(Some(place)) = place {
-                return self.let_come(&place);
+                return self.let_come(&place, None);
             }
             match (self.call(), place) {
                 // Another process has the port, and waits for others there.
@@ -173,44 +183,80 @@ impl Shared {
             let called = self.call();
             if let Some(mut knock) = knock.take() {
                 match called {
-                    Ok(_) | Err(Error::NoMatch) => knock.send_away(Error::NoMatch),
-                    // The other does not knock again: he is for the next who offers the same here.
+                    Ok(_) | Err(Error::NoMatch | Error::NotReachable) => {
+                        knock.send_away(Error::NoMatch);
+                    }
+                    // He is for the next who offers the same here, and need not knock again.
                     Err(_) => place.put_back(knock),
                 }
             }
-            match called {
-                Err(Error::NoMatch) => knock = Some(self.receive(place)?),
+            let until = match called {
+                Err(Error::NoMatch) => None,
+                // Where no way leads his knock does not come either.
+                Err(Error::NotReachable) => Some(Instant::now() + AGAIN),
                 called => return called,
-            }
+            };
+            knock = match self.receive(place, until) {
+                Err(Error::Timeout) => None,
+                received => Some(received?),
+            };
         }
     }
 
     /// The higher: has the other call, if he is there.
-    fn knock(&self) -> Result<(), Error> {
-        match self.begin_call() {
-            Ok(knock) => knock.knock(Some(Instant::now() + KNOCK)),
-            // It is not missed, if the other comes later.
-            Err(Error::NoMatch | Error::NotReachable) => {}
-            Err(error) => return Err(error),
-        }
+    fn knock(&self, knock: &mut Knock) -> Result<(), Error> {
+        let call = match knock.under_way.take() {
+            Some(call) => Ok(call),
+            None => self.begin_call(),
+        };
+        let is_heard = match &call {
+            Ok(call) => call.knock(Some(Instant::now() + MOMENT)),
+            Err(Error::NoMatch | Error::NotReachable) => true,
+            // Later there may be descriptors again.
+            Err(Error::Resource) if knock.next.is_some() => true,
+            Err(error) => return Err(*error),
+        };
+        let pause = if is_heard { AGAIN } else { MOMENT };
+        knock.under_way = call.ok().filter(|_| !is_heard);
+        knock.next = Some(Instant::now() + pause);
         Ok(())
     }
 
-    /// The higher: takes the other's call.
-    fn let_come(&self, place: &WaitingPlace) -> Result<Established<IwarpLink>, Error> {
+    /// Takes the other's call; the higher, who has a knock, asks him to.
+    fn let_come(
+        &self,
+        place: &WaitingPlace,
+        mut knock: Option<Knock>,
+    ) -> Result<Established<IwarpLink>, Error> {
         loop {
-            let mut caller = self.receive(place)?;
+            if let Some(knock) = &mut knock
+                && knock.next.is_none_or(|next| next <= Instant::now())
+            {
+                self.knock(knock)?;
+            }
+            let until = knock.as_ref().and_then(|knock| knock.next);
+            let mut caller = match self.receive(place, until) {
+                Err(Error::Timeout) => continue,
+                received => received?,
+            };
             let Some(theirs) = caller.attributes() else {
                 continue;
             };
             if let Err(error) = caller.check(&self.ask.attributes) {
                 caller.send_away(error);
-                return Err(error);
+                if *caller.from.ip() == *address::socket_address(self.ask.remote.host).ip() {
+                    return Err(error);
+                }
+                // Anybody can say that he is the peer.
+                continue;
             }
             match caller.accept(&self.ask.attributes, &self.agent) {
                 // That one has gone; another may come, or has been told that there is no room and waits for a knock.
-                Err(Error::Timeout) if self.is_higher() => self.knock()?,
-                Err(Error::Timeout) => {}
+                Err(Error::Timeout) => {
+                    if let Some(knock) = &mut knock {
+                        knock.next = Some(Instant::now());
+                    }
+                }
                 Err(error) => return Err(error),
                 Ok(link) => {
                     let remote = ViAttributes {
@@ -223,8 +269,8 @@ impl Shared {
         }
     }
 
-    fn receive(&self, place: &WaitingPlace) -> Result<Caller, Error> {
-        place.receive(None, || self.over.load(Ordering::Acquire))
+    fn receive(&self, place: &WaitingPlace, until: Option<Instant>) -> Result<Caller, Error> {
+        place.receive(until, || self.over.load(Ordering::Acquire))
     }
 
     fn call(&self) -> Result<Established<IwarpLink>, Error> {
@@ -272,8 +318,10 @@ const STACK: usize = 128 * 1024;
 const LONG: Duration = Duration::from_secs(3600);
 /// How often somebody is looked for at a port where another process listens.
 const TRIES_MAX: u32 = 64;
-/// How long a knock may take; one that is not heard is not missed, if the other comes later.
-const KNOCK: Duration = Duration::from_secs(1);
+/// How long a knock is looked after, while nobody can come, and how long it then goes on by itself.
+const MOMENT: Duration = Duration::from_millis(200);
+/// After this time a knock is repeated, and a call that found no way.
+const AGAIN: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests;

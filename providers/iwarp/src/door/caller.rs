@@ -25,7 +25,7 @@ pub(crate) struct Caller {
     pub(super) ask: Option<Ask>,
     pub(super) is_peer: bool,
     pub(super) takes_reads: bool,
-    pub(super) from: SocketAddrV4,
+    pub(crate) from: SocketAddrV4,
 }
 
 impl Caller {

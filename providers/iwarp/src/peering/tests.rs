@@ -1,10 +1,10 @@
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Command;
 use std::{env, fs, iter};
 
 use proto::mpa::Handshake;
-use rustix::net::sockopt;
+use rustix::net::{self, sockopt};
 use sys::sync::AtomicUsize;
 use via::NetAddress;
 
@@ -94,6 +94,39 @@ fn who_was_called_by_one_that_has_gone_knocks_again() {
     goes.write_all(handshake.output()).expect("sent");
     drop(goes);
     lower.receive().send_away(Error::NoMatch);
+    assert!(matches!(lower.call().wait(soon()), Some(Ok(_))));
+    assert!(matches!(offer.wait(soon()), Some(Ok(_))));
+}
+
+#[test]
+fn a_knock_that_is_lost_is_repeated() {
+    let lower = Played::by(false);
+    let offer = lower.offer();
+    drop(lower.receive());
+    drop(lower.receive());
+    assert!(matches!(lower.call().wait(soon()), Some(Ok(_))));
+    assert!(matches!(offer.wait(soon()), Some(Ok(_))));
+}
+
+#[test]
+fn whoever_says_that_he_is_the_peer_ends_nothing() {
+    let lower = Played::by(false);
+    let offer = lower.offer();
+    drop(lower.receive());
+    let mut wrong = lower.theirs;
+    wrong.attributes.max_transfer_size += 1;
+    let said = private::request(&wrong, true);
+    let handshake = Handshake::initiate(options(&lower.config), &said, now()).expect("a request");
+    let tcp = net::socket(net::AddressFamily::INET, net::SocketType::STREAM, None).expect("TCP");
+    let elsewhere = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 3), 0);
+    net::bind(&tcp, &elsewhere).expect("it is ours");
+    let at = address::socket_address(lower.ours.local.host);
+    net::connect(&tcp, &at).expect("the door is open");
+    let mut tcp = TcpStream::from(tcp);
+    tcp.write_all(handshake.output()).expect("sent");
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).expect("a refusal");
+    assert!(answer.starts_with(b"MPA ID Rep Frame\x70"));
     assert!(matches!(lower.call().wait(soon()), Some(Ok(_))));
     assert!(matches!(offer.wait(soon()), Some(Ok(_))));
 }
