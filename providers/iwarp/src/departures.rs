@@ -1,7 +1,8 @@
-//! What the agent of this NIC does itself: it sees ended connections off.
+//! What the agent of this NIC does itself: it sees ended connections off, and closes doors at which nobody waits any more.
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddrV4;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,11 +12,16 @@ use via::provider::ViId;
 use via::soft::{Agent, Duties, Member, Service};
 
 use crate::departure::Departure;
+use crate::door;
 use crate::wire::Wire;
 
-/// The connections that are on their way out.
+/// The connections that are on their way out, and the doors.
 #[derive(Default)]
-pub(crate) struct Departures(Mutex<HashMap<u32, Departure>>);
+pub(crate) struct Departures {
+    connections: Mutex<HashMap<u32, Departure>>,
+    /// Each once, and when it is to be closed.
+    doors: Mutex<HashMap<SocketAddrV4, Instant>>,
+}
 
 impl Duties for Departures {
     type Connection = Arc<Wire>;
@@ -49,15 +55,24 @@ impl Duties for Departures {
         self.depart(agent, id);
     }
 
-    /// Until the first departure has taken too long.
+    /// Until the first departure has taken too long, or a door is to be closed.
     fn patience(&self) -> Option<Duration> {
-        let first = self.departures().values().map(Departure::until).min()?;
+        let departure = self.departures().values().map(Departure::until).min();
+        let door = self.doors().values().copied().min();
+        let first = departure.into_iter().chain(door).min()?;
         Some(first.saturating_duration_since(Instant::now()))
     }
 
-    /// Ends the departures that take too long.
+    /// Ends the departures that take too long, and closes the doors whose time has come.
     fn go_round(&self, agent: &Agent<Self>) {
         let now = Instant::now();
+        let due = self
+            .doors()
+            .extract_if(|_, until| *until <= now)
+            .collect::<Vec<_>>();
+        for (at, _) in due {
+            door::close(at, false);
+        }
         self.departures().retain(|_, departure| {
             let keep = departure.until() > now;
             if !keep {
@@ -70,6 +85,10 @@ impl Duties for Departures {
 
     /// A moment for those who are just saying good-bye.
     fn finish(&self, agent: &Agent<Self>) {
+        let doors = std::mem::take(&mut *self.doors());
+        for at in doors.into_keys() {
+            door::close(at, true);
+        }
         let end = Instant::now() + LAST_MOMENT;
         let mut events = Vec::new();
         while !self.departures().is_empty() {
@@ -126,8 +145,30 @@ impl Departures {
         }
     }
 
+    /// Closes the door at `at` then, if nobody waits there; whether it can.
+    pub(crate) fn close_door(
+        &self,
+        agent: &Arc<Agent<Self>>,
+        at: SocketAddrV4,
+        until: Instant,
+    ) -> bool {
+        if agent.is_stopping() || agent.start().is_err() {
+            return false;
+        }
+        self.doors().insert(at, until);
+        agent.rouse();
+        // One that ends may have looked before.
+        !agent.is_stopping()
+    }
+
     fn departures(&self) -> MutexGuard<'_, HashMap<u32, Departure>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn doors(&self) -> MutexGuard<'_, HashMap<SocketAddrV4, Instant>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

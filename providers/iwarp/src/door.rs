@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddrV4;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sys::fork::Own;
@@ -19,14 +20,17 @@ use crate::link::IwarpLink;
 
 pub(crate) use caller::Caller;
 use greeter::Greeter;
+use rush::{LINGER, Rush};
 
 mod caller;
 mod greeter;
+mod rush;
 
 /// Waits for a request to `local`; until the deadline, or until `is_over` and [`look_again`].
 ///
 /// All waiters of the process at one port share its listening socket, for as long as one of them
-/// waits. One of them looks after it for all; when that one has what it waits for, another goes on.
+/// waits, and a moment longer where the last went with a caller: he may be about to wait for the next. One of them looks after it for all;
+/// when that one has what it waits for, another goes on.
 pub(crate) fn wait(
     local: &NetAddress,
     config: &Config,
@@ -34,12 +38,35 @@ pub(crate) fn wait(
     deadline: Option<Instant>,
     is_over: &dyn Fn() -> bool,
 ) -> Result<IwarpIncoming, Error> {
-    let place = WaitingPlace::take(local, None, config)?;
+    let patience = Instant::now() + 2 * LINGER;
+    let mut place = loop {
+        match WaitingPlace::take(local, None, config) {
+            Err(Error::Resource)
+                if Instant::now() < patience && !expired(deadline) && !is_over() =>
+            {
+                // tidy: sleep because nothing tells when another process has closed a door that it kept open for a moment.
+                thread::sleep(TRY_AGAIN);
+            }
+            place => break place?,
+        }
+    };
+    place.agent = Some(Arc::clone(agent));
     let request = place.receive(deadline, is_over)?;
     Ok(IwarpIncoming {
         request: Some(request),
         agent: Arc::clone(agent),
     })
+}
+
+/// Closes the door at `at`, unless somebody waits there or may be about to; with `now` whether that may be or not.
+pub(crate) fn close(at: SocketAddrV4, now: bool) {
+    let mut doors = DOORS.get().lock();
+    if let Some(door) = doors.get_mut(&at) {
+        door.rush.go_on();
+        if door.waiting.is_empty() && (now || !door.rush.is_open()) {
+            doors.remove(&at);
+        }
+    }
 }
 
 /// Has all who wait see whether it is over for them.
@@ -67,6 +94,7 @@ struct Door {
     /// The greeter's, to wake whoever has it.
     poller: Arc<Poller>,
     waiting: VecDeque<Waiter>,
+    rush: Rush,
     last: u64,
 }
 
@@ -76,6 +104,7 @@ struct Waiter {
     /// Waits for this peer, and for no client.
     peer: Option<NetAddress>,
     caller: Option<Caller>,
+    has_had: bool,
 }
 
 /// A waiter's place at a door.
@@ -83,6 +112,8 @@ pub(crate) struct WaitingPlace {
     all: &'static Doors,
     at: SocketAddrV4,
     number: u64,
+    /// Who closes a door that stays open for a moment.
+    agent: Option<Arc<Agent<Departures>>>,
 }
 
 impl WaitingPlace {
@@ -128,6 +159,7 @@ impl WaitingPlace {
                     poller: Arc::clone(&greeter.poller),
                     greeter: Some(greeter),
                     waiting: VecDeque::new(),
+                    rush: Rush::default(),
                     last: 0,
                 })
             }
@@ -138,11 +170,13 @@ impl WaitingPlace {
             address: *address,
             peer,
             caller: None,
+            has_had: false,
         });
         Ok(Self {
             all,
             at,
             number: door.last,
+            agent: None,
         })
     }
 
@@ -155,10 +189,12 @@ impl WaitingPlace {
         let mut doors = self.all.lock();
         loop {
             let door = doors.get_mut(&self.at).ok_or(Error::Resource)?;
+            door.rush.go_on();
             let mine = door.waiting.iter_mut().find(|w| w.number == self.number);
-            if let Some(caller) = mine.and_then(|waiter| waiter.caller.take()) {
+            if let Some(caller) = mine.and_then(|waiter| waiter.take(&mut door.rush)) {
                 return Ok(caller);
             }
+            let impatient = door.rush.until();
             if expired(deadline) {
                 return Err(Error::Timeout);
             }
@@ -180,7 +216,7 @@ impl WaitingPlace {
             drop(doors);
             let mut callers = greeter.callers();
             if callers.is_empty() {
-                greeter.sleep(deadline);
+                greeter.sleep([deadline, impatient].into_iter().flatten().min());
                 callers = greeter.callers();
             }
             doors = self.all.lock();
@@ -226,24 +262,45 @@ impl Drop for WaitingPlace {
             return;
         };
         let index = door.waiting.iter().position(|w| w.number == self.number);
-        if let Some(caller) = index
-            .and_then(|index| door.waiting.remove(index))
-            .and_then(|waiter| waiter.caller)
-        {
-            // He came when we had just turned to go. Who he is led to may be the one who has the greeter, and sleep.
-            door.lead(caller);
-            door.poller.wake();
+        let waiter = index.and_then(|index| door.waiting.remove(index));
+        let mut lingers = None;
+        if let Some(waiter) = waiter {
+            if waiter.has_had && waiter.peer.is_none() && self.agent.is_some() {
+                lingers = Some(door.rush.handle_gone(waiter.address));
+            }
+            if let Some(caller) = waiter.caller {
+                // He came when we had just turned to go. Who he is led to may be the one who has the greeter, and sleep.
+                door.lead(caller);
+                door.poller.wake();
+            }
         }
-        if door.waiting.is_empty() {
+        if door.waiting.is_empty() && !door.rush.is_open() {
             doors.remove(&self.at);
         }
         self.all.changed.notify_all();
+        drop(doors);
+        if let (Some(until), Some(agent)) = (lingers, &self.agent)
+            && !agent.duties().close_door(agent, self.at, until)
+        {
+            close(self.at, true);
+        }
+    }
+}
+
+impl Waiter {
+    fn take(&mut self, rush: &mut Rush) -> Option<Caller> {
+        let mut caller = self.caller.take();
+        if caller.is_none() && self.peer.is_none() {
+            caller = rush.take(&self.address);
+        }
+        self.has_had |= caller.is_some();
+        caller
     }
 }
 
 impl Door {
     /// Takes a caller to who has waited longest for him.
-    fn lead(&mut self, mut caller: Caller) {
+    fn lead(&mut self, caller: Caller) {
         let free = |waiter: &&mut Waiter| waiter.caller.is_none();
         let waiter = match &caller.ask {
             Some(ask) => self.waiting.iter_mut().filter(free).find(|waiter| {
@@ -262,7 +319,11 @@ impl Door {
         };
         match waiter {
             Some(waiter) => waiter.caller = Some(caller),
-            None => caller.send_away(Error::NoMatch),
+            None => {
+                if let Some(mut caller) = self.rush.keep(caller, &self.waiting) {
+                    caller.send_away(Error::NoMatch);
+                }
+            }
         }
     }
 }
@@ -336,12 +397,12 @@ fn answers_to(ours: &NetAddress, asked: &NetAddress) -> bool {
 }
 
 const LONG: Duration = Duration::from_secs(3600);
+const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::thread;
 
     use proto::mpa::Handshake;
     use via::soft::Ask;
@@ -352,27 +413,38 @@ mod tests {
 
     use super::*;
 
-    /// It was led to who had turned to go while the other slept: nobody woke that one. Without the mend this test does not end.
-    #[test]
-    fn a_caller_of_one_who_goes_wakes_the_other() {
+    fn door() -> (SocketAddrV4, Config, NetAddress) {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let Ok(SocketAddr::V4(at)) = free else {
             panic!("no port");
         };
-        let (config, address) = (Config::default(), address::of_stranger(at));
-        let goes = WaitingPlace::take(&address, None, &config).expect("a place");
-        let stays = WaitingPlace::take(&address, None, &config).expect("a place");
+        (at, Config::default(), address::of_stranger(at))
+    }
+
+    fn call(address: NetAddress) -> TcpStream {
         let ask = Ask {
             local: address,
             remote: address,
             attributes: ViAttributes::default(),
         };
+        let said = private::request(&ask, false);
+        let handshake = Handshake::initiate(options(&Config::default()), &said, now());
+        let at = address::socket_address(address.host);
+        let mut tcp = TcpStream::connect(at).expect("the door is open");
+        tcp.write_all(handshake.expect("a request").output())
+            .expect("sent");
+        tcp
+    }
+
+    /// It was led to who had turned to go while the other slept: nobody woke that one. Without the mend this test does not end.
+    #[test]
+    fn a_caller_of_one_who_goes_wakes_the_other() {
+        let (at, config, address) = door();
+        let goes = WaitingPlace::take(&address, None, &config).expect("a place");
+        let stays = WaitingPlace::take(&address, None, &config).expect("a place");
         thread::scope(|scope| {
             let waiting = scope.spawn(|| stays.receive(None, || false));
-            let said = private::request(&ask, false);
-            let handshake = Handshake::initiate(options(&config), &said, now()).expect("a request");
-            let mut tcp = TcpStream::connect(at).expect("the door is open");
-            tcp.write_all(handshake.output()).expect("sent");
+            let _tcp = call(address);
             // Whoever looks after the door leads him to who has waited longest.
             while DOORS.get().lock()[&at].waiting[0].caller.is_none() {
                 thread::yield_now();
@@ -380,5 +452,24 @@ mod tests {
             drop(goes);
             assert!(waiting.join().expect("no panic").is_ok());
         });
+    }
+
+    #[test]
+    fn who_comes_with_another_is_for_the_next_who_waits() {
+        let (_, config, address) = door();
+        let first = WaitingPlace::take(&address, None, &config).expect("a place");
+        let second = WaitingPlace::take(&elsewhere(address), None, &config).expect("a place");
+        let _callers = [call(address), call(address)];
+        let soon = Some(Instant::now() + Duration::from_secs(10));
+        assert!(first.receive(soon, || false).is_ok());
+        drop(first);
+        // The door is open all the time; he is not for whoever waits at another address.
+        let next = WaitingPlace::take(&address, None, &config).expect("a place");
+        assert!(next.receive(soon, || false).is_ok());
+        drop(second);
+    }
+
+    fn elsewhere(address: NetAddress) -> NetAddress {
+        NetAddress::new(address.host, b"elsewhere").expect("short")
     }
 }

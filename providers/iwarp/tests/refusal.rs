@@ -117,6 +117,32 @@ fn c15_who_is_refused_says_nothing_more() {
     }
 }
 
+#[test]
+fn between_two_waits_the_port_stays_open_for_a_moment() {
+    let (nic, config) = nic(Config {
+        address: "127.0.0.1:0".parse().expect("an address"),
+        ..Config::default()
+    });
+    let at = nic.address(b"").expect("short");
+    let request = b"MPA ID Req Frame\xc0\x01\0\0";
+    let ask = |mut tcp: TcpStream| {
+        tcp.write_all(request).expect("it listens");
+        tcp
+    };
+    let _first = thread::scope(|scope| {
+        let asking = scope.spawn(|| ask(caller(config.address)));
+        let incoming = nic.connect_wait(&at, LONG).expect("a request");
+        incoming.reject().expect("it is there");
+        asking.join().expect("no panic")
+    });
+    let _second = ask(TcpStream::connect(config.address).expect("it is open"));
+    let incoming = nic.connect_wait(&at, LONG).expect("a request");
+    incoming.reject().expect("it is there");
+    while TcpStream::connect(config.address).is_ok() {
+        thread::yield_now();
+    }
+}
+
 /// Else one who tries again while nobody waits would do so for ever.
 #[test]
 fn who_speaks_otherwise_is_not_a_place_where_nobody_waits() {
