@@ -8,6 +8,7 @@ use via::{Access, Completion, Descriptor, Done, Memory, Nic, Queue, Region, Vi, 
 
 use crate::error::{Context, Error, Result};
 use crate::nic::{self, ViContext};
+use crate::output::complain;
 use crate::process::Process;
 
 /// Round trips of one message over a VI
@@ -102,13 +103,22 @@ fn serve(nic: &Nic, meeting: &str, blocking: bool) -> Result<()> {
         let end = End::new(nic, blocking)?;
         let address = nic.address(meeting.as_bytes()).vi("address")?;
         let mut incoming = nic.connect_wait(&address, None).vi("VipConnectWait")?;
-        incoming.accept(&end.vi).vi("VipConnectAccept")?;
-        loop {
-            match end.recv() {
-                Ok((slot, length)) => end.echo(slot, length)?,
-                Err(Error::Closed) => break,
-                Err(error) => return Err(error),
+        if let Err(source) = incoming.accept(&end.vi) {
+            // What one client asks for is nothing to the next.
+            complain(Error::Vi {
+                call: "VipConnectAccept",
+                source,
+            });
+            continue;
+        }
+        let ended = loop {
+            let message = end.recv();
+            if let Err(error) = message.and_then(|(slot, length)| end.echo(slot, length)) {
+                break error;
             }
+        };
+        if !matches!(ended, Error::Closed) {
+            complain(ended);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use iwarp::IwarpDriver;
 use via::Nic;
@@ -128,22 +129,39 @@ fn accept(nic: &Nic) -> Result<End> {
         let end = End::new(nic, Buffers::Server, SIZE_MAX)?;
         let mut incoming = nic.connect_wait(&address, None).vi("VipConnectWait")?;
         match incoming.accept(&end.vi) {
+            Ok(()) => return Ok(end),
             // It has given up already.
             Err(via::Error::Timeout) => {}
-            accepted => return accepted.vi("VipConnectAccept").map(|()| end),
+            // What one client asks for is nothing to the next.
+            Err(source) => complain(Error::Vi {
+                call: "VipConnectAccept",
+                source,
+            }),
         }
     }
 }
 
 fn serve_all(nic: &Nic, verbose: bool) -> Result<()> {
+    let mut was_accepted = false;
     loop {
-        let end = accept(nic)?;
-        let served = thread::Builder::new().spawn(move || {
-            if let Err(error) = serve(&end, verbose) {
-                complain(error);
-            }
+        let served = accept(nic).and_then(|end| {
+            was_accepted = true;
+            let serving = thread::Builder::new().spawn(move || {
+                if let Err(error) = serve(&end, verbose) {
+                    complain(error);
+                }
+            });
+            serving.map(drop).context("a thread")
         });
-        served.context("a thread")?;
+        match served {
+            // What clients use up they give back when they go.
+            Err(error) if was_accepted => {
+                complain(error);
+                // tidy: sleep because nothing tells when there is a descriptor, memory or a thread again.
+                thread::sleep(REST);
+            }
+            served => served?,
+        }
     }
 }
 
@@ -171,6 +189,8 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddrV4> {
 pub(crate) const STATUS_MISUSE: u8 = 22;
 /// And of all else that ends it: what remains of -1.
 const STATUS_FAILED: u8 = 255;
+/// How long a server that can take no client now leaves it at that.
+const REST: Duration = Duration::from_millis(100);
 /// Room for the text at the beginning of a ping.
 const SIZE_MIN: u32 = 26;
 const SIZE_MAX: u32 = (64 << 10) - 1;

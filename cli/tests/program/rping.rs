@@ -1,7 +1,7 @@
 //! `sovia vi rping` against itself, over loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
 use crate::{command, sovia, text};
@@ -188,6 +188,35 @@ fn of_options_given_twice_the_last_counts() {
     let output = ping(port, "-s -c -P -V -V -v -v -C 9 -C 2 -S 30 -S 40");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout).lines().count(), 2);
+}
+
+/// Asks for what no server of ours has, as soon as it is there.
+pub(crate) fn ask_in_vain(port: u16, discriminator: &[u8]) {
+    let driver = iwarp::IwarpDriver::new(iwarp::Config {
+        address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0),
+        ..iwarp::Config::default()
+    });
+    let nic = via::Nic::open(&driver.expect("a port")).expect("opens");
+    let tag = nic.create_ptag().expect("a tag");
+    let config = via::ViConfig::new(&tag).max_transfer_size(4096);
+    let vi = nic.create_vi(&config).expect("a VI");
+    let at = iwarp::host(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+    let server = via::NetAddress::new(at, discriminator).expect("short");
+    let refused = loop {
+        match vi.connect(&nic.address(&[]).expect("short"), &server, None) {
+            Err(via::Error::NoMatch) => std::thread::yield_now(),
+            refused => break refused.err(),
+        }
+    };
+    assert!(refused.is_some());
+}
+
+#[test]
+fn who_asks_for_something_else_does_not_end_a_server() {
+    let port = free_port();
+    let _server = serve(port, "-P");
+    ask_in_vain(port, &[]);
+    assert!(ping(port, "-C 1").status.success());
 }
 
 /// Silent strangers and garbage do not keep a client from being served.

@@ -1,6 +1,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use crate::rping::{ask_in_vain, free_port};
 use crate::{command, sovia, stdout_of, text};
 
 #[test]
@@ -95,4 +96,23 @@ fn the_demo_compares_in_each_line() {
         assert!(stdout.contains(expected), "no {expected:?} in\n{stdout}");
     }
     assert!(stdout.matches('×').count() >= 6, "{stdout}");
+}
+
+#[test]
+fn who_asks_for_something_else_does_not_end_a_server() {
+    let port = free_port();
+    let mut server = command("vi ping --server --nic iwarp --discriminator lunch")
+        .env(iwarp::VARIABLE, format!("127.0.0.1:{port}"))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the server starts");
+    ask_in_vain(port, b"lunch");
+    let pinged = sovia(&format!(
+        "vi ping --client --nic iwarp --discriminator lunch --host 127.0.0.1:{port}"
+    ));
+    server
+        .kill()
+        .and_then(|()| server.wait())
+        .expect("the server was still there");
+    assert!(pinged.status.success(), "{}", text(&pinged.stderr));
 }
