@@ -259,7 +259,7 @@ pub(crate) fn write_out(tcp: &OwnedFd, handshake: &mut Handshake) {
 
 /// Tells a responder that its Reply cannot be lived with. It says nothing before it has heard from us, so there is nothing unread over
 /// which the close might become a reset.
-fn terminate(tcp: &OwnedFd, terms: &Terms, error: MpaError) {
+pub(crate) fn terminate(tcp: &OwnedFd, terms: &Terms, error: MpaError) {
     let engine = Engine::refusing(terms, rdmap::Config::default(), error, now());
     for piece in engine.pieces() {
         if let Piece::Own(octets) = piece {

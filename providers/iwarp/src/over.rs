@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proto::mpa::{Depths, Handshake, Role, RtrSet, Terms};
+use proto::mpa::{Depths, Handshake, MpaError, Role, RtrSet, Terms};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{
     SocketFlags, accept_with, bind, connect, getpeername, getsockname, listen, sockopt,
@@ -15,7 +15,7 @@ use via::soft::{Agent, Established};
 use via::{Error, Vi, ViAttributes};
 
 use crate::departures::Departures;
-use crate::dial::{Answer, options, step};
+use crate::dial::{Answer, options, step, terminate};
 use crate::driver::{Config, tcp_socket};
 use crate::link::{IwarpLink, now};
 use crate::private;
@@ -27,7 +27,7 @@ use crate::wire::{Wire, wait_for};
 /// to be written have been written; both ends call this, one as [`Role::Initiator`].
 ///
 /// # Errors
-/// [`Error::Timeout`] at `deadline`, [`Error::Reject`] when the peer refuses or is no MPA peer (the
+/// [`Error::Timeout`] at `deadline`, [`Error::Reject`] when the peer refuses, is no MPA peer or not sovia (the
 /// connection is closed then), [`Error::InvalidState`] for a VI that is not idle,
 /// the code of an attribute in which the two VIs differ.
 pub fn over(
@@ -54,6 +54,11 @@ pub fn over(
             Some(Answer::Yes { terms, said }) => {
                 if role == Role::Initiator {
                     told = private::accepted(&said);
+                    if told.is_none() {
+                        // It has said yes.
+                        terminate(&tcp, &terms, MpaError::Local);
+                        return Err(Error::Reject);
+                    }
                 }
                 break terms;
             }
@@ -63,7 +68,9 @@ pub fn over(
                 takes_reads,
             }) => {
                 told = private::accepted(&words);
-                let fits = told.map_or(Ok(()), |theirs| private::fit(&attributes, &theirs));
+                let fits = told
+                    .ok_or(Error::Reject)
+                    .and_then(|theirs| private::fit(&attributes, &theirs));
                 if let Err(why) = fits.and_then(|()| private::suffice(&attributes, takes_reads)) {
                     let refusal = told.map_or_else(Vec::new, |_| private::refusal(why));
                     let rejected = handshake.reject(&refusal);
@@ -71,8 +78,7 @@ pub fn over(
                     let _gone = step(&tcp, &mut handshake);
                     return Err(why);
                 }
-                let reply = told.map_or_else(Vec::new, |_| said.clone());
-                handshake.accept(&reply).map_err(|_| Error::Resource)?;
+                handshake.accept(&said).map_err(|_| Error::Resource)?;
                 continue;
             }
             None => {}

@@ -155,17 +155,46 @@ fn reliable_reception_needs_a_peer_that_answers_reads() {
 
     // Over a connection that is there already, too.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    for words in [Vec::new(), accept(&vi())] {
+    for (words, why) in [
+        // What a stranger says is not understood there.
+        (Vec::new(), Error::Reject),
+        (accept(&vi()), Error::InvalidReliabilityLevel),
+    ] {
         let tcp = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
         let (ours, _) = listener.accept().expect("the asker");
         thread::scope(|scope| {
             let asking = scope.spawn(|| is_rejected(tcp, &words));
             let deadline = Some(Instant::now() + LONG.expect("some"));
             let refused = iwarp::over(&vi(), ours.into(), Role::Responder, &config, deadline);
-            assert_eq!(refused, Err(Error::InvalidReliabilityLevel));
+            assert_eq!(refused, Err(why));
             assert!(asking.join().expect("no panic"));
         });
     }
+}
+
+#[test]
+fn a_stranger_is_none_to_go_on_with_over_his_connection() {
+    let (nic, config) = nic(Config::default());
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("bound");
+    let deadline = Some(Instant::now() + LONG.expect("some"));
+    let ours = TcpStream::connect(at).expect("listens");
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| answer(&listener, UNREADABLE));
+        let refused = iwarp::over(&vi, ours.into(), Role::Initiator, &config, deadline);
+        assert_eq!(refused, Err(Error::Reject));
+        assert_eq!(terminate(&mut answering.join().expect("no panic")), "2005");
+    });
+    let tcp = TcpStream::connect(at).expect("listens");
+    let (ours, _) = listener.accept().expect("the asker");
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| is_rejected(tcp, &[]));
+        let refused = iwarp::over(&vi, ours.into(), Role::Responder, &config, deadline);
+        assert_eq!(refused, Err(Error::Reject));
+        assert!(asking.join().expect("no panic"));
+    });
 }
 
 /// Asks as one that answers no RDMA Read; whether that is declined.
@@ -216,6 +245,12 @@ fn octets(message: &Message) -> Vec<u8> {
 
 /// The layer, type and code of the one record that `tcp` has.
 fn terminate(tcp: &mut TcpStream) -> String {
+    let covered = last_record(tcp);
+    format!("{:02x}{:02x}", covered[20], covered[21])
+}
+
+/// The Terminate that is the one record that `tcp` has.
+fn last_record(tcp: &mut TcpStream) -> Vec<u8> {
     let mut octets = Vec::new();
     tcp.read_to_end(&mut octets).expect("FIN, and no reset");
     let (covered, sum) = octets.split_last_chunk::<4>().expect("a record");
@@ -223,7 +258,7 @@ fn terminate(tcp: &mut TcpStream) -> String {
     crc.update(covered);
     assert_eq!(crc.octets(), *sum);
     assert_eq!(covered[2..4], [0x41, 0x47], "a Terminate");
-    format!("{:02x}{:02x}", covered[20], covered[21])
+    covered.to_vec()
 }
 
 #[test]
