@@ -234,6 +234,20 @@ fn c85_no_receive_yet() {
 }
 
 #[test]
+fn c85_no_receive_ever() {
+    let config = Config {
+        no_buffer: NoBuffer::Wait,
+        ..Config::default()
+    };
+    let header = "4143 00000000 00000000 00000001 00000000";
+    let mut sut = Sut::with(config);
+    sut.feed_ulpdu(&format!("{header} 6869"));
+    assert!(sut.engine.is_blocked());
+    sut.engine.refuse_blocked(&sut.memory, sut.now);
+    sut.expect_terminate(&format!("12 02 c0 00 0014 {header}"));
+}
+
+#[test]
 fn c86_message_numbers_out_of_range() {
     for (before, msn) in [
         (None, "00000000"),

@@ -282,6 +282,10 @@ impl Link for IwarpLink {
         self.engine.refuse(code, written, ground, now());
     }
 
+    fn refuse_blocked(&mut self, ground: &Ground<'_>) {
+        self.engine.refuse_blocked(ground, now());
+    }
+
     fn poll_action(&mut self) -> Option<Action> {
         self.engine.poll_action()
     }

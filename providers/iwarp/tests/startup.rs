@@ -261,6 +261,53 @@ fn last_record(tcp: &mut TcpStream) -> Vec<u8> {
     covered.to_vec()
 }
 
+/// C-85, also where the engine let it wait for a receive.
+#[test]
+fn a_message_of_ours_without_a_receive_is_named() {
+    let (nic, config) = nic(Config {
+        address: "127.0.0.1:0".parse().expect("an address"),
+        ..Config::default()
+    });
+    let tag = nic.create_ptag().expect("a tag");
+    let vi = nic.create_vi(&ViConfig::new(&tag)).expect("a VI");
+    let at = nic.address(b"").expect("short");
+    let words = request(&at, &vi);
+    thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut tcp = loop {
+                if let Ok(tcp) = TcpStream::connect(config.address) {
+                    break tcp;
+                }
+                thread::yield_now();
+            };
+            tcp.set_read_timeout(LONG).expect("TCP");
+            tcp.write_all(&frame_saying(Kind::Request, UNREADABLE, &words))
+                .expect("a listener");
+            let mut head = [0; 20];
+            tcp.read_exact(&mut head).expect("a Reply");
+            let mut said = vec![0; usize::from(u16::from_be_bytes([head[18], head[19]]))];
+            tcp.read_exact(&mut said).expect("private data");
+            tcp
+        });
+        let mut incoming = nic.connect_wait(&at, LONG).expect("a request");
+        incoming.accept(&vi).expect("it fits");
+        let mut tcp = asking.join().expect("no panic");
+        // A Send of two octets.
+        let header = *b"\x41\x43\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0";
+        let mut record = [b"\0\x14", &header[..], b"hi", b"\0\0"].concat();
+        let mut crc = Crc::new();
+        crc.update(&record);
+        record.extend(crc.octets());
+        tcp.write_all(&record).expect("connected");
+        while vi.state() == Ok(via::ViState::Connected) {
+            let _nothing = vi.recv_done();
+        }
+        let told = last_record(&mut tcp);
+        assert_eq!(told[20..24], *b"\x12\x02\xc0\0");
+        assert_eq!(told[26..44], header);
+    });
+}
+
 #[test]
 fn a_responder_that_will_not_do_hears_why() {
     let (nic, _) = nic(Config::default());

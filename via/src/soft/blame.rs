@@ -147,7 +147,7 @@ fn refused<D: Device>(core: &Core<D>, terminate: &Terminate) -> Option<Goodbye> 
     Some(Goodbye::Refused { seq, refusal })
 }
 
-pub(super) const NO_BUFFER: (u8, u8, u8) = (1, 2, 2);
+const NO_BUFFER: (u8, u8, u8) = (1, 2, 2);
 const TOO_LONG: (u8, u8, u8) = (1, 2, 5);
 pub(super) const WRITE_REFUSED: (u8, u8, u8) = (1, 1, 0);
 /// The buffer is there, and is none.

@@ -188,6 +188,10 @@ pub trait Link: Send + 'static {
     fn refuse(&mut self, code: Code, written: Option<(Stag, u64)>, ground: &Ground<'_>) {
         let _ = (code, written, ground);
     }
+    /// Ends the stream over the message that [waits](Self::is_blocked) for a receive, and tells the peer so.
+    fn refuse_blocked(&mut self, ground: &Ground<'_>) {
+        let _ = ground;
+    }
     /// What came of it.
     fn poll_action(&mut self) -> Option<Action> {
         None

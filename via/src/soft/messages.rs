@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use proto::ddp::Stag;
 use proto::rdmap::{Action, Operation, Receive, Received, Remote, Work, WorkId};
 
-use super::blame::{NO_BUFFER, RECEIVE_REFUSED, WRITE_REFUSED};
+use super::blame::{RECEIVE_REFUSED, WRITE_REFUSED};
 use super::core::{Core, sent_op};
 use super::device::Device;
 use super::ground::{Ground, Lot};
@@ -294,7 +294,8 @@ impl<D: Device> SoftVi<D> {
                     op: Some(CompletedOp::Receive),
                     ..AsyncError::of_vi(ErrorCode::RecvqEmpty, self.id)
                 });
-                self.refuse_message(core, NO_BUFFER, None);
+                self.on_ground(core, |link, ground| link.refuse_blocked(ground));
+                self.lose(core, Goodbye::Broken);
             }
             return true;
         }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::super::action::{Action, Failure};
 use super::super::code::Code;
+use super::super::incoming::Incoming;
 use super::super::opcode::Opcode;
 use super::super::state::{Effect, State, Trigger, transition};
 use super::super::terminate::{Offender, Terminate, Violation};
 use super::Engine;
-use crate::ddp::{Memory, Stag, TAGGED_LEN, Tagged};
+use crate::ddp::{DdpError, HeaderOctets, Memory, Stag, TAGGED_LEN, Tagged};
 
 impl Engine {
     /// Ends in good order: what was posted still goes, then FIN. Posting is over.
@@ -40,6 +41,22 @@ impl Engine {
             })
         });
         self.violate(Violation { code, offender }, now);
+        self.keep(memory);
+    }
+
+    /// Ends the stream over the message that [waits](Self::is_blocked) for a receive, which will not come.
+    pub fn refuse_blocked(&mut self, memory: &impl Memory, now: Duration) {
+        if !self.blocked {
+            return;
+        }
+        let ulpdu = self.deframer.ulpdu();
+        let head = HeaderOctets::filled(|room| ulpdu.copy_to(room));
+        let incoming = Incoming::parse(head, ulpdu.len(), self.inbound.extensions());
+        let violation = incoming.map_or_else(
+            |violation| violation,
+            |incoming| incoming.blamed(DdpError::NoBuffer),
+        );
+        self.violate(violation, now);
         self.keep(memory);
     }
 
