@@ -210,6 +210,10 @@ impl Options {
         }
         if wanted.ask || theirs.peer_to_peer {
             terms.rtr = match theirs.rtr.intersection(wanted.rtr).preferred() {
+                // It takes a place, and there is none.
+                Some(Rtr::Read) if theirs.peer_to_peer && theirs.ird == 0 => {
+                    return Err((MpaError::InsufficientIrd, Some(terms)));
+                }
                 Some(rtr) if wanted.ask && theirs.peer_to_peer => RtrSet {
                     write: rtr == Rtr::Write,
                     read: rtr == Rtr::Read,

@@ -164,6 +164,23 @@ fn c38_the_responder_reads_deeper_than_we_serve() {
 }
 
 #[test]
+fn a_ready_to_receive_read_needs_a_place() {
+    for (ird, is_enough) in [("8000", false), ("8001", true), ("bfff", true)] {
+        let reply = format!("50 02 0004 {ird} 4004");
+        let mut handshake = concluded(options(true, ALL, 4, 4), &reply);
+        if is_enough {
+            let outcome = handshake.poll_outcome();
+            assert!(
+                matches!(outcome, Some(Outcome::Established { .. })),
+                "{ird}"
+            );
+        } else {
+            assert_eq!(told(&mut handshake).0, MpaError::InsufficientIrd);
+        }
+    }
+}
+
+#[test]
 fn c39_what_is_not_negotiated_is_mirrored() {
     let (reply, terms) = replied(options(true, ALL, 5, 6), "50 02 0004 8004 bfff");
     // Their ORD is not told: neither is our IRD.
