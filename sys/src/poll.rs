@@ -201,6 +201,12 @@ pub fn is_ready(fd: BorrowedFd<'_>) -> bool {
     poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
+/// Whether the other end of a connection has said that nothing more comes, or it has ended; false if that cannot be asked.
+pub fn is_half_closed(fd: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
+    poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
 /// The most events that one [`Poller::wait`] reports; the kernel takes turns among more.
 pub const EVENTS_MAX: usize = 64;
 

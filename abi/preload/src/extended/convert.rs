@@ -118,21 +118,29 @@ fn over_iwarp(tcp: &OwnedFd, deadline: Option<Instant>) -> Result<Socket, Errno>
     })
 }
 
-/// Looks, without taking a byte, until an MPA request comes: a peer that does not ask does not lose what it says.
+/// Looks, without taking a byte, until a whole MPA request is there: a peer that does not ask does not lose what it says, nor one that does
+/// not come to the end of it.
 fn await_request(tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<(), Errno> {
-    let mut seen = [0; KEY.len()];
+    let mut seen = [0; REQUEST_MAX];
     loop {
+        // Before the look: what came before the end is seen.
+        let has_ended = sys::poll::is_half_closed(tcp);
         let n = match sys::tcp::recv_peek(tcp, &mut seen) {
             Ok(0) => return Err(Errno::NOTCONN),
             Ok(n) => n,
             Err(Errno::AGAIN) => 0,
             Err(errno) => return Err(errno),
         };
-        if seen.get(..n) != KEY.get(..n) {
+        let seen = seen.get(..n).unwrap_or_default();
+        let key_len = n.min(KEY.len());
+        if seen.get(..key_len) != KEY.get(..key_len) {
             return Err(Errno::BUSY);
         }
-        if n == KEY.len() {
+        if is_whole(seen) {
             return Ok(());
+        }
+        if has_ended {
+            return Err(Errno::NOTCONN);
         }
         if sys::time::expired(deadline) {
             return Err(Errno::TIMEDOUT);
@@ -144,6 +152,15 @@ fn await_request(tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<(), E
         }
         sys::poll::wait_readable([tcp], deadline).map_err(|_| Errno::NOMEM)?;
     }
+}
+
+/// Whether a request that begins so is there to its end. One that is longer than any is left to the startup, which says no.
+fn is_whole(seen: &[u8]) -> bool {
+    let Some([high, low]) = seen.get(HEAD_LEN - 2..HEAD_LEN) else {
+        return false;
+    };
+    let private_len = usize::from(u16::from_be_bytes([*high, *low]));
+    seen.len() >= (HEAD_LEN + private_len).min(REQUEST_MAX)
 }
 
 /// The NIC of this process, opened when it is first needed.
@@ -245,3 +262,53 @@ const PATIENCE_MS: u64 = 5000;
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// How an MPA request begins (RFC 5044, section 7.1.1).
 const KEY: [u8; 16] = *b"MPA ID Req Frame";
+/// Key, flags, revision and the length of the private data.
+const HEAD_LEN: usize = 20;
+/// With the most private data.
+const REQUEST_MAX: usize = HEAD_LEN + 512;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// A connection whose opener has said this.
+    fn pair(said: &[u8]) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut opener =
+            TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        let (tcp, _) = listener.accept().expect("the opener");
+        opener.write_all(said).expect("connected");
+        (tcp, opener)
+    }
+
+    /// All but its last two octets.
+    const PART: &[u8] = b"MPA ID Req Frame\x40\x01\0\x04ab";
+
+    #[test]
+    fn half_a_request_is_left_where_it_is() {
+        for part in [PART, &PART[..16], &PART[..3]] {
+            let (mut tcp, opener) = pair(part);
+            let soon = Some(Instant::now() + Duration::from_millis(20));
+            assert_eq!(await_request(tcp.as_fd(), soon), Err(Errno::TIMEDOUT));
+            opener.shutdown(Shutdown::Write).expect("connected");
+            assert_eq!(await_request(tcp.as_fd(), None), Err(Errno::NOTCONN));
+            let mut said = Vec::new();
+            tcp.read_to_end(&mut said).expect("connected");
+            assert_eq!(said, part);
+        }
+    }
+
+    #[test]
+    fn a_whole_request_is_one_before_the_end_too() {
+        let (tcp, mut opener) = pair(PART);
+        opener.write_all(b"cd").expect("connected");
+        opener.shutdown(Shutdown::Write).expect("connected");
+        assert_eq!(await_request(tcp.as_fd(), None), Ok(()));
+        let (tcp, _opener) = pair(b"plain");
+        assert_eq!(await_request(tcp.as_fd(), None), Err(Errno::BUSY));
+    }
+}
