@@ -133,7 +133,7 @@ pub fn close_range(
     if closes && home {
         table::forget(first, last);
     }
-    if !closes && home {
+    if !closes && home && result == 0 {
         table::for_each(|fd, conn| {
             if (first..=last).contains(&fd.cast_unsigned()) && conn.is_mapped() {
                 set_inherited(fd, false);

@@ -23,7 +23,7 @@ pub mod holders;
 pub mod host;
 pub mod kin;
 pub mod ledger;
-mod limits;
+pub mod limits;
 pub mod lock;
 pub mod mem;
 pub mod net;

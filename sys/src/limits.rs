@@ -4,6 +4,11 @@ use std::ptr;
 
 use crate::system_call::call;
 
+/// From which number on this process can be given no descriptor; `None` if that is not known.
+pub fn descriptors() -> Option<u64> {
+    soft(libc::RLIMIT_NOFILE)
+}
+
 /// The soft limit on a resource (`RLIMIT_NOFILE`, …); `None` if there is none, or the kernel does not say: a program may have forbidden itself to ask, of
 /// which rustix's `getrlimit` would panic.
 pub(crate) fn soft(resource: libc::__rlimit_resource_t) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use sockets::table::newborn;
 use sockets::{ends, packet};
 use sys::errno::Errno;
-use sys::hidden;
+use sys::{fds, hidden, limits};
 
 use crate::outcome::{fail, keeping_errno};
 use crate::poll::reach;
@@ -61,7 +61,7 @@ pub unsafe extern "C-unwind" fn close_range(first: u32, last: u32, flags: c_int)
     }
     let _section = via_socket::hold_all();
     let mut removed = Vec::new();
-    let closes = flags & !CLOSE_RANGE_UNSHARE == 0;
+    let closes = flags & !CLOSE_RANGE_UNSHARE == 0 && first <= last && may_close_ranges();
     if closes {
         keeping_errno(|| {
             uring::own::closed_range(first, last);
@@ -80,11 +80,37 @@ pub unsafe extern "C-unwind" fn close_range(first: u32, last: u32, flags: c_int)
     closed
 }
 
+/// Whether there is such a call, and no filter refuses it: what would be lost with a descriptor must not be if that stays.
+fn may_close_ranges() -> bool {
+    // SAFETY: no descriptor has that number.
+    keeping_errno(|| unsafe { real::close_range(u32::MAX, u32::MAX, 0) } == 0)
+}
+
 /// BSD, and glibc from 2.34.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    let first = first.max(0);
     // SAFETY: as above.
-    unsafe { close_range(u32::try_from(first).unwrap_or(0), u32::MAX, 0) };
+    if unsafe { close_range(first.cast_unsigned(), u32::MAX, 0) } != 0 {
+        close_each(first);
+    }
+}
+
+/// As [`closefrom`], where the kernel has no call for it, or a filter refuses that. Natively the C library does the same, and ends the program where it cannot look.
+#[cold]
+fn close_each(first: c_int) {
+    let listed = fds::each(|fd| {
+        if fd >= first {
+            close_any(fd);
+        }
+    });
+    if listed.is_err() {
+        // Those above the limit, if it was lower once, are not found.
+        let end = limits::descriptors().and_then(|end| c_int::try_from(end).ok());
+        for fd in first..end.unwrap_or(FDS_MAX) {
+            close_any(fd);
+        }
+    }
 }
 
 /// POSIX.
@@ -168,13 +194,15 @@ unsafe fn two(made: *const c_int, result: c_int) -> c_int {
 }
 
 fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
-    if hidden::is_hidden(fd) || !keeping_errno(|| ends::step_aside(new)) {
+    // A call that will fail changes nothing. The kernel gives no number from the limit on, and what was there before that was lowered stays.
+    let is_number = limits::descriptors().is_none_or(|end| u64::from(new.cast_unsigned()) < end);
+    let may_be = !hidden::is_hidden(fd) && (is_number || !hidden::is_hidden(new));
+    if !may_be || !keeping_errno(|| ends::step_aside(new)) {
         return fail(Errno::BADF) as c_int;
     }
     standard::before_change(new);
     let _section = via_socket::hold_all();
-    // A call that will fail changes nothing.
-    let is_open = sys::socket::is_open(fd);
+    let is_open = is_number && sys::socket::is_open(fd);
     let removed = keeping_errno(|| {
         let mut removed = None;
         if is_open {
@@ -200,5 +228,7 @@ fn replaced(fd: c_int, new: c_int, replace: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
+/// What the kernel allows by default (`fs.nr_open`).
+const FDS_MAX: c_int = 1 << 20;
 /// `linux/close_range.h`: among threads that share the table this one has a copy from now on.
 const CLOSE_RANGE_UNSHARE: c_int = 2;
