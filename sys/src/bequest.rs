@@ -100,7 +100,7 @@ pub fn is_bequest(target: &[u8]) -> bool {
 fn read(fd: RawFd) -> Option<Vec<u8>> {
     let file = Hidden::adopt_number(fd)?;
     let mut bytes = Vec::new();
-    let mut part = [0; BUFFER];
+    let mut part = [0; PART];
     loop {
         // The writer's position is shared, and at the end.
         match rustix::io::pread(file.as_fd(), &mut part, bytes.len() as u64) {
@@ -114,7 +114,9 @@ fn read(fd: RawFd) -> Option<Vec<u8>> {
 }
 
 const NAME: &str = "sovia-sets";
-const BUFFER: usize = 4096;
+/// A record has a tenth of it. It is on a stack that may be short, and moved.
+const BUFFER: usize = 512;
+const PART: usize = 4096;
 /// For more members than there can be descriptors.
 const LEN_MAX: usize = 1 << 28;
 

@@ -52,9 +52,23 @@ pub unsafe extern "C-unwind" fn splice(
     let outcome = if !input_offset.is_null() || !out_offset.is_null() {
         Outcome::NotOurs
     } else if is_mapped(input) && is_pipe(out, libc::O_WRONLY) {
-        by_hand(input, |conn| from_socket(conn, input, out, len, patient))
+        by_hand(input, |conn| {
+            let from_socket = if len <= SMALL {
+                from_socket::<SMALL>
+            } else {
+                from_socket::<CHUNK>
+            };
+            from_socket(conn, input, out, len, patient)
+        })
     } else if is_mapped(out) && is_pipe(input, libc::O_RDONLY) {
-        by_hand(out, |conn| to_socket(conn, input, out, len, patient))
+        by_hand(out, |conn| {
+            let to_socket = if len <= SMALL {
+                to_socket::<SMALL>
+            } else {
+                to_socket::<CHUNK>
+            };
+            to_socket(conn, input, out, len, patient)
+        })
     } else {
         // Among others what the kernel refuses, for neither is a pipe.
         Outcome::NotOurs
@@ -137,7 +151,9 @@ fn counted(
     result
 }
 
-fn from_socket(
+/// Not in its caller, where the kernel's calls would have its frame as well; so is [`to_socket`].
+#[inline(never)]
+fn from_socket<const ROOM: usize>(
     conn: &Conn,
     input: c_int,
     pipe: c_int,
@@ -148,8 +164,8 @@ fn from_socket(
     if !patient && !is_writable(pipe) {
         return Err(Errno::AGAIN);
     }
-    let mut chunk = [0u8; CHUNK];
-    let (Some((_, fd)), most) = (connection(input), len.min(CHUNK)) else {
+    let mut chunk = [0u8; ROOM];
+    let (Some((_, fd)), most) = (connection(input), len.min(ROOM)) else {
         return Err(Errno::BADF);
     };
     let Some(room) = chunk.get_mut(..most) else {
@@ -199,14 +215,15 @@ fn from_socket(
     Ok(moved)
 }
 
-fn to_socket(
+#[inline(never)]
+fn to_socket<const ROOM: usize>(
     conn: &Conn,
     pipe: c_int,
     out: c_int,
     len: usize,
     patient: bool,
 ) -> Result<usize, Errno> {
-    let mut chunk = [0u8; CHUNK];
+    let mut chunk = [0u8; ROOM];
     let Some((_, fd)) = connection(out) else {
         return Err(Errno::BADF);
     };
@@ -239,14 +256,14 @@ fn to_socket(
                 Some(0) if waits => {}
                 Some(0) => return Err(Errno::AGAIN),
                 // What is wrong with it the send tells.
-                room => break room.unwrap_or(CHUNK),
+                room => break room.unwrap_or(ROOM),
             },
         }
         wait_until(out, libc::POLLOUT, send_timeout(fd))?;
     };
     // SAFETY: `chunk` has room.
     let read =
-        checked(unsafe { real::read(pipe, chunk.as_mut_ptr().cast(), len.min(CHUNK).min(room)) })?;
+        checked(unsafe { real::read(pipe, chunk.as_mut_ptr().cast(), len.min(ROOM).min(room)) })?;
     let mut sent = 0;
     while let Some(bytes) = chunk.get(sent..read).filter(|bytes| !bytes.is_empty()) {
         sent += match put(conn, out, bytes, false) {
@@ -262,19 +279,19 @@ fn to_socket(
 }
 
 /// What passes through on its way. To clear it first would take longer than a short file.
-struct Chunk([MaybeUninit<u8>; CHUNK]);
+struct Chunk<const ROOM: usize>([MaybeUninit<u8>; ROOM]);
 
-impl Chunk {
+impl<const ROOM: usize> Chunk<ROOM> {
     #[inline]
     fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; CHUNK])
+        Self([const { MaybeUninit::uninit() }; ROOM])
     }
 
     /// What is in a file from there on, `most` bytes at most.
     #[inline]
     fn read_at(&mut self, input: c_int, from: off_t, most: usize) -> Result<&[u8], Errno> {
         let start = self.0.as_mut_ptr().cast::<u8>();
-        let most = most.min(CHUNK);
+        let most = most.min(ROOM);
         // SAFETY: there is room for `most` bytes.
         let read = checked(unsafe { libc::pread(input, start.cast(), most, from) })?;
         // SAFETY: the kernel has written so many, and never more than it was asked for.
@@ -351,3 +368,5 @@ fn has(fd: c_int, events: i16) -> bool {
 const SPLICE_KNOWN: c_uint =
     libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK | libc::SPLICE_F_MORE | libc::SPLICE_F_GIFT;
 const CHUNK: usize = 16 << 10;
+/// What is no longer than this passes through so much: the smallest stack that a thread may have is a [`CHUNK`].
+const SMALL: usize = 2 << 10;

@@ -8,7 +8,7 @@ use sockets::conn::Way;
 use sockets::table::{self, newborn};
 use sys::errno::Errno;
 
-use super::{Chunk, by_hand, counted, is_mapped, is_pipe, native_out, put, splice};
+use super::{CHUNK, Chunk, SMALL, by_hand, counted, is_mapped, is_pipe, native_out, put, splice};
 use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, checked, connection};
 use crate::{real, settled, via_socket};
@@ -103,7 +103,7 @@ unsafe fn sendfile_from_connection(out: c_int, input: c_int, count: usize) -> ss
     unsafe { splice(input, null_mut(), out, null_mut(), count, flags) }
 }
 
-/// Not in its caller, whose frame would be some pages of the stack, each of which is touched.
+/// Not in its caller, most of whose calls are the kernel's.
 ///
 /// # Safety
 /// As [`sendfile`].
@@ -150,7 +150,11 @@ fn send_file(
             at => at? as off_t,
         },
     };
-    let sent = send_from(put, input, from, count)?;
+    let sent = if count <= SMALL {
+        send_from::<SMALL>(put, input, from, count)?
+    } else {
+        send_from::<CHUNK>(put, input, from, count)?
+    };
     match offset {
         Some(offset) => *offset = from + sent as off_t,
         None => {
@@ -161,13 +165,15 @@ fn send_file(
     Ok(sent)
 }
 
-fn send_from(
+/// Not in its caller, which is on the way of what is not ours, too: a thread's stack may be as long as this.
+#[inline(never)]
+fn send_from<const ROOM: usize>(
     mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
     input: c_int,
     from: off_t,
     count: usize,
 ) -> Result<usize, Errno> {
-    let mut chunk = Chunk::new();
+    let mut chunk = Chunk::<ROOM>::new();
     let mut sent = 0;
     while sent < count {
         let bytes = match chunk.read_at(input, from + sent as off_t, count - sent) {

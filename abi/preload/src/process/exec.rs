@@ -159,75 +159,48 @@ unsafe fn image_in(at: c_int, path: *const c_char, environment: Strings) -> Imag
     })
 }
 
-/// The arguments of `execl` and its kin, which come one by one: some in registers, the rest on the stack.
-struct List {
-    arguments: [*const c_char; ARGUMENTS_MAX],
-    /// What comes after the null pointer that ends them: the environment, for `execle`.
-    after: *const c_char,
-}
-
-impl List {
-    /// # Safety
-    /// `registers` holds those of the caller from the second argument on, `stack` the ones after. A null pointer ends them.
-    unsafe fn read(
-        registers: *const [*const c_char; REGISTERS],
-        stack: *const *const c_char,
-    ) -> Option<Self> {
-        let argument = |n: usize| {
-            // SAFETY: by the contract; nothing is read beyond what comes after the null pointer.
-            unsafe {
-                if n < REGISTERS {
-                    *registers.cast::<*const c_char>().add(n)
-                } else {
-                    *stack.add(n - REGISTERS)
-                }
-            }
-        };
-        let mut list = Self {
-            arguments: [std::ptr::null(); ARGUMENTS_MAX],
-            after: std::ptr::null(),
-        };
-        for n in 0..ARGUMENTS_MAX {
-            let place = list.arguments.get_mut(n)?;
-            *place = argument(n);
-            if place.is_null() {
-                list.after = argument(n + 1);
-                return Some(list);
-            }
+/// What comes after the null pointer that ends the arguments: the environment, for `execle`.
+///
+/// # Safety
+/// `arguments` is an array of strings, a null pointer, and one more.
+unsafe fn after(arguments: Strings) -> Strings {
+    let mut at = arguments;
+    // SAFETY: by the contract, where this ends.
+    unsafe {
+        while !(*at).is_null() {
+            at = at.add(1);
         }
-        None
+        (*at.add(1)).cast()
     }
 }
 
 macro_rules! one_by_one {
-    ($($name:ident $inner:ident ($path:ident, $list:ident, $environment:ident) $call:expr;)*) => {$(
-        unsafe extern "C-unwind" fn $inner($path: *const c_char, registers: *const [*const c_char; REGISTERS], stack: *const *const c_char) -> c_int {
-            // SAFETY: the code above passes what the program passed.
-            let Some($list) = (unsafe { List::read(registers, stack) }) else {
-                return crate::outcome::fail(sys::errno::Errno::TOOBIG) as c_int;
-            };
-            let $environment: Strings = environment();
-            // SAFETY: as above.
+    ($($name:ident $inner:ident ($path:ident, $list:ident) $call:expr;)*) => {$(
+        unsafe extern "C-unwind" fn $inner($path: *const c_char, $list: Strings) -> c_int {
+            // SAFETY: the code below passes what the program passed.
             unsafe { $call }
         }
 
-        /// POSIX. Puts the registers that may hold arguments in order, for Rust cannot declare a function of any number of arguments.
+        /// POSIX. Rust cannot declare a function of any number of arguments, which come in registers and then on the stack. The registers go where the return
+        /// address was, and below: so all are one array, of any length, for which no room is needed. The child of `vfork` has no other.
         #[cfg(all(target_arch = "x86_64", not(test)))]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C-unwind" fn $name() -> c_int {
             std::arch::naked_asm!(
-                "lea rax, [rsp + 8]",
-                "sub rsp, 56",
-                "mov [rsp], rsi",
-                "mov [rsp + 8], rdx",
-                "mov [rsp + 16], rcx",
-                "mov [rsp + 24], r8",
-                "mov [rsp + 32], r9",
+                "pop rax",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
                 "mov rsi, rsp",
-                "mov rdx, rax",
+                "push rax",
                 "call {inner}",
-                "add rsp, 56",
+                // It failed. What was pushed, the stack's own arguments aside, goes, and the address where it was.
+                "pop rcx",
+                "add rsp, 40",
+                "push rcx",
                 "ret",
                 inner = sym $inner,
             )
@@ -236,11 +209,7 @@ macro_rules! one_by_one {
 }
 
 one_by_one! {
-    execl execl_list (path, list, environment) execve(path, list.arguments.as_ptr(), environment);
-    execlp execlp_list (name, list, environment) execvpe(name, list.arguments.as_ptr(), environment);
-    execle execle_list (path, list, _environment) execve(path, list.arguments.as_ptr(), list.after.cast());
+    execl execl_list (path, list) execve(path, list, environment());
+    execlp execlp_list (name, list) execvpe(name, list, environment());
+    execle execle_list (path, list) execve(path, list, after(list));
 }
-
-const REGISTERS: usize = 5;
-/// On the stack, for the child of `vfork` must not allocate.
-const ARGUMENTS_MAX: usize = 4096;

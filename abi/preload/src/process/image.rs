@@ -68,22 +68,30 @@ pub(crate) fn search(name: &CStr, mut run: impl FnMut(&CStr) -> bool) -> bool {
     path.to_bytes()
         .split(|byte| *byte == b':')
         .any(|directory| {
-            let mut buffer = [0; libc::PATH_MAX as usize];
-            let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
-            let parts = [directory, slash, bytes, b"\0"];
-            let len: usize = parts.iter().map(|part| part.len()).sum();
-            if len > buffer.len() {
-                return false;
-            }
-            buffer
-                .iter_mut()
-                .zip(parts.into_iter().flatten())
-                .for_each(|(place, byte)| *place = *byte);
-            buffer
-                .get(..len)
-                .and_then(|path| CStr::from_bytes_with_nul(path).ok())
-                .is_some_and(&mut run)
+            // Most are short, and the stack may be.
+            in_directory::<SHORT>(directory, bytes, &mut run)
+                .or_else(|| in_directory::<{ libc::PATH_MAX as usize }>(directory, bytes, &mut run))
+                .unwrap_or(false)
         })
+}
+
+/// Calls `run` with the place of `name` in `directory`; `None` if there is no room for that.
+#[inline(never)]
+fn in_directory<const ROOM: usize>(
+    directory: &[u8],
+    name: &[u8],
+    run: &mut impl FnMut(&CStr) -> bool,
+) -> Option<bool> {
+    let mut buffer = [0; ROOM];
+    let slash: &[u8] = if directory.is_empty() { b"" } else { b"/" };
+    let parts = [directory, slash, name, b"\0"];
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let room = buffer.get_mut(..len)?;
+    room.iter_mut()
+        .zip(parts.into_iter().flatten())
+        .for_each(|(place, byte)| *place = *byte);
+    let path = CStr::from_bytes_with_nul(room).ok();
+    Some(path.is_some_and(run))
 }
 
 /// Whether `path` can be run, as far as its mode tells.
@@ -245,6 +253,9 @@ fn entry(file: BorrowedFd<'_>, head: &[u8], at: u64) -> Option<[u8; 40]> {
     let mut entry = [0; 40];
     (pread(file, &mut entry, at) == Ok(entry.len())).then_some(entry)
 }
+
+/// Of a path, in bytes.
+const SHORT: usize = 256;
 
 const GLIBC: [&[u8]; 3] = [b"ld-linux", b"ld64.so", b"ld.so"];
 
