@@ -261,7 +261,8 @@ pub(crate) fn fill(
     Ok(filled)
 }
 
-/// Takes bytes that nobody wants, `most` at most.
+/// Takes bytes that nobody wants, `most` at most. Not in its caller, by which every call receives from TCP, on whatever stack.
+#[inline(never)]
 pub(crate) fn skip(
     most: usize,
     mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>,

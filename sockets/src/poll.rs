@@ -65,15 +65,24 @@ pub fn poll(
         // One has got rings just now.
         found = survey(fds);
     }
-    let mut few = [NONE; FEW];
-    let mut many = Vec::new();
-    let scratch = if let Some(few) = few.get_mut(..fds.len()) {
-        few
-    } else {
-        many.resize(fds.len(), NONE);
-        &mut many
-    };
-    mixed(fds, scratch, timeout, kernel, &found)
+    match fds.len() {
+        0..=FEW => mixed_in::<FEW>(fds, timeout, kernel, &found),
+        0..=SOME => mixed_in::<SOME>(fds, timeout, kernel, &found),
+        len => mixed(fds, &mut vec![NONE; len], timeout, kernel, &found),
+    }
+}
+
+/// As [`mixed`], of no more than `ROOM`. Not in its caller, which may run on the stack of a signal handler: all have the room that they need and no more.
+#[inline(never)]
+fn mixed_in<const ROOM: usize>(
+    fds: &mut [PollFd],
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+    found: &Survey,
+) -> Result<usize, Errno> {
+    let mut scratch = [NONE; ROOM];
+    let scratch = scratch.get_mut(..fds.len()).unwrap_or_default();
+    mixed(fds, scratch, timeout, kernel, found)
 }
 
 /// Only the kernel knows, but for connections a non-blocking look or a few are quicker than sleep and wake-up. `None` if that is no longer so.
@@ -188,6 +197,7 @@ fn may_miss(entry: &PollFd) -> bool {
         && has_threads()
 }
 
+#[inline(never)]
 fn mixed(
     fds: &mut [PollFd],
     scratch: &mut [PollFd],
@@ -293,8 +303,10 @@ const NONE: PollFd = PollFd {
     revents: 0,
 };
 
-/// So many descriptors cost no allocation.
-const FEW: usize = 256;
+/// So many descriptors are most calls', and take little of a stack.
+const FEW: usize = 16;
+/// So many cost no allocation.
+const SOME: usize = 256;
 /// While polling, memory is looked at so much oftener than TCP, where that has the bytes.
 const RINGS_EACH: u32 = 16;
 

@@ -13,8 +13,11 @@ use crate::kernel::Kernel;
 impl Flow {
     /// Serves a receiver that wants its direction back on TCP, in a turn of side [`SEND`](super::SEND): what it has not taken goes there. True when done.
     ///
+    /// Not in its callers, who seldom have to, on whatever stack.
+    ///
     /// # Errors
     /// TCP's.
+    #[inline(never)]
     pub fn serve_back(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         let tx = self.stream.tx();
         if !tx.back_wanted() {

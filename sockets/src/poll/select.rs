@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sys::errno::Errno;
 
-use super::{FEW, NONE, PollFd, Poller, poll};
+use super::{FEW, NONE, PollFd, Poller, SOME, poll};
 use crate::ready::{ERR, HUP, IN, NVAL, OUT, PRI, RDBAND, RDNORM, WRBAND, WRNORM};
 use crate::table;
 use crate::{epoll, ready};
@@ -64,15 +64,41 @@ pub fn select(
     timeout: Option<Duration>,
     kernel: &impl Poller,
 ) -> Result<usize, Errno> {
-    let mut few = [NONE; FEW];
-    let mut many = Vec::new();
-    let len = sets.members(count).count();
-    let fds = if let Some(few) = few.get_mut(..len) {
-        few
-    } else {
-        many.resize(len, NONE);
-        &mut many
-    };
+    match sets.members(count).count() {
+        0..=FEW => select_in::<FEW>(sets, count, timeout, kernel),
+        0..=SOME => select_in::<SOME>(sets, count, timeout, kernel),
+        len => select_by(&mut vec![NONE; len], sets, count, timeout, kernel),
+    }
+}
+
+/// As [`select`], of no more members than `ROOM`. Not in its caller, as in [`poll`].
+#[inline(never)]
+fn select_in<const ROOM: usize>(
+    sets: &mut Sets<'_>,
+    count: RawFd,
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+) -> Result<usize, Errno> {
+    let mut fds = [NONE; ROOM];
+    // Another thread may have put more there meanwhile.
+    let len = sets.members(count).count().min(ROOM);
+    select_by(
+        fds.get_mut(..len).unwrap_or_default(),
+        sets,
+        count,
+        timeout,
+        kernel,
+    )
+}
+
+/// As [`select`], with an entry of `poll` for each member.
+fn select_by(
+    fds: &mut [PollFd],
+    sets: &mut Sets<'_>,
+    count: RawFd,
+    timeout: Option<Duration>,
+    kernel: &impl Poller,
+) -> Result<usize, Errno> {
     for (entry, (fd, events)) in fds.iter_mut().zip(sets.members(count)) {
         *entry = PollFd {
             fd,
