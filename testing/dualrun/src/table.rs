@@ -73,6 +73,7 @@ pub const PARTICULARS: &[Particular] = &[
         "fork/passed_on",
         "two processes have it, one of which got it in a message",
     ),
+    stays_on_tcp("limits/ioctl_refused", "what is unread cannot be asked"),
     stays_on_tcp(
         "limits/low_from_the_start",
         "there is no room for another file",
