@@ -6,8 +6,9 @@ use libc::pid_t;
 use sockets::packet::table::sharing;
 use sockets::table::{newborn, share_sockets};
 use sockets::{packet, share};
+use sys::errno::Errno;
 
-use crate::outcome::keeping_errno;
+use crate::outcome::{fail, keeping_errno};
 use crate::{descriptor, real};
 
 mod environment;
@@ -55,6 +56,11 @@ pub unsafe extern "C-unwind" fn daemon(stays: c_int, keeps: c_int) -> c_int {
     if null < 0 {
         return -1;
     }
+    if !is_null(null) {
+        // SAFETY: opened above.
+        unsafe { descriptor::close(null) };
+        return fail(Errno::NODEV) as c_int;
+    }
     for standard in 0..3 {
         // SAFETY: the program's numbers.
         unsafe { descriptor::dup2(null, standard) };
@@ -64,6 +70,15 @@ pub unsafe extern "C-unwind" fn daemon(stays: c_int, keeps: c_int) -> c_int {
         unsafe { descriptor::close(null) };
     }
     0
+}
+
+/// Whether `fd` is the device that `/dev/null` should be, as the C library asks: a folder made by hand may have a file there.
+fn is_null(fd: c_int) -> bool {
+    // SAFETY: zeros are a valid stat.
+    let mut found: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: room for one.
+    let known = unsafe { libc::fstat(fd, &raw mut found) } == 0;
+    known && found.st_mode & libc::S_IFMT == libc::S_IFCHR && found.st_rdev == libc::makedev(1, 3)
 }
 
 /// POSIX. The C library runs no handlers for it.
@@ -196,3 +211,21 @@ extern "C" fn start() {
 #[cfg_attr(not(test), unsafe(link_section = ".init_array"))]
 #[used]
 static START: extern "C" fn() = start;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn not_all_that_can_be_opened_is_null() {
+        for (path, is_null) in [
+            ("/dev/null", true),
+            ("/dev/zero", false),
+            ("/proc/self/exe", false),
+        ] {
+            let file = File::open(path).expect("there");
+            assert_eq!(super::is_null(file.as_raw_fd()), is_null, "{path}");
+        }
+    }
+}
