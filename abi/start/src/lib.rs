@@ -7,9 +7,12 @@
     reason = "only C can be called before main, and between a command and the program"
 )]
 
+use std::ffi::{CStr, OsStr, c_char};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::ptr;
 use std::sync::OnceLock;
@@ -30,6 +33,19 @@ pub fn hand_on(command: &mut Command) {
     };
     // SAFETY: it calls nothing but `signal` and `fcntl`, which are async-signal-safe, and allocates nothing.
     unsafe { command.pre_exec(|| start.restore()) };
+}
+
+/// The path by which this program was run, which the kernel tells where there is no `/proc`, too; `None` if it does not.
+pub fn path() -> Option<&'static Path> {
+    // SAFETY: it reads a table that is there from the start.
+    let path = unsafe { libc::getauxval(libc::AT_EXECFN) };
+    let path = ptr::with_exposed_provenance::<c_char>(usize::try_from(path).ok()?);
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: a string that the kernel has put above the stack, where it stays.
+    let path = unsafe { CStr::from_ptr(path) };
+    Some(Path::new(OsStr::from_bytes(path.to_bytes())))
 }
 
 impl Start {
@@ -82,3 +98,15 @@ static START: OnceLock<Start> = OnceLock::new();
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_path_is_known_without_asking() {
+        let path = path().expect("the kernel says it");
+        let own = std::env::current_exe().expect("/proc");
+        assert_eq!(path.canonicalize().expect("there"), own);
+    }
+}

@@ -36,7 +36,10 @@ impl Library {
                 Err(_) => Err(Error::Misnamed(named)),
             };
         }
-        let executable = env::current_exe().unwrap_or_default();
+        let executable = env::current_exe()
+            .ok()
+            .or_else(|| start::path()?.canonicalize().ok())
+            .unwrap_or_default();
         let folder = executable.parent().unwrap_or_else(|| Path::new("/"));
         let places: Vec<_> = PLACES.iter().map(|place| folder.join(place)).collect();
         let found = places.iter().filter_map(|place| place.canonicalize().ok());
