@@ -311,8 +311,9 @@ fn wait_until(fd: c_int, events: i16, limit: Option<Duration>) -> Result<(), Err
             events,
             revents: 0,
         };
+        // The call that waits may succeed, and then says nothing by `errno`.
         // SAFETY: one entry.
-        match checked(unsafe { poll(&raw mut entry, 1, timeout) } as ssize_t) {
+        match keeping_errno(|| checked(unsafe { poll(&raw mut entry, 1, timeout) } as ssize_t)) {
             Ok(0) => return Err(Errno::AGAIN),
             Err(Errno::INTR) if restarts() => {}
             ready => return ready.map(drop),

@@ -12,16 +12,18 @@ use crate::outcome::{checked, keeping_errno};
 use crate::poll::timespec_of;
 use crate::{real, rules};
 
-/// The program.
+/// The program. Whatever becomes of a wait, the call that waits may succeed, and says nothing by `errno` then.
 struct Program;
 
 impl Host for Program {
     fn wait_to_receive(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut byte = 0u8;
         // SAFETY: one byte of room. The C library's own call, so that a thread asleep here can be cancelled.
-        let received =
-            unsafe { real::recv(fd.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
-        checked(received).map(drop)
+        keeping_errno(|| {
+            let received =
+                unsafe { real::recv(fd.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
+            checked(received).map(drop)
+        })
     }
 
     fn poll(&self, fd: BorrowedFd<'_>, events: i16, timeout_ms: i32) -> Result<i16, Errno> {
@@ -30,9 +32,11 @@ impl Host for Program {
             events,
             revents: 0,
         };
-        // SAFETY: one entry.
-        let ready = unsafe { real::poll(&raw mut entry, 1, timeout_ms) };
-        checked(ready as isize).map(|_| entry.revents)
+        keeping_errno(|| {
+            // SAFETY: one entry.
+            let ready = unsafe { real::poll(&raw mut entry, 1, timeout_ms) };
+            checked(ready as isize).map(|_| entry.revents)
+        })
     }
 
     fn nap(&self, fd: BorrowedFd<'_>, time: Duration) -> Result<(), Errno> {
@@ -42,9 +46,12 @@ impl Host for Program {
             revents: 0,
         };
         let time = timespec_of(time);
-        // SAFETY: one entry, a time, and the signal mask as it is.
-        let ready = unsafe { real::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) };
-        checked(ready as isize).map(drop)
+        keeping_errno(|| {
+            // SAFETY: one entry, a time, and the signal mask as it is.
+            let ready =
+                unsafe { real::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) };
+            checked(ready as isize).map(drop)
+        })
     }
 
     fn restarts(&self) -> bool {
@@ -53,7 +60,7 @@ impl Host for Program {
         let mut blocked: libc::sigset_t = unsafe { std::mem::zeroed() };
         // SAFETY: asks which are blocked.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut blocked) };
-        (1..=libc::SIGRTMAX()).all(|signal| {
+        let goes_on = |signal| {
             // SAFETY: filled above.
             if unsafe { libc::sigismember(&raw const blocked, signal) } == 1 {
                 return true;
@@ -61,12 +68,14 @@ impl Host for Program {
             // SAFETY: plain data, for which zeros are valid.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
             // SAFETY: asks what is installed.
-            let known = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) } == 0;
+            let known = unsafe { real::sigaction(signal, std::ptr::null(), &raw mut action) } == 0;
             let handled = known
                 && action.sa_sigaction != libc::SIG_DFL
                 && action.sa_sigaction != libc::SIG_IGN;
             !handled || action.sa_flags & libc::SA_RESTART != 0
-        })
+        };
+        // Those of the C library's own say EINVAL.
+        keeping_errno(|| (1..=libc::SIGRTMAX()).all(goes_on))
     }
 
     fn has_threads(&self) -> bool {
