@@ -30,7 +30,7 @@ pub(crate) fn once() -> Result<(), Errno> {
 }
 
 extern "C" fn before_fork() {
-    fork::before();
+    fork::before_unshared();
 }
 
 extern "C" fn after_fork() {

@@ -131,6 +131,11 @@ fn long_messages_both_ways_and_a_partial_close() {
     in_every_version(&FACES, "echo", [true, true]);
 }
 
+#[test]
+fn a_child_of_fork_leaves_its_parents_sockets_alone() {
+    in_every_version(&[Face::Linked], "forked", [true, true]);
+}
+
 /// The calls of `sov.h` have no poll of their own.
 #[test]
 fn programs_that_poll_are_told_what_there_is() {

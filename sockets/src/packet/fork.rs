@@ -20,17 +20,28 @@ struct Locks {
 /// Before this process forks: the child has its connections, too, and nobody is in the middle of anything that it may do.
 pub fn before() {
     if table::any() {
-        let section = Section::begin(section::cancellations());
-        let locks = Locks {
-            _sharing: sharing::all(),
-            _table: table::try_lock(),
-            _keeper: keeper::try_lock(),
-            relay: relay::try_lock(),
-            _section: section,
-        };
-        // A thread that ends has no place for them.
-        let _ = LOCKS.try_with(|place| place.set(Some(locks)));
+        lock(sharing::all);
     }
+}
+
+/// The same, where the child can only close its copies: they stay this process's alone.
+pub fn before_unshared() {
+    if table::any() {
+        lock(sharing::try_lock);
+    }
+}
+
+fn lock(share: impl FnOnce() -> Option<sharing::Lock>) {
+    let section = Section::begin(section::cancellations());
+    let locks = Locks {
+        _sharing: share(),
+        _table: table::try_lock(),
+        _keeper: keeper::try_lock(),
+        relay: relay::try_lock(),
+        _section: section,
+    };
+    // A thread that ends has no place for them.
+    let _ = LOCKS.try_with(|place| place.set(Some(locks)));
 }
 
 /// After it, in the process that forked.

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef PRELOADED
@@ -122,6 +123,22 @@ static void ask_polled(int s) {
 }
 #endif
 
+#ifndef PRELOADED
+/* A child, which can only close its copies. */
+static void have_child(int s) {
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        CHECK(sov_send(s, "x", 1, MSG_NOSIGNAL) == -1 && errno == ENOTCONN);
+        CHECK(sov_accept(s, NULL, NULL) == -1 && errno == ENOTCONN);
+        CHECK(sov_close(s) == 0);
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
+
 static void serve(struct sockaddr_in at, const char *mode) {
     int type = 0, s, l = sov_socket(AF_INET, SOCK_VIA, 0);
     socklen_t len = sizeof at;
@@ -146,6 +163,10 @@ static void serve(struct sockaddr_in at, const char *mode) {
         char c;
         CHECK(read(0, &c, 1) == 1);
     }
+#ifndef PRELOADED
+    if (strcmp(mode, "forked") == 0)
+        have_child(l);
+#endif
     len = sizeof peer;
     s = sov_accept(l, (struct sockaddr *)&peer, &len);
     CHECK(s >= 0 && peer.sin_family == AF_INET && ntohs(peer.sin_port) >= 1024);
@@ -226,6 +247,10 @@ static void ask(struct sockaddr_in at, const char *mode) {
         CHECK(sov_send(s, "last", 4, 0) == 4);
         raise(SIGKILL);
     }
+#ifndef PRELOADED
+    if (strcmp(mode, "forked") == 0)
+        have_child(s);
+#endif
     while (sent < LONG) {
         size_t n = piece < LONG - sent ? piece : LONG - sent;
         CHECK(sov_send(s, bytes + sent, n, 0) == (ssize_t)n);

@@ -23,11 +23,17 @@ pub struct Lock {
 
 /// All of them, before a fork, and no other until that is over.
 pub(crate) fn all() -> Option<Lock> {
-    let _sharing = patiently(|| SHARING.try_lock().ok())?;
+    let lock = try_lock()?;
     for socket in super::all() {
         share(&socket);
         offer(&socket);
     }
+    Some(lock)
+}
+
+/// None of them.
+pub(crate) fn try_lock() -> Option<Lock> {
+    let _sharing = patiently(|| SHARING.try_lock().ok())?;
     Some(Lock { _sharing })
 }
 
