@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sockets::extended::{Directions, Region, Socket, Wait};
 use sys::errno::Errno;
-use sys::fork::Own;
+use sys::fork::{self, Own, Place};
 use sys::sync::mapped::AtomicU64;
 use sys::sync::{AtomicBool, Ordering};
 
@@ -53,7 +53,7 @@ pub(crate) fn is(fd: RawFd) -> bool {
 /// # Errors
 /// `ENOTCONN` in a forked child: the parent has it.
 pub(crate) fn find(fd: RawFd) -> Result<Arc<Extended>, Errno> {
-    if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
+    if is_child() {
         return Err(Errno::NOTCONN);
     }
     let sockets = SOCKETS.get().read().unwrap_or_else(PoisonError::into_inner);
@@ -66,12 +66,25 @@ pub(crate) fn find(fd: RawFd) -> Result<Arc<Extended>, Errno> {
 }
 
 fn insert(fd: RawFd, extended: Arc<Extended>) {
+    if is_guest() {
+        return;
+    }
     let sockets = SOCKETS.get();
     let mut sockets = sockets.write().unwrap_or_else(PoisonError::into_inner);
-    HOME.store(sys::fork::generation(), Ordering::Relaxed);
+    HOME.store(fork::generation(), Ordering::Relaxed);
     sockets.insert(fd, extended);
     mark(fd, true);
     ANY.store(true, Ordering::Relaxed);
+}
+
+/// Whether this is a child with its parent's memory and descriptors of its own, as after `vfork`: what it does with those is no concern of its parent's sockets.
+fn is_guest() -> bool {
+    !fork::seems_home() && fork::place() == Place::Guest
+}
+
+/// Whether the sockets are those of a process that has forked this one.
+fn is_child() -> bool {
+    fork::generation() != HOME.load(Ordering::Relaxed)
 }
 
 fn mark(fd: RawFd, on: bool) {
@@ -98,8 +111,11 @@ pub(crate) fn before_close(fd: RawFd) {
 
 #[cold]
 fn end(fd: RawFd) {
+    if is_guest() {
+        return;
+    }
     mark(fd, false);
-    if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
+    if is_child() {
         return;
     }
     let sockets = SOCKETS.get();
@@ -131,7 +147,7 @@ pub(crate) fn duplicated(old: RawFd, new: RawFd) {
     if is(old) && new >= 0 && new != old {
         match find(old) {
             Ok(extended) => insert(new, extended),
-            Err(Errno::NOTCONN) => mark(new, true),
+            Err(Errno::NOTCONN) if !is_guest() => mark(new, true),
             Err(_) => {}
         }
     }
@@ -165,7 +181,7 @@ fn any() -> bool {
 
 /// At the exit of a process what was sent still goes.
 extern "C" fn at_exit() {
-    if sys::fork::generation() != HOME.load(Ordering::Relaxed) {
+    if is_guest() || is_child() {
         return;
     }
     let Ok(sockets) = SOCKETS.get().try_read() else {
