@@ -109,7 +109,7 @@ fn by_hand(fd: c_int, act: impl FnOnce(&Conn) -> Result<usize, Errno>) -> Outcom
     match connection(fd) {
         Some((conn, _)) if conn.is_mapped() => act(conn).into(),
         // What the kernel says where it cannot: programs then copy.
-        None if extended::is(fd) || via_socket::is(fd) => Outcome::Failed(Errno::INVAL),
+        _ if extended::is(fd) || via_socket::is(fd) => Outcome::Failed(Errno::INVAL),
         _ => Outcome::NotOurs,
     }
 }

@@ -15,7 +15,7 @@ use sys::errno::Errno;
 use sys::socket;
 
 use crate::outcome::{borrow, connection, errno, fail, keeping_errno};
-use crate::{real, via_socket};
+use crate::{extended, real, via_socket};
 
 mod cplusplus;
 mod file;
@@ -26,7 +26,7 @@ pub(crate) mod standard;
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-    let is_ours = connection(fd).is_some() || via_socket::is(fd);
+    let is_ours = extended::is(fd) || connection(fd).is_some() || via_socket::is(fd);
     if is_ours || keeping_errno(|| may_be_connected_later(fd)) {
         // SAFETY: the program's string, here and below.
         let file = unsafe { file::open(fd, mode) };
