@@ -52,16 +52,13 @@ pub(super) fn meet(vi: &Vi, tcp: BorrowedFd<'_>, deadline: Option<Instant>) -> R
         if let Some(caller) = caller {
             match talk(&caller, vi, &identity, tcp, deadline) {
                 // Somebody else's end, or one that has given up: ours may still come.
-                Err(errno @ (Errno::ACCESS | Errno::PIPE)) => refusal = errno,
+                Err(Errno::ACCESS) => refusal = Errno::ACCESS,
+                Err(Errno::PIPE) => refusal = Errno::TIMEDOUT,
                 result => return result,
             }
         }
         if sys::time::expired(deadline) {
-            return Err(if refusal == Errno::PIPE {
-                Errno::TIMEDOUT
-            } else {
-                refusal
-            });
+            return Err(refusal);
         }
         rest(tcp, deadline)?;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,11 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
     if super::is(fd) {
         return Err(Errno::ALREADY);
     }
+    could_be_converted(fd)?;
     let borrowed = borrow(fd).ok_or(Errno::BADF)?;
-    check(borrowed)?;
+    if !sys::socket::is_connected(borrowed) {
+        return Err(Errno::NOTCONN);
+    }
     sys::fork::watch().map_err(|_| Errno::NOMEM)?;
     let alone = table::connection(borrowed).is_none_or(|conn| {
         conn.stay_on_tcp(Reason::Option);
@@ -51,10 +54,14 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
         Ok(socket) => socket,
         Err(errno) => {
             // The NIC may have changed what the two descriptors share.
-            set_nonblocking(borrowed, !patient);
+            set_nonblocking(tcp.as_fd(), !patient);
             return Err(errno);
         }
     };
+    // Another thread may have closed it meanwhile, and its number be another file's: that one stays.
+    if sys::socket::inode(borrowed) != sys::socket::inode(tcp.as_fd()) {
+        return Err(Errno::BADF);
+    }
     for name in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
         copy_timeout(borrowed, socket.face(), name);
     }
@@ -81,7 +88,12 @@ pub(crate) fn convert(fd: RawFd, mode: c_int) -> Result<(), Errno> {
     Ok(())
 }
 
-fn check(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+/// Whether the option is one of that descriptor's.
+///
+/// # Errors
+/// `EBADF`, `ENOTSOCK`; `EOPNOTSUPP` for what is not TCP.
+pub(super) fn could_be_converted(fd: RawFd) -> Result<(), Errno> {
+    let fd = borrow(fd).ok_or(Errno::BADF)?;
     if !sys::socket::is_open(fd.as_raw_fd()) {
         return Err(Errno::BADF);
     }
@@ -90,9 +102,6 @@ fn check(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     }
     if !sys::socket::is_tcp(fd) {
         return Err(Errno::OPNOTSUPP);
-    }
-    if !sys::socket::is_connected(fd) {
-        return Err(Errno::NOTCONN);
     }
     Ok(())
 }
@@ -103,7 +112,7 @@ fn over_shm(tcp: &OwnedFd, deadline: Option<Instant>) -> Result<Socket, Errno> {
 }
 
 fn over_iwarp(tcp: &OwnedFd, deadline: Option<Instant>) -> Result<Socket, Errno> {
-    let borrowed = std::os::fd::AsFd::as_fd(tcp);
+    let borrowed = tcp.as_fd();
     if !sys::tcp::is_opener(borrowed)? {
         await_request(borrowed, deadline)?;
     }
@@ -196,7 +205,7 @@ fn aside(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 }
 
 fn again(fd: &OwnedFd) -> Result<OwnedFd, Errno> {
-    aside(std::os::fd::AsFd::as_fd(fd))
+    aside(fd.as_fd())
 }
 
 fn set_nonblocking(fd: BorrowedFd<'_>, on: bool) {

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use libc::socklen_t;
 use sys::errno::Errno;
 
-use super::convert::{IWARP_MODE, VI_MODE, convert};
+use super::convert::{IWARP_MODE, VI_MODE, convert, could_be_converted};
 use super::{find, is};
 use crate::buffers::is_memory;
 use crate::outcome::Outcome;
@@ -40,7 +40,7 @@ pub(crate) unsafe fn set(
         return match unsafe { value.cast::<c_int>().read_unaligned() } {
             // There is no way back.
             0 if is(fd) => Outcome::Failed(Errno::INVAL),
-            0 => Outcome::Done(0),
+            0 => could_be_converted(fd).map(|()| 0).into(),
             1 => convert(fd, name).map(|()| 0).into(),
             _ => Outcome::Failed(Errno::INVAL),
         };
