@@ -161,20 +161,29 @@ impl Socket {
         &self.inner.nic
     }
 
-    /// Closes it, as dropping it does; what was sent before goes for as long as `until`. Nobody is called back any more; for a callback that runs
+    /// Closes it, as dropping it does; what was sent before goes for as long as `until`. To the peer it is a reset where bytes are unread. Nobody is called back any more; for a callback that runs
     /// [`Socket::off_events`] waits.
     pub fn close(&self, until: Option<Instant>) {
+        self.end(until, false);
+    }
+
+    /// The same, and to the peer it is a reset (`SO_LINGER` of no time).
+    pub fn reset(&self, until: Option<Instant>) {
+        self.end(until, true);
+    }
+
+    fn end(&self, until: Option<Instant>, resets: bool) {
         if self.inner.is_home() {
             self.inner.events.stop();
         }
-        self.inner.close(until);
+        self.inner.close(until, resets);
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
         self.off_events();
-        self.inner.close(Some(sys::time::now() + FLUSH));
+        self.inner.close(Some(sys::time::now() + FLUSH), false);
     }
 }
 

@@ -14,6 +14,7 @@ use std::ffi::c_int;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use sockets::extended::{Directions, Region, Socket, Wait};
 use sys::errno::Errno;
@@ -190,15 +191,23 @@ extern "C" fn at_exit() {
     // All of them together: a peer that reads nothing does not keep the process for each.
     let until = sys::time::deadline(Some(FLUSH_MS));
     for extended in sockets.values() {
-        extended.socket.close(until);
+        extended.end(until);
     }
 }
 
 impl Extended {
     fn close(&self) {
-        self.socket.close(sys::time::deadline(Some(FLUSH_MS)));
+        self.end(sys::time::deadline(Some(FLUSH_MS)));
         // After that its number may be another's. Not before: a callback may wait for what only the close brings.
         self.socket.off_events();
+    }
+
+    fn end(&self, until: Option<Instant>) {
+        if sys::socket::linger(self.tcp()) == Some(Duration::ZERO) {
+            self.socket.reset(until);
+        } else {
+            self.socket.close(until);
+        }
     }
 
     /// The TCP connection beneath.

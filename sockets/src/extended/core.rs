@@ -214,7 +214,8 @@ impl Core {
 
     /// Whether all that was to go has gone.
     pub(super) fn is_flushed(&self) -> bool {
-        self.gone.is_some() || (self.under_way.is_empty() && self.stream.said_fin)
+        let has_ended = self.stream.said_fin || !self.stream.wants_fin;
+        self.gone.is_some() || (self.under_way.is_empty() && has_ended)
     }
 
     fn post_slot(&self, slot: u16) -> Result<(), via::Error> {

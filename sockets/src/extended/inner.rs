@@ -168,7 +168,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn close(&self, until: Option<Instant>) {
+    pub(super) fn close(&self, until: Option<Instant>, resets: bool) {
         let Ok(mut core) = self.locked() else {
             return;
         };
@@ -176,7 +176,9 @@ impl Inner {
         for work in std::mem::take(&mut core.pending) {
             core.done.push(work.id, work.op(), Err(Errno::CANCELED));
         }
-        core.stream.wants_fin = true;
+        core.progress();
+        // As over TCP: the peer is not to take for the end of it what was not read. What was sent goes all the same.
+        core.stream.wants_fin |= !resets && core.stream.unread_bytes == 0;
         core.progress();
         while !core.is_flushed() && !sys::time::expired(until) {
             drop(core);

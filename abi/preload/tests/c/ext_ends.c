@@ -93,6 +93,37 @@ static void read_to_end(int fd, int mode)
     CHECK(n == 0 && got == sizeof memory);
 }
 
+static void reset_over_unread(int fd, int mode)
+{
+    char byte;
+    convert(fd, mode);
+    CHECK(recv(fd, &byte, 1, MSG_PEEK) == 1);
+    CHECK(write(fd, "last", 4) == 4);
+    MUST(close(fd));
+}
+
+static void reset_at_once(int fd, int mode)
+{
+    struct linger none = { 1, 0 };
+    char byte;
+    convert(fd, mode);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none));
+    CHECK(read(fd, &byte, 1) == 1);
+    MUST(close(fd));
+}
+
+static void hear_of_reset(int fd, int mode)
+{
+    char bytes[8];
+    ssize_t n;
+    convert(fd, mode);
+    CHECK(write(fd, "u", 1) == 1);
+    /* What was sent before may come. */
+    while ((n = read(fd, bytes, sizeof bytes)) > 0) continue;
+    CHECK(n == -1 && errno == ECONNRESET);
+    CHECK(read(fd, bytes, 1) == 0);
+}
+
 static void *await_ever(void *fd)
 {
     struct sovia_completion completion;
@@ -162,6 +193,8 @@ int main(int count, char **arguments)
     both(mode, survive, die);
     both(mode, wait_there, fork_there);
     both(mode, read_to_end, leave);
+    both(mode, hear_of_reset, reset_over_unread);
+    both(mode, hear_of_reset, reset_at_once);
     both(mode, await_end, close_meanwhile);
     both(mode, be_interrupted, interrupt);
     return 0;
