@@ -193,6 +193,11 @@ extern "C" fn at_exit() {
     for extended in sockets.values() {
         extended.end(until);
     }
+    // Those that were closed before, too: what the kernel has of them goes with the process where more comes from the peer.
+    while iwarp::is_seeing_off() && !sys::time::expired(until) {
+        // tidy: sleep because nobody says when the peer's kernel has acknowledged all.
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 impl Extended {
@@ -321,3 +326,5 @@ static HOME: sys::sync::mapped::AtomicU32 = sys::sync::mapped::AtomicU32::new(0)
 static ANY: AtomicBool = AtomicBool::new(false);
 /// How long a close waits for what was sent to go.
 const FLUSH_MS: u64 = 2000;
+/// How often the end of a process looks whether its connections have ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);

@@ -1,10 +1,12 @@
 //! The end of a connection, after its VI has let go of it.
 
-use std::sync::Arc;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
+use sys::fork::Own;
 use sys::poll::Interest;
 
 use crate::wire::Wire;
@@ -19,8 +21,19 @@ pub(crate) struct Departure {
     until: Instant,
 }
 
+/// Whether the peers of connections that are on their way out have not acknowledged all octets yet. A process that ends before may take them along.
+pub fn is_seeing_off() -> bool {
+    let leaving = leaving();
+    let mut wires = leaving.iter().filter_map(Weak::upgrade);
+    wires.any(|wire| sys::tcp::outq(wire.tcp().as_fd()).is_ok_and(|octets| octets > 0))
+}
+
 impl Departure {
     pub(crate) fn new(wire: Arc<Wire>, last: Vec<u8>) -> Self {
+        let mut leaving = leaving();
+        leaving.retain(|wire| wire.strong_count() > 0);
+        leaving.push(Arc::downgrade(&wire));
+        drop(leaving);
         Self {
             wire,
             last,
@@ -80,6 +93,12 @@ impl Departure {
     }
 }
 
+fn leaving() -> MutexGuard<'static, Vec<Weak<Wire>>> {
+    LEAVING.get().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A forked child sees off none of its parent's.
+static LEAVING: Own<Mutex<Vec<Weak<Wire>>>> = Own::new();
 /// How long the peer may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 const READS_AT_A_TIME: u32 = 64;

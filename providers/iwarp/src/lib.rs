@@ -88,6 +88,7 @@ mod stream;
 mod wire;
 
 pub use self::address::{host, socket_address};
+pub use self::departure::is_seeing_off;
 pub use self::driver::{Config, DRIVER, IwarpDriver, PORT, VARIABLE};
 pub use self::over::over;
 pub use proto::mpa::Role;

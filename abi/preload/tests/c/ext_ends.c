@@ -1,4 +1,4 @@
-/* Death of the peer, fork, exit without close, close_range. */
+/* Death of the peer, fork, exit without close and after it, close_range. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include "test.h"
@@ -91,6 +91,28 @@ static void read_to_end(int fd, int mode)
     convert(fd, mode);
     while ((n = read(fd, memory, sizeof memory)) > 0) got += (size_t)n;
     CHECK(n == 0 && got == sizeof memory);
+}
+
+static char much[399999];
+
+static void close_and_leave(int fd, int mode)
+{
+    convert(fd, mode);
+    CHECK(write(fd, much, sizeof much) == sizeof much);
+    MUST(close(fd));
+    exit(0);
+}
+
+/* Before the first byte is read the process that sent it has ended. */
+static void read_when_it_has_left(int fd, int mode)
+{
+    size_t got = 0;
+    ssize_t n;
+    siginfo_t info;
+    convert(fd, mode);
+    MUST(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT));
+    while ((n = read(fd, much, sizeof much)) > 0) got += (size_t)n;
+    CHECK(n == 0 && got == sizeof much);
 }
 
 static void reset_over_unread(int fd, int mode)
@@ -189,10 +211,11 @@ static void interrupt(int fd, int mode)
 
 int main(int count, char **arguments)
 {
-    int mode = mode_of(count > 1 ? arguments[1] : "vi");
+    int round, mode = mode_of(count > 1 ? arguments[1] : "vi");
     both(mode, survive, die);
     both(mode, wait_there, fork_there);
     both(mode, read_to_end, leave);
+    for (round = 0; round < 12; round++) both(mode, read_when_it_has_left, close_and_leave);
     both(mode, hear_of_reset, reset_over_unread);
     both(mode, hear_of_reset, reset_at_once);
     both(mode, await_end, close_meanwhile);
