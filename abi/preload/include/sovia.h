@@ -83,8 +83,8 @@ struct sovia_completion {
 /* fd is the descriptor that it was set with. Runs on a thread of its own, never twice at once; may call everything. */
 typedef void sovia_callback(int fd, uint32_t events, void *argument);
 
-/* Registers memory, which must stay mapped until it is deregistered. Large messages come without a copy into what the peer may write.
- * EINVAL (no bytes, access), EFAULT (not mapped, or read-only and SOVIA_WRITE), ENOMEM. */
+/* Registers memory, which must stay mapped until it is deregistered. Large messages come without a copy into what the peer may write. It counts
+ * as a whole: with one page that is read-only all of it is. EINVAL (no bytes, access), EFAULT (not mapped, or read-only and SOVIA_WRITE), ENOMEM. */
 int sovia_register(int fd, void *address, size_t length, int access, uint32_t *region);
 /* EINVAL (no such region), EBUSY (an operation on it is under way). The peer hears that it is gone. */
 int sovia_deregister(int fd, uint32_t region);
@@ -96,7 +96,7 @@ int sovia_find_remote(int fd, uint64_t tag, int timeout_ms, struct sovia_remote 
 /* Posts one message: the segments, one after the other. Waits for the peer's receive, without the caller.
  * EINVAL (count, region), EFAULT (outside the region), EMSGSIZE, EAGAIN (SOVIA_OUTSTANDING_MAX), EPIPE. */
 int sovia_post_send(int fd, const struct sovia_segment *segments, int count, uint64_t id);
-/* Posts room for one message. Errors as above; ESHUTDOWN when no more will come. */
+/* Posts room for one message. Errors as above, EFAULT for a region that is read-only, too; ESHUTDOWN when no more will come. */
 int sovia_post_recv(int fd, const struct sovia_segment *segments, int count, uint64_t id);
 /* RDMA, without the peer's program: to its region from offset on, or from there. Errors as above; EACCES (the peer does not allow it), EFAULT
  * (beyond its end), ESTALE (withdrawn, of another socket, or not as it was told of). */

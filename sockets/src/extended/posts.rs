@@ -119,8 +119,9 @@ impl Socket {
     /// Posts a receive of one message, which is scattered to the slices.
     ///
     /// # Errors
-    /// As [`Socket::post_send`]; `ESHUTDOWN` when the peer has ended its direction.
+    /// As [`Socket::post_send`]; `ESHUTDOWN` when the peer has ended its direction, `EFAULT` for memory that cannot be written.
     pub fn post_recv(&self, slices: &[Slice], id: u64) -> Result<(), Errno> {
+        can_be_written(slices)?;
         let parts = Parts::new(slices, self.inner.id)?;
         let direct = parts.are_open() && parts.len() > 0;
         // Without a look at what has come: who posts many looks at what became of them.
@@ -179,6 +180,7 @@ impl Socket {
         if !remote.is_readable() {
             return Err(Errno::ACCESS);
         }
+        can_be_written(slices)?;
         let place = self.place(slices, remote, offset)?;
         self.post(slices, To::Here(place), id)
     }
@@ -303,6 +305,16 @@ impl Socket {
         }
         self.inner.settle(core);
         Ok(())
+    }
+}
+
+/// What comes into memory that cannot be written would end the connection.
+fn can_be_written(slices: &[Slice]) -> Result<(), Errno> {
+    let is_writable = |slice: &Slice| slice.len() == 0 || slice.region.memory().writable();
+    if slices.iter().all(is_writable) {
+        Ok(())
+    } else {
+        Err(Errno::FAULT)
     }
 }
 

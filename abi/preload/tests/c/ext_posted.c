@@ -26,7 +26,7 @@ static void word(int fd)
 
 static void one(int fd, int mode)
 {
-    struct sovia_segment segments[2];
+    struct sovia_segment segments[2], half;
     struct sovia_remote remote, none;
     uint32_t region;
     unsigned round;
@@ -61,6 +61,15 @@ static void one(int fd, int mode)
     segments[1].region = region + 1000;
     FAILS(sovia_post_recv(fd, segments, 2, 1), EINVAL);
     segments[1].region = region;
+    /* A range of which one page is read-only is so as a whole. */
+    half.address = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(half.address != MAP_FAILED);
+    MUST(mprotect((char *)half.address + 4096, 4096, PROT_READ));
+    MUST(sovia_register(fd, half.address, 8192, SOVIA_LOCAL, &half.region));
+    half.length = 100;
+    FAILS(sovia_post_recv(fd, &half, 1, 1), EFAULT);
+    MUST(sovia_deregister(fd, half.region));
+    MUST(munmap(half.address, 8192));
     FAILS(sovia_poll(fd, (struct sovia_completion *)&none, 0), EINVAL);
     FAILS(sovia_set_watermarks(fd, 0, 1), EINVAL);
 
