@@ -5,9 +5,10 @@ use std::ffi::c_int;
 use libc::{sockaddr, socklen_t};
 use sockets::conn::Way;
 use sockets::{accept, ends, table};
+use sys::errno::Errno;
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, borrow, checked, connection, keeping_errno};
+use crate::outcome::{Outcome, borrow, checked, connection, errno, fail, keeping_errno};
 use crate::{extended, real, via_socket};
 
 /// POSIX.
@@ -56,6 +57,10 @@ pub unsafe extern "C-unwind" fn connect(
     }
     // SAFETY: as above.
     let result = unsafe { real::connect(fd, address, len) };
+    if result < 0 && !dissolves && extended::is(fd) && errno() == Errno::INVAL {
+        // Of the stand-in, which has no addresses of IP.
+        return fail(Errno::ISCONN) as c_int;
+    }
     if !dissolves && let Some(borrowed) = borrow(fd) {
         keeping_errno(|| table::connected(borrowed, checked(result as isize).map(drop)));
     }

@@ -182,10 +182,10 @@ impl Socket {
     /// As `shutdown`.
     ///
     /// # Errors
-    /// `ENOTCONN` if the connection is gone.
+    /// `ENOTCONN` if the connection is gone, or both ends have shut their sending down.
     pub fn shutdown(&self, which: Directions) -> Result<(), Errno> {
         let mut core = self.inner.enter()?;
-        if core.gone.is_some() {
+        if core.gone.is_some() || (core.stream.said_fin && core.stream.heard_fin) {
             return Err(Errno::NOTCONN);
         }
         if which.input {

@@ -29,6 +29,8 @@ static void streams(int fd, int mode)
 {
     char line[64];
     FILE *there;
+    struct sockaddr_in peer;
+    socklen_t len = sizeof peer;
     int pipes[2], number;
     convert(fd, mode);
     is_refused(fd);
@@ -43,6 +45,11 @@ static void streams(int fd, int mode)
     FAILS(splice(pipes[0], NULL, fd, NULL, 1, 0), EINVAL);
     CHECK(send(fd, "abc", 3, MSG_NOSIGNAL) == 3);
     CHECK(recv(fd, line, 3, MSG_WAITALL) == 3 && memcmp(line, "abc", 3) == 0);
+    MUST(getpeername(fd, (struct sockaddr *)&peer, &len));
+    FAILS(connect(fd, (struct sockaddr *)&peer, sizeof peer), EISCONN);
+    MUST(shutdown(fd, SHUT_WR));
+    CHECK(recv(fd, line, 1, 0) == 0);
+    FAILS(shutdown(fd, SHUT_WR), ENOTCONN);
 }
 
 static void options(int mode)
