@@ -30,11 +30,14 @@ pub fn directions(how: c_int) -> Result<(bool, bool), Errno> {
 /// Reads an address.
 ///
 /// # Errors
-/// `EFAULT`; `EINVAL` if it is too short, `EAFNOSUPPORT` if it is not one of IPv4.
+/// `EFAULT`; `EINVAL` if it is too short, or longer than any; `EAFNOSUPPORT` if it is not one of IPv4.
 ///
 /// # Safety
 /// `len` bytes at `at`, if that is memory.
 pub unsafe fn address(at: *const c_void, len: u32) -> Result<SocketAddrV4, Errno> {
+    if len as usize > size_of::<libc::sockaddr_storage>() {
+        return Err(Errno::INVAL);
+    }
     check(at)?;
     if (len as usize) < size_of::<sockaddr_in>() {
         return Err(Errno::INVAL);
@@ -48,23 +51,34 @@ pub unsafe fn address(at: *const c_void, len: u32) -> Result<SocketAddrV4, Errno
     Ok(SocketAddrV4::new(ip, u16::from_be(found.sin_port)))
 }
 
+/// Whether it is no address (`AF_UNSPEC`).
+///
+/// # Safety
+/// As of [`address`].
+pub unsafe fn is_none(at: *const c_void, len: u32) -> bool {
+    let family = size_of::<libc::sa_family_t>();
+    check(at).is_ok()
+        && (family..=size_of::<libc::sockaddr_storage>()).contains(&(len as usize))
+        // SAFETY: by the contract so much is there.
+        && i32::from(unsafe { at.cast::<libc::sa_family_t>().read_unaligned() }) == libc::AF_UNSPEC
+}
+
 /// Writes as much of an address as there is room for, and says how long it is.
 ///
 /// # Errors
-/// `EFAULT`; nothing is written then.
+/// `EFAULT`; `EINVAL` for a length below zero. Nothing is written then.
 ///
 /// # Safety
 /// A length at `len`, and room for so many bytes at `at`, if they are memory.
 pub unsafe fn put_address(from: SocketAddrV4, at: *mut c_void, len: *mut u32) -> Result<(), Errno> {
     check(at)?;
-    check(len)?;
+    // SAFETY: by the contract.
+    let room = unsafe { room(len) }?;
     // SAFETY: zeros are a valid `sockaddr_in`.
     let mut full: sockaddr_in = unsafe { std::mem::zeroed() };
     full.sin_family = libc::AF_INET as libc::sa_family_t;
     full.sin_port = from.port().to_be();
     full.sin_addr.s_addr = u32::from(*from.ip()).to_be();
-    // SAFETY: by the contract.
-    let room = unsafe { len.read_unaligned() } as usize;
     let count = room.min(size_of::<sockaddr_in>());
     let source = (&raw const full).cast::<u8>();
     // SAFETY: `count` bytes of each.
@@ -109,14 +123,18 @@ pub unsafe fn put_int(answer: c_int, value: *mut c_void, len: *mut u32) -> Resul
 /// How many bytes there is room for.
 ///
 /// # Errors
-/// `EFAULT`.
+/// `EFAULT`; `EINVAL` for a length below zero.
 ///
 /// # Safety
 /// A length at `len`, if that is memory.
 pub unsafe fn room(len: *const u32) -> Result<usize, Errno> {
     check(len)?;
     // SAFETY: by the contract.
-    Ok(unsafe { len.read_unaligned() } as usize)
+    let len = unsafe { len.read_unaligned() };
+    if len.cast_signed() < 0 {
+        return Err(Errno::INVAL);
+    }
+    Ok(len as usize)
 }
 
 /// As [`put_int`], for an option that is more than an `int`.
@@ -172,6 +190,12 @@ mod tests {
         let read = |len| unsafe { super::address(at.cast(), len) };
         assert_eq!(read(16), Ok(address));
         assert_eq!(read(15), Err(Errno::INVAL));
+        assert_eq!(read(u32::MAX), Err(Errno::INVAL));
+        // SAFETY: as above.
+        assert!(!unsafe { is_none(at.cast(), 16) });
+        bytes[0] = libc::AF_UNSPEC as u8;
+        // SAFETY: as above.
+        assert!(unsafe { is_none(bytes.as_ptr().cast(), 2) });
         bytes[0] = libc::AF_INET6 as u8;
         // SAFETY: as above.
         let other = unsafe { super::address(bytes.as_ptr().cast(), 16) };
@@ -187,6 +211,10 @@ mod tests {
         let put = unsafe { put_address(address, bytes.as_mut_ptr().cast(), &raw mut len) };
         assert_eq!(put, Ok(()));
         assert_eq!((len, &bytes[..5]), (16, &[2, 0, 0, 7, 9][..]));
+        len = u32::MAX;
+        // SAFETY: as above.
+        let put = unsafe { put_address(address, bytes.as_mut_ptr().cast(), &raw mut len) };
+        assert_eq!((put, len), (Err(Errno::INVAL), u32::MAX));
     }
 
     #[test]

@@ -7,7 +7,6 @@ use sockets::conn::Way;
 use sockets::{accept, ends, table};
 use sys::errno::Errno;
 
-use crate::buffers::is_memory;
 use crate::outcome::{Outcome, borrow, checked, connection, errno, fail, keeping_errno};
 use crate::{extended, real, via_socket};
 
@@ -72,11 +71,8 @@ pub unsafe extern "C-unwind" fn connect(
 /// # Safety
 /// `len` bytes are at `address`, if it is memory.
 pub(crate) unsafe fn dissolves(address: *const sockaddr, len: socklen_t) -> bool {
-    let family = size_of::<libc::sa_family_t>();
-    is_memory(address)
-        && (family..=size_of::<libc::sockaddr_storage>()).contains(&(len as usize))
-        // SAFETY: by the caller's contract, so much is there.
-        && i32::from(unsafe { (&raw const (*address).sa_family).read_unaligned() }) == libc::AF_UNSPEC
+    // SAFETY: the same contract.
+    unsafe { sys::argument::is_none(address.cast(), len) }
 }
 
 /// POSIX.

@@ -3,7 +3,7 @@
  *
  * Each call is the one of POSIX without the prefix, on sockets of type SOCK_VIA and address family AF_INET. Descriptors are of the
  * kernel's table (fcntl's O_NONBLOCK counts, and sov_close must close them), but poll and select do not know them. A socket is connected over a VI or
- * not at all. Connections belong to the process that made them: a child of fork can only close its copies. Environment:
+ * not at all. Connections belong to the process that made them: a child of fork can only close its copies. No call is a point of cancellation. Environment:
  * SOVIA_PACKET=handler|single|flowctrl|dacks|combine|windowless[,poll|block][,copy|register].
  */
 #ifndef SOV_H

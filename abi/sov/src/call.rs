@@ -7,6 +7,7 @@ use std::sync::Arc;
 use libc::ssize_t;
 use sockets::packet::Socket;
 use sockets::packet::table::{self, Held};
+use sys::argument;
 use sys::errno::Errno;
 
 pub(crate) fn socket(fd: c_int) -> Result<Arc<Held>, Errno> {
@@ -65,9 +66,7 @@ pub(crate) unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a 
     if len == 0 {
         return Ok(&[]);
     }
-    if buffer.is_null() {
-        return Err(Errno::FAULT);
-    }
+    argument::check(buffer)?;
     // SAFETY: by the contract.
     Ok(unsafe { std::slice::from_raw_parts(buffer.cast(), len.min(MOST)) })
 }
@@ -78,9 +77,7 @@ pub(crate) unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut
     if len == 0 {
         return Ok(&mut []);
     }
-    if buffer.is_null() {
-        return Err(Errno::FAULT);
-    }
+    argument::check(buffer)?;
     // SAFETY: by the contract; bytes have no invalid values, and nothing reads them before they are written.
     Ok(unsafe { std::slice::from_raw_parts_mut(buffer.cast(), len.min(MOST)) })
 }

@@ -92,18 +92,23 @@ pub unsafe extern "C" fn sov_accept(
     })
 }
 
-/// As POSIX `connect`; it succeeds when the peer listens, before it accepts.
+/// As POSIX `connect`; it succeeds when the peer listens, before it accepts. An address of `AF_UNSPEC` dissolves what there is.
 ///
 /// # Safety
 /// `len` bytes at `address`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sov_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
-    of(fd, |socket| {
+    zero((|| {
+        let socket = socket(fd)?;
+        // SAFETY: by the contract.
+        if unsafe { argument::is_none(address.cast(), len) } {
+            return table::dissolve(&socket).map(|()| 0);
+        }
         // SAFETY: by the contract.
         let address = unsafe { argument::address(address.cast(), len) }?;
         socket.connect(address, fd.cast_unsigned())?;
         Ok(0)
-    })
+    })())
 }
 
 /// As POSIX `send`, with MSG_DONTWAIT and MSG_NOSIGNAL; MSG_OOB is refused.
@@ -134,10 +139,10 @@ pub unsafe extern "C" fn sov_send(
     returned(result)
 }
 
-/// As POSIX `recv`, with MSG_DONTWAIT, MSG_PEEK and MSG_WAITALL; MSG_OOB is refused, as there is nothing urgent ever.
+/// As POSIX `recv`, with MSG_DONTWAIT, MSG_PEEK, MSG_TRUNC and MSG_WAITALL; MSG_OOB is refused, as there is nothing urgent ever, nor errors to be told of (MSG_ERRQUEUE).
 ///
 /// # Safety
-/// Room for `len` bytes at `buffer`.
+/// Room for `len` bytes at `buffer`, unless they go nowhere.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sov_recv(
     fd: c_int,
@@ -150,13 +155,21 @@ pub unsafe extern "C" fn sov_recv(
         if flags & libc::MSG_OOB != 0 {
             return Err(Errno::INVAL);
         }
-        // SAFETY: by the contract.
-        let room = unsafe { call::room(buffer, len) }?;
+        if flags & libc::MSG_ERRQUEUE != 0 {
+            return Err(Errno::AGAIN);
+        }
+        let goes_nowhere = flags & libc::MSG_TRUNC != 0;
+        let room = if goes_nowhere {
+            &mut []
+        } else {
+            // SAFETY: by the contract.
+            unsafe { call::room(buffer, len) }?
+        };
         let how = How {
             dont_wait: flags & libc::MSG_DONTWAIT != 0,
             peek: flags & libc::MSG_PEEK != 0,
             wait_all: flags & libc::MSG_WAITALL != 0,
-            skip: None,
+            skip: goes_nowhere.then_some(len),
             begun: false,
         };
         calls::receive(borrow(fd)?, &socket, &mut [IoSliceMut::new(room)], how)

@@ -207,6 +207,7 @@ static void ask(struct sockaddr_in at, const char *mode) {
     size_t sent = 0, piece = 1;
     CHECK(s >= 0);
     CHECK(sov_send(s, "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE);
+    CHECK(sov_connect(s, (struct sockaddr *)&at, (socklen_t)-1) == -1 && errno == EINVAL);
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == 0);
     CHECK(sov_connect(s, (struct sockaddr *)&at, sizeof at) == -1 && errno == EISCONN);
     /* What is held to be combined is what such an end would lose. */
@@ -214,6 +215,13 @@ static void ask(struct sockaddr_in at, const char *mode) {
         CHECK(sov_setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
     CHECK(sov_recv(s, back, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
     CHECK(sov_recv(s, back, 1, MSG_OOB) == -1 && errno == EINVAL);
+    CHECK(sov_recv(s, back, 1, MSG_ERRQUEUE) == -1 && errno == EAGAIN);
+    CHECK(sov_recv(s, NULL, 1, MSG_TRUNC | MSG_DONTWAIT) == -1 && errno == EAGAIN);
+    CHECK(sov_send(s, (void *)1, 5, 0) == -1 && errno == EFAULT);
+    len = (socklen_t)-1;
+    CHECK(sov_getsockopt(s, SOL_SOCKET, SO_TYPE, &on, &len) == -1 && errno == EINVAL);
+    CHECK(sov_getsockname(s, (struct sockaddr *)&peer, &len) == -1 && errno == EINVAL);
+    len = sizeof at;
 #ifndef PRELOADED
     CHECK(sov_send(s, "x", 1, MSG_OOB) == -1 && errno == EOPNOTSUPP);
 #endif
