@@ -85,12 +85,14 @@ run() {
 }
 
 head -c 3000000 /dev/urandom >"$work/file"
+: >"$work/empty"
 for mode in vi iwarp; do
     for source in "$here"/ext_*.c; do
         test=$(basename "$source" .c)
         run "$mode $test" "$work/bin/$test" $mode
     done
     run "$mode sample file_transfer" bash -c '"$1" "$2" "$3" "$4" && cmp "$3" "$4"' - "$work/bin/file_transfer" $mode "$work/file" "$work/copy"
+    run "$mode sample file_transfer, empty" bash -c '"$1" "$2" "$3" "$4" && cmp "$3" "$4"' - "$work/bin/file_transfer" $mode "$work/empty" "$work/copy"
     run "$mode sample key_value" "$work/bin/key_value" $mode
 done
 echo "test result: $passed passed, $failed failed"
