@@ -18,7 +18,8 @@
  *
  * All calls return -1 and set errno on failure, and change nothing then. Common to all: EBADF; EOPNOTSUPP on what is not converted;
  * ENOTCONN in a forked child, to which the socket does not belong; EFAULT for what is no memory. They may be called from any thread, and
- * not from signal handlers. Link with -lsovia, before the C library, or run under `sovia run`. One page: docs/extended-sockets.md. */
+ * not from signal handlers. None is a point of cancellation, nor are send, recv and their kin on a converted socket. Setting
+ * SOVIA_IWARP_MODE needs 20 kB of stack. Link with -lsovia, before the C library, or run under `sovia run`. One page: docs/extended-sockets.md. */
 #ifndef SOVIA_H
 #define SOVIA_H
 
@@ -80,7 +81,8 @@ struct sovia_completion {
     uint32_t reserved;
 };
 
-/* fd is the descriptor that it was set with. Runs on a thread of its own, never twice at once; may call everything. */
+/* fd is the descriptor that it was set with. Runs on a thread of its own, never twice at once; may call everything but pthread_exit, which
+ * ends the program. */
 typedef void sovia_callback(int fd, uint32_t events, void *argument);
 
 /* Registers memory, which must stay mapped until it is deregistered. Large messages come without a copy into what the peer may write. It counts

@@ -13,6 +13,9 @@
  * Integers are in host byte order.  Timeouts are milliseconds [V].  Every call validates every handle: a handle that is NULL,
  * stale, of the wrong kind or inherited through fork, and a NULL out pointer, give VIP_INVALID_PARAMETER, never undefined
  * behaviour [O].  This is not repeated below.  When a call fails its out parameters are unspecified except where stated.
+ * No call is for signal handlers: one that a signal brings into another call of its thread may wait for ever for what that
+ * holds [O].  A handler given to VipSendNotify, VipErrorCallback and their kin must return: pthread_exit there ends the
+ * program [O].
  *
  * Strict and compatible: programs of the time relied on liberties that providers took.  They are granted unless the NIC handle
  * is strict; each is marked "(strict: ...)".  A NIC handle is strict when SOVIA_VIPL_STRICT=1 stands in the environment of the
@@ -383,6 +386,9 @@ VIP_RETURN VipDestroyPtag(IN VIP_NIC_HANDLE NicHandle, IN VIP_PROTECTION_HANDLE 
 
 /*
  * Registers [VirtualAddress, +Length): any alignment, Length in bytes, overlaps allowed, each with its own handle [R][O].
+ * The range stays mapped, with its protection, until VipDeregisterMem: it is copied to and from by the CPU, and what was unmapped
+ * or protected meanwhile ends the program by SIGSEGV [O].  It counts as a whole: with one page that may not be written nothing
+ * can be received into any of it [O].
  * MemAttribs NULL: NULL tag, no RDMA (strict: VIP_INVALID_PARAMETER) [U][O].
  * VIP_INVALID_PARAMETER: Length 0, or memory that is not mapped.  VIP_ERROR_RESOURCE: a MaxRegister... limit.
  * VIP_INVALID_PTAG, VIP_INVALID_RDMAREAD [R].
