@@ -41,7 +41,7 @@ pub fn step_aside(number: RawFd) -> bool {
     if hidden::is_hidden(number) && share::is_home() {
         table::for_each(|fd, conn| {
             if !conn.step_aside(number) {
-                // There is no other number.
+                // A handler that came into what its thread does with it.
                 sys::socket::with_borrowed(fd, |fd| go_back(conn, fd, Reason::Descriptors));
                 conn.drop_rings();
             }

@@ -17,7 +17,6 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::offset_of;
-use std::os::fd::{AsRawFd, RawFd};
 
 use sys::errno::Errno;
 use sys::stream::{Corrupt, Side, Size, Stream};
@@ -165,6 +164,7 @@ impl Flow {
     /// The kernel's.
     pub(crate) fn of_reset(bells: &'static AtomicU64) -> io::Result<Self> {
         let stream = Stream::map(Stream::memory(Size::LEAST)?, Side::A)?;
+        stream.give_up_fd();
         stream.tx().set_to_ring(0);
         stream.tx().set_to_tcp(0);
         stream.rx().set_phase(AFTER);
@@ -190,11 +190,6 @@ impl Flow {
         };
         flow.heed_shut_read();
         flow
-    }
-
-    /// Moves the hidden descriptor away from `number`, if it is there; whether it is elsewhere now.
-    pub(crate) fn step_aside(&mut self, number: RawFd) -> bool {
-        self.stream.fd().as_raw_fd() != number || self.stream.step_aside().is_ok()
     }
 
     /// The shared memory.

@@ -4,7 +4,7 @@
 //! descriptors, with a [tag](sys::stream::Tag) that says to which socket it belongs, if it has this library ([`arrival`]). If it has not, the connection
 //! goes back to TCP first ([`go_back`]).
 
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use sys::quiet;
 use sys::stream::{Stream, Tag, closes_on_exec};
@@ -21,13 +21,21 @@ pub(crate) use back::{finish_serving, is_back};
 pub mod arrival;
 mod back;
 pub mod departure;
+pub mod numbers;
 
 /// Notes in a new stream whose it is, and has it inherited if the connection is.
 pub(crate) fn label(conn: &Conn, fd: BorrowedFd<'_>, stream: &mut Stream) {
+    if !numbers::may_keep(fd.as_raw_fd()) {
+        stream.give_up_fd();
+        return;
+    }
     let tag = Tag::for_socket(fd, stream.side(), conn.is_opener());
     if tag.and_then(|tag| stream.set_tag(tag)).is_ok() {
         // Not inherited is what it is; then the connection goes back to TCP when it comes to that.
-        let _ = stream.inherit(!closes_on_exec(fd));
+        stream.inherit(!closes_on_exec(fd));
+    } else {
+        // It would serve nobody.
+        stream.give_up_fd();
     }
 }
 
@@ -76,9 +84,7 @@ static ALL_ON_TCP: AtomicU32 = AtomicU32::new(0);
 
 /// Has the stream inherited or not; whether it now is.
 fn pass_on(conn: &Conn, inherited: bool) -> bool {
-    conn.flow.take(SEND).is_some_and(|flow| {
-        flow.stream().is_tagged() && flow.stream().inherit(inherited).is_ok() && inherited
-    })
+    (conn.flow.take(SEND)).is_some_and(|flow| flow.stream().inherit(inherited))
 }
 
 /// Whether any descriptor of a connection is inherited over exec.

@@ -32,7 +32,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::errno::Errno;
 use sys::stream::{Size, Stream};
@@ -190,10 +190,16 @@ impl Meeting {
 }
 
 /// Whether so many meetings are under way that one more might find no descriptor: it had better begin later. A server's thousands of connections get to their
-/// meetings all at once. With none under way the answer is no, and a meeting tells what is missing.
-pub fn is_crowded() -> bool {
+/// meetings all at once. With none under way the answer is no, and a meeting tells what is missing. The one more is of the connection `fd`, below which the program
+/// has used up the numbers.
+pub fn is_crowded(fd: RawFd) -> bool {
     let meetings = SEATS.load(Ordering::Relaxed) as usize;
-    meetings > 0 && DESCRIPTORS_MAX * (meetings + 1) > sys::hidden::left()
+    meetings > 0 && DESCRIPTORS_MAX * (meetings + 1) > sys::hidden::left_above(fd)
+}
+
+/// Whether any meeting is under way.
+pub(crate) fn is_any() -> bool {
+    SEATS.load(Ordering::Relaxed) != 0
 }
 
 /// Of one meeting that is under way in this process.

@@ -8,7 +8,7 @@
 //! A connection that is young when its process forks is a TCP connection that both have, and if one of them upgraded it the other would not know.
 //! So whoever would begin a meeting first asks the kernel who else has the socket (`is_alone`).
 
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
 use sys::fork::{self, Place};
 use sys::holders::{self, Fork, Others};
@@ -36,25 +36,11 @@ impl Conn {
     // As `Turns::take`.
     #[inline(always)]
     pub(crate) fn turn(&self, fd: BorrowedFd<'_>, side: usize) -> Option<Turn<'_>> {
-        let turn = match self.flow.take(side) {
-            Some(turn) => turn,
-            None => self.turn_again(side)?,
-        };
+        let turn = self.flow.take(side)?;
         if turn.stream().holders().is_shared() {
             return self.enter(fd, turn, side);
         }
         Some(Turn::of_thread(turn, side))
-    }
-
-    /// The flow is not there: for good, or until [`Conn::step_aside`] has put it back.
-    #[cold]
-    fn turn_again(&self, side: usize) -> Option<sys::turn::Turn<'_, Flow>> {
-        (0..TRIES_AGAIN)
-            .take_while(|_| self.is_mapped())
-            .find_map(|_| {
-                std::thread::yield_now();
-                self.flow.take(side)
-            })
     }
 
     /// The program wants its own descriptor at `number`, where one of ours is: this connection's goes elsewhere. False if it is still there.
@@ -62,17 +48,8 @@ impl Conn {
         if self.is_meeting() {
             self.stay_on_tcp(Reason::GaveUp);
         }
-        let has_it = |flow: sys::turn::Turn<'_, Flow>| flow.stream().fd().as_raw_fd() == number;
-        if !self.flow.take(SEND).is_some_and(has_it) {
-            return true;
-        }
-        let Ok(Some(mut flow)) = self.flow.replace(None) else {
-            return false;
-        };
-        let moved = flow.step_aside(number);
-        // A thread that closes the connection meanwhile closes one without rings; then these go with the place's next user.
-        let _ = self.flow.replace(Some(flow));
-        moved
+        let is_elsewhere = |flow: sys::turn::Turn<'_, Flow>| flow.stream().step_aside(number);
+        self.flow.take(SEND).is_none_or(is_elsewhere)
     }
 
     #[cold]
@@ -415,6 +392,5 @@ const COUNTED: u32 = 1;
 
 pub(crate) const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;
-const TRIES_AGAIN: u32 = 1000;
 /// After so many turns among processes it is asked whether there still are several, and after twice as many again.
 const TURNS_PER_LOOK: u32 = 1 << 16;

@@ -8,7 +8,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_getfd, fcntl_setfd};
 
 use crate::limits;
 use crate::sync::{
@@ -31,9 +31,7 @@ impl Hidden {
         let low = Raw(fd.into_raw_fd());
         // SAFETY: `low` owns the descriptor until the end of this function.
         let borrowed = unsafe { BorrowedFd::borrow_raw(low.0) };
-        let high = fcntl_dupfd_cloexec(borrowed, base())?.into_raw_fd();
-        mark(high, true);
-        Ok(Self(high))
+        Ok(Self::adopt(duplicate_high(borrowed)?))
     }
 
     /// One that a NIC needs: [`Hidden::if_possible`] after [`hide_those_of_nics`], else where it is and for all to see.
@@ -46,7 +44,7 @@ impl Hidden {
 
     /// Moves `fd` out of the program's way if there is a number left at the top. Else it stays, and nothing that the program closes or duplicates meets it.
     pub fn if_possible(fd: OwnedFd) -> Self {
-        match fcntl_dupfd_cloexec(&fd, base()) {
+        match duplicate_high(fd.as_fd()) {
             Ok(high) => {
                 drop(Raw(fd.into_raw_fd()));
                 Self::adopt(high)
@@ -94,7 +92,7 @@ impl Hidden {
         let borrowed = unsafe { BorrowedFd::borrow_raw(self.0) };
         let inherited = !fcntl_getfd(borrowed)?.contains(FdFlags::CLOEXEC);
         let high = fcntl_dupfd_cloexec(borrowed, self.0.saturating_add(1))
-            .or_else(|_| fcntl_dupfd_cloexec(borrowed, base()))?;
+            .or_else(|_| duplicate_high(borrowed))?;
         let high = high.into_raw_fd();
         mark(high, true);
         drop(std::mem::replace(self, Self(high)));
@@ -184,28 +182,53 @@ pub fn count() -> usize {
     COUNT.load(Ordering::Relaxed) as usize
 }
 
-/// How many more there may be, about: as many numbers are free at the top, unless the program has some of them.
-pub fn left() -> usize {
-    // The upper half has as many numbers as the lower.
-    let room = base().unsigned_abs() as usize;
+/// How many more there may be, about, where the program has descriptors up to `fd`: as many numbers are free above that, unless it has some of them.
+pub fn left_above(fd: RawFd) -> usize {
+    let from = base().max(fd.saturating_add(1));
+    let room = end().saturating_sub(from).max(0).unsigned_abs() as usize;
     room.saturating_sub(count())
 }
 
-/// The least number at which they live: the upper half of what the soft limit allowed at first use, up to a million.
+/// The least number at which they live: in the upper half of what the soft limit allows, and no higher than [`BASE_MAX`]. The limit is asked for at first use, and
+/// again where it may have changed ([`ask_again`]).
 pub fn base() -> RawFd {
+    let end = end();
+    (end - end / 2).min(BASE_MAX)
+}
+
+/// All numbers are below this, as far as we know.
+pub fn end() -> RawFd {
     // Not a `OnceLock`: a signal handler may come in between, and two who both ask first get the same.
-    let known = BASE.load(Ordering::Relaxed);
-    if known != 0 {
-        return known.cast_signed();
+    match END.load(Ordering::Relaxed) {
+        0 => ask_for_end(),
+        known => known.cast_signed(),
     }
-    let limit = limits::soft(libc::RLIMIT_NOFILE)
-        .unwrap_or(LIMIT_MAX)
-        .min(LIMIT_MAX);
-    let base = u32::try_from(limit - limit / 2).unwrap_or(1).max(1);
-    match BASE.compare_exchange(0, base, Ordering::Relaxed, Ordering::Relaxed) {
-        Ok(_) => base.cast_signed(),
-        Err(first) => first.cast_signed(),
+}
+
+/// Asks for the limit, which the program may have changed; whether ours have another [`base`] or [`end`] now.
+pub fn ask_again() -> bool {
+    let before = END.load(Ordering::Relaxed).cast_signed();
+    ask_for_end() != before
+}
+
+#[cold]
+fn ask_for_end() -> RawFd {
+    let limit = limits::soft(libc::RLIMIT_NOFILE).map_or(LIMIT_MAX, |limit| limit.min(LIMIT_MAX));
+    let end = u32::try_from(limit).unwrap_or(1).max(1);
+    END.store(end, Ordering::Relaxed);
+    end.cast_signed()
+}
+
+/// A duplicate at a high number, which is not hidden yet.
+///
+/// # Errors
+/// `EMFILE` if there is no number left at the top.
+pub(crate) fn duplicate_high(fd: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let made = fcntl_dupfd_cloexec(fd, base());
+    if matches!(made, Err(Errno::INVAL | Errno::MFILE)) && ask_again() {
+        return fcntl_dupfd_cloexec(fd, base());
     }
+    made
 }
 
 fn mark(fd: RawFd, hidden: bool) {
@@ -242,11 +265,15 @@ impl Drop for Raw {
 /// What the kernel allows by default (`fs.nr_open`).
 const LIMIT_MAX: u64 = 1 << 20;
 
+/// The kernel's table of descriptors has room up to the highest, in powers of two, and each fork copies it: at half of a million it would take 4 MB. Few programs
+/// have so many of their own.
+pub const BASE_MAX: RawFd = 4096;
+
 /// Whether [`hide_those_of_nics`] was called.
 static THOSE_OF_NICS: AtomicU32 = AtomicU32::new(0);
 
 /// 0 before the first use.
-static BASE: AtomicU32 = AtomicU32::new(0);
+static END: AtomicU32 = AtomicU32::new(0);
 
 /// How many bits are set.
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -274,7 +301,8 @@ mod tests {
         let fd = OwnedFd::from(std::fs::File::open("/dev/null").expect("there"));
         let mut hidden = Hidden::new(fd).expect("a number");
         let first = hidden.as_raw_fd();
-        assert!(first >= base() && is_hidden(first));
+        assert!(first >= base() && is_hidden(first) && base() <= BASE_MAX);
+        assert!(left_above(0) > 0 && left_above(end() - 1) == 0 && left_above(RawFd::MAX) == 0);
         assert!(list().any(|fd| fd.cast_signed() == first));
         hidden.inherit(true).expect("set");
         hidden.step_aside().expect("another number");

@@ -22,7 +22,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use crate::board::{self, Place, Post};
 use crate::hidden::Hidden;
@@ -36,6 +36,7 @@ pub use layout::{LEN, RING, Size, VERSION};
 use layout::{BEHIND, BEHINDS, BESIDE, BESIDES, ControlPage, Direction, PAGE, in_page};
 #[cfg(loom)]
 use modelled as life;
+use own::Descriptor;
 use unfinished::Unfinished;
 
 mod ahead;
@@ -80,8 +81,6 @@ pub struct Stream {
     /// As the memory itself says, which is sealed.
     size: Size,
     side: Side,
-    /// Whether `fd` says what the stream is.
-    tagged: bool,
     /// A signal handler has [broken off](Tx::break_off) what its thread was about to write, if anything.
     broken_off: AtomicBool,
     /// How often in a row a receiver was overtaken by a signal handler.
@@ -94,7 +93,9 @@ pub struct Stream {
     unfinished: Unfinished,
     /// See [`Stream::sends`].
     sends: AtomicU32,
-    fd: Hidden,
+    /// Which file the memory is: device and number.
+    file: (u64, u64),
+    fd: Lock<Descriptor>,
     /// The board of this process's that the peer was lent.
     lent: Option<board::Id>,
     mapping: Lease,
@@ -141,19 +142,20 @@ impl Stream {
     }
 
     fn map_hidden(fd: Hidden, side: Side) -> io::Result<Self> {
-        let (len, number) = memfd::sealed(fd.as_fd())?;
-        let size = Size::of_memory(len).ok_or(ErrorKind::InvalidData)?;
+        let file = memfd::sealed(fd.as_fd())?;
+        let size = u64::try_from(file.st_size).ok().and_then(Size::of_memory);
+        let size = size.ok_or(ErrorKind::InvalidData)?;
         let mapping = Parted::shared(fd.as_fd(), size.memory_len())?;
         Ok(Self {
-            words: mapping.first().wrapping_add(layout::words_at(number)),
+            words: mapping.first().wrapping_add(layout::words_at(file.st_ino)),
             rings: mapping.rest(),
             size,
             mapping: Lease::new(mapping),
             #[cfg(loom)]
             page: modelled::Page::default(),
-            fd,
+            file: (file.st_dev, file.st_ino),
+            fd: Lock::new(Descriptor::new(fd)),
             side,
-            tagged: false,
             broken_off: AtomicBool::new(false),
             post: None,
             lent: None,
@@ -163,19 +165,6 @@ impl Stream {
             sends: AtomicU32::new(0),
             heard: AtomicU32::new(0),
         })
-    }
-
-    /// The memory, to be passed to the peer or to a program that this one becomes.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    /// Lets programs inherit the stream over `exec`, or not.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn inherit(&self, yes: bool) -> io::Result<()> {
-        self.fd.inherit(yes)
     }
 
     /// How long its rings are.

@@ -7,7 +7,8 @@ use sockets::conn::Way;
 use sockets::{accept, ends, table};
 use sys::errno::Errno;
 
-use crate::outcome::{Outcome, borrow, checked, connection, errno, fail, keeping_errno};
+use crate::buffers::is_memory;
+use crate::outcome::{Outcome, borrow, checked, connection, errno, fail, keeping_errno, with_a_number};
 use crate::{extended, real, via_socket};
 
 /// POSIX.
@@ -111,8 +112,8 @@ pub(crate) fn listens(fd: c_int, result: c_int) -> c_int {
 }
 
 /// What is accepted inherits no `O_NONBLOCK`.
-fn accept_by(listener: c_int, native: impl FnOnce() -> c_int, flags: c_int) -> c_int {
-    let fd = accept::patiently(listener, native);
+fn accept_by(listener: c_int, native: impl Fn() -> c_int, flags: c_int) -> c_int {
+    let fd = accept::patiently(listener, || with_a_number(native));
     via_socket::given_out(fd);
     keeping_errno(|| ends::accepted(listener, fd, flags & libc::SOCK_NONBLOCK != 0))
 }

@@ -7,7 +7,7 @@ use sockets::{ends, packet};
 use sys::errno::Errno;
 use sys::{fds, hidden, limits};
 
-use crate::outcome::{fail, keeping_errno};
+use crate::outcome::{fail, keeping_errno, with_a_number};
 use crate::poll::reach;
 use crate::stdio::standard;
 use crate::{extended, filter, real, stdio, uring, via_socket};
@@ -117,7 +117,7 @@ fn close_each(first: c_int) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
     // SAFETY: the program's own call.
-    let new = ends::duplicated(fd, unsafe { real::dup(fd) });
+    let new = ends::duplicated(fd, with_a_number(|| unsafe { real::dup(fd) }));
     extended::duplicated(fd, new);
     keeping_errno(|| {
         let _section = via_socket::hold(fd);
@@ -157,14 +157,14 @@ pub unsafe extern "C-unwind" fn dup3(fd: c_int, new: c_int, flags: c_int) -> c_i
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pipe(made: *mut c_int) -> c_int {
     // SAFETY: the program's room for two, here and below.
-    unsafe { two(made, real::pipe(made)) }
+    unsafe { two(made, with_a_number(|| real::pipe(made))) }
 }
 
 /// POSIX. Where something was closed by ways that we did not see, its number is another's now.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pipe2(made: *mut c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
-    unsafe { two(made, real::pipe2(made, flags)) }
+    unsafe { two(made, with_a_number(|| real::pipe2(made, flags))) }
 }
 
 /// POSIX. As [`pipe2`].
@@ -176,7 +176,9 @@ pub unsafe extern "C-unwind" fn socketpair(
     made: *mut c_int,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { two(made, real::socketpair(domain, kind, protocol, made)) }
+    let pair = || unsafe { real::socketpair(domain, kind, protocol, made) };
+    // SAFETY: as above.
+    unsafe { two(made, with_a_number(pair)) }
 }
 
 unsafe fn two(made: *const c_int, result: c_int) -> c_int {

@@ -12,7 +12,7 @@ use sys::epoll::{Entry, entries};
 use sys::errno::Errno;
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, checked, keeping_errno};
+use crate::outcome::{Outcome, checked, keeping_errno, with_a_number};
 use crate::poll::timespec_of;
 use crate::{cancel, extended, real, via_socket};
 
@@ -55,7 +55,7 @@ impl Waiter for Kernel {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
     // SAFETY: the program's own call, here and below.
-    let set = unsafe { real::epoll_create(size) };
+    let set = with_a_number(|| unsafe { real::epoll_create(size) });
     keeping_errno(|| epoll::created(set))
 }
 
@@ -63,7 +63,7 @@ pub unsafe extern "C-unwind" fn epoll_create(size: c_int) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: as above.
-    let set = unsafe { real::epoll_create1(flags) };
+    let set = with_a_number(|| unsafe { real::epoll_create1(flags) });
     keeping_errno(|| epoll::created(set))
 }
 

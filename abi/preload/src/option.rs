@@ -9,7 +9,7 @@ use sys::errno::Errno;
 use sys::hidden;
 
 use crate::buffers::is_memory;
-use crate::outcome::{Outcome, connection, fail, keeping_errno, with_rings};
+use crate::outcome::{Outcome, connection, fail, keeping_errno, with_a_number, with_rings};
 use crate::poll::reach;
 use crate::stdio::standard;
 use crate::{extended, real, settled, via_socket};
@@ -35,12 +35,7 @@ pub unsafe extern "C-unwind" fn fcntl64(fd: c_int, command: c_int, argument: *mu
     })
 }
 
-fn control(
-    fd: c_int,
-    command: c_int,
-    argument: *mut c_void,
-    native: impl FnOnce() -> c_int,
-) -> c_int {
+fn control(fd: c_int, command: c_int, argument: *mut c_void, native: impl Fn() -> c_int) -> c_int {
     if hidden::is_hidden(fd) {
         return fail(Errno::BADF) as c_int;
     }
@@ -52,7 +47,8 @@ fn control(
         // SIGURG comes when urgent data do, not when the program calls.
         via_socket::watch(fd);
     }
-    let result = native();
+    // Only a call that makes a descriptor says EMFILE.
+    let result = with_a_number(native);
     if result >= 0 {
         match command {
             libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {

@@ -4,6 +4,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 
 use libc::{c_int, ssize_t};
 use sockets::conn::Conn;
+use sockets::handover::numbers;
 use sockets::table;
 use sys::errno::Errno;
 
@@ -86,6 +87,16 @@ pub(crate) fn keeping_errno<R>(act: impl FnOnce() -> R) -> R {
     // SAFETY: as in `fail`.
     unsafe { *libc::__errno_location() = before };
     result
+}
+
+/// Has the kernel make a descriptor for the program; once more if the program's limit was reached and ours could make room.
+#[inline]
+pub(crate) fn with_a_number(make: impl Fn() -> c_int) -> c_int {
+    let made = make();
+    if made < 0 && errno() == Errno::MFILE && keeping_errno(numbers::give_back) {
+        return make();
+    }
+    made
 }
 
 /// The result of a C call, with its errno.

@@ -18,7 +18,7 @@ use sys::mem::Memory;
 
 use crate::buffers::is_memory;
 use crate::connect::dissolves;
-use crate::outcome::{Outcome, borrow, keeping_errno};
+use crate::outcome::{Outcome, borrow, keeping_errno, with_a_number};
 use crate::{connect, real, signal};
 
 use self::section::{again, within};
@@ -68,7 +68,7 @@ pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_i
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     if kind & !flags != SOCK_VIA {
         // SAFETY: the program's own call, here and below.
-        let made = unsafe { real::socket(domain, kind, protocol) };
+        let made = with_a_number(|| unsafe { real::socket(domain, kind, protocol) });
         return connect::made(made, domain, kind & !flags, protocol);
     }
     let made = match (domain, protocol) {

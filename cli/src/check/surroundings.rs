@@ -72,13 +72,13 @@ fn version(release: &str) -> Option<(u32, u32)> {
 fn limits(found: &mut Vec<Finding>) {
     let of = |resource| getrlimit(resource).current;
     let stream = sys::stream::LEN as u64;
-    let connections = of(Resource::Nofile).map(|descriptors| descriptors / 2);
-    if connections.is_some_and(|connections| connections < FEW) {
+    let connections = of(Resource::Nofile);
+    if connections.is_some_and(|connections| connections < 2 * FEW) {
         found.push(
             Finding::new(
                 Verdict::Partly,
                 "descriptors",
-                "less than 64 descriptors (ulimit -n): a connection in shared memory needs one more, in the upper half",
+                "less than 64 descriptors (ulimit -n): a connection needs a few more while its ends meet",
             )
             .because(Reason::Descriptors),
         );

@@ -1,6 +1,6 @@
 //! From TCP to the rings.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use sys::lock::Guard;
 use sys::quiet::Quiet;
@@ -10,6 +10,7 @@ use sys::tcp;
 
 use super::{Conn, MEETING, Way, YOUNG, schedule};
 use crate::flow::Flow;
+use crate::handover::numbers;
 use crate::host::{has_threads, host};
 use crate::meet::{self, Meeting, Step};
 use crate::reason::Reason;
@@ -108,10 +109,12 @@ impl Conn {
         if self.is_short(turns, bytes) {
             return;
         }
-        if meet::is_crowded() {
+        let number = fd.as_raw_fd();
+        if meet::is_crowded(number) {
             // After one of the next calls.
             return;
         }
+        numbers::make_room(number);
         let _quiet = Quiet::begin();
         let generation = self.generation();
         if let Some(reason) = self.identify(fd) {

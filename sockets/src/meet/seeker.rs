@@ -175,8 +175,10 @@ impl Seeker {
             .map_err(|_| Reason::Memory)?;
         let mut stream = map(memory, Side::A)?;
         stream.set_post(board::taken(caller, board));
-        let fds = [witness.as_fd(), stream.fd()];
-        match board::say_and_lend(caller, &Message::Accept(terms(size)), &fds) {
+        let accept = Message::Accept(terms(size));
+        let said = stream
+            .with_fd(|memory| board::say_and_lend(caller, &accept, &[witness.as_fd(), memory]));
+        match said.unwrap_or(Err(Errno::BADF)) {
             Ok(lent) => {
                 stream.set_lent(lent);
                 Ok(stream)

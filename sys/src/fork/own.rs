@@ -3,8 +3,6 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr;
 
-use rustix::io::fcntl_dupfd_cloexec;
-
 use super::{generation, watch};
 use crate::hidden::{self, Hidden};
 use crate::sync::{AtomicPtr, Ordering, mapped::AtomicU32};
@@ -90,7 +88,7 @@ impl OwnFd {
     /// # Errors
     /// The kernel's.
     pub fn duplicate_of(fd: impl AsFd) -> io::Result<Self> {
-        Ok(Self::new(fcntl_dupfd_cloexec(fd, hidden::base())?))
+        Ok(Self::new(hidden::duplicate_high(fd.as_fd())?))
     }
 }
 

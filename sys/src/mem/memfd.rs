@@ -9,7 +9,7 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, SeekFrom, StatxFlags,
+        AtFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, SeekFrom, Stat, StatxFlags,
         fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create, seek, statx,
     },
     io::Errno,
@@ -90,23 +90,21 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(OwnedFd, Id)>> {
 /// # Errors
 /// `InvalidData` if it is not a memfd, its size is not sealed, or it has huge pages (which a peer can take away: SIGBUS).
 pub(crate) fn sealed_size(fd: BorrowedFd<'_>) -> io::Result<u64> {
-    Ok(sealed(fd)?.0)
+    u64::try_from(sealed(fd)?.st_size).map_err(|_| ErrorKind::InvalidData.into())
 }
 
-/// As [`sealed_size`], and its number, which is the same for whoever has it.
+/// As [`sealed_size`], and its device and number, which are the same for whoever has it.
 ///
 /// # Errors
 /// As there.
-pub(crate) fn sealed(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+pub(crate) fn sealed(fd: BorrowedFd<'_>) -> io::Result<Stat> {
     // Only memory files have seals; others answer EINVAL.
     let seals = fcntl_get_seals(fd).map_err(|_| ErrorKind::InvalidData)?;
     let ordinary = fstatfs(fd)?.f_type.cast_unsigned() == TMPFS_MAGIC;
     if !seals.contains(SIZE_SEALS) || !ordinary {
         return Err(ErrorKind::InvalidData.into());
     }
-    let stat = fstat(fd)?;
-    let size = u64::try_from(stat.st_size).map_err(|_| ErrorKind::InvalidData)?;
-    Ok((size, stat.st_ino))
+    Ok(fstat(fd)?)
 }
 
 /// The parts of the first `len` bytes that may hold something other than zeros, in order.

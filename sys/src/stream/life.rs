@@ -1,7 +1,7 @@
 //! Whether the thread lives that has a turn: the kernel's word.
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, fstat, major, minor, open};
+use rustix::fs::{Mode, OFlags, major, minor, open};
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 use rustix::thread::gettid;
@@ -43,14 +43,9 @@ fn has_ended(pid: Pid) -> bool {
 
 /// Whether the thread's process has mapped the stream's memory; `None` if we may not know.
 fn maps(tid: u32, stream: &Stream) -> Option<bool> {
-    let memory = fstat(stream.fd()).ok()?;
+    let (device, number) = stream.file;
     // As /proc/PID/maps writes it: device and inode.
-    let wanted = format!(
-        " {:02x}:{:02x} {} ",
-        major(memory.st_dev),
-        minor(memory.st_dev),
-        memory.st_ino
-    );
+    let wanted = format!(" {:02x}:{:02x} {number} ", major(device), minor(device));
     let file = open(
         format!("/proc/{tid}/maps"),
         OFlags::RDONLY | OFlags::CLOEXEC,

@@ -68,7 +68,11 @@ impl Stream {
     /// # Errors
     /// The kernel's.
     pub fn again(&self) -> io::Result<Self> {
-        let mut other = Self::map(self.fd().try_clone_to_owned()?, self.side)?;
+        let mut other = Self::map(
+            self.with_fd(|fd| fd.try_clone_to_owned())
+                .ok_or(io::ErrorKind::NotFound)??,
+            self.side,
+        )?;
         other.page = self.page.clone();
         Ok(other)
     }

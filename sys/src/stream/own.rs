@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom, open, seek, tell};
 
 use super::{Side, Stream, VERSION};
 use crate::hidden::Hidden;
+use crate::lock::Lock;
 
 /// Which socket of this process a stream belongs to, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +30,56 @@ impl Stream {
     /// # Errors
     /// The kernel's; without `/proc` there is no opening. The stream is as it was, and has no tag.
     pub fn set_tag(&mut self, tag: Tag) -> io::Result<()> {
-        let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
-        let again = Hidden::new(open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)?;
+        let again = self.with_fd(|fd| {
+            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            Hidden::new(open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+        });
+        let again = again.unwrap_or(Err(ErrorKind::NotFound.into()))?;
         seek(again.as_fd(), SeekFrom::Start(tag.encode()))?;
-        self.fd = again;
-        self.tagged = true;
+        self.fd = Lock::new(Descriptor {
+            fd: Some(again),
+            tagged: true,
+        });
         Ok(())
     }
 
-    /// Moves the descriptor to another number, because the program wants this one.
-    ///
-    /// # Errors
-    /// `EMFILE` if there is none.
-    pub fn step_aside(&mut self) -> io::Result<()> {
-        self.fd.step_aside()
+    /// Does something with the memory's descriptor, if it is still there: passes it to the peer, say.
+    pub fn with_fd<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
+        self.fd.try_lock()?.fd.as_ref().map(Hidden::as_fd).map(act)
     }
 
-    /// Whether a program that this one becomes could find out what the stream is.
-    pub fn is_tagged(&self) -> bool {
-        self.tagged
+    /// Closes the descriptor, for the program needs the number. The stream goes on without one, and without a tag. Whether it is closed now, by this.
+    pub fn give_up_fd(&self) -> bool {
+        // A handler that came into a use of it by its own thread leaves it there.
+        let given_up = self.fd.try_lock().and_then(|mut kept| {
+            kept.tagged = false;
+            kept.fd.take()
+        });
+        given_up.is_some()
+    }
+
+    /// Moves the descriptor away if it is at `number`, which the program wants; without another number it is [given up](Stream::give_up_fd). False if
+    /// that cannot be said now: this is a signal handler, and its thread is in the middle of a use of it.
+    pub fn step_aside(&self, number: RawFd) -> bool {
+        let Some(mut kept) = self.fd.try_lock() else {
+            return false;
+        };
+        let at_number = kept.fd.as_mut().filter(|fd| fd.as_raw_fd() == number);
+        if at_number.is_some_and(|fd| fd.step_aside().is_err()) {
+            *kept = Descriptor {
+                fd: None,
+                tagged: false,
+            };
+        }
+        true
+    }
+
+    /// Lets programs inherit the stream over `exec`, or not; whether they do now, and could find out what it is. Those who would have it without a tag do not get it.
+    pub fn inherit(&self, yes: bool) -> bool {
+        self.fd.try_lock().is_some_and(|kept| {
+            let inherit = |fd: &Hidden| fd.inherit(yes).is_ok();
+            kept.tagged && kept.fd.as_ref().is_some_and(inherit) && yes
+        })
     }
 
     /// The hidden descriptor of a stream that was inherited over `exec`, mapped again.
@@ -58,9 +90,27 @@ impl Stream {
         if version_of(fd.as_fd().as_raw_fd()) != Some(VERSION) {
             return Err(ErrorKind::InvalidData.into());
         }
-        let mut stream = Self::map_hidden(fd, side)?;
-        stream.tagged = true;
+        let stream = Self::map_hidden(fd, side)?;
+        stream.fd.lock().tagged = true;
         Ok(stream)
+    }
+}
+
+/// The descriptor of a stream's memory. What is done with it is short, and who finds it taken is in a signal handler or leaves it.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    /// `None` once it was given up: the mapping goes on.
+    fd: Option<Hidden>,
+    /// Whether it says what the stream is.
+    tagged: bool,
+}
+
+impl Descriptor {
+    pub(super) fn new(fd: Hidden) -> Self {
+        Self {
+            fd: Some(fd),
+            tagged: false,
+        }
     }
 }
 
@@ -171,16 +221,36 @@ mod tests {
         let memory = Stream::memory(Size::DEFAULT).expect("memfd");
         let peers = memory.try_clone().expect("dup");
         let mut stream = Stream::map(memory, Side::B).expect("map");
-        assert_eq!(Tag::of(stream.fd()), None);
+        let tag_of = |stream: &Stream| stream.with_fd(|fd| Tag::of(fd)).expect("it is there");
+        assert_eq!(tag_of(&stream), None);
+        assert!(!stream.inherit(true), "nobody would know it");
         let tag = Tag {
             cookie: 0x1234_5678_9abc,
             side: Side::B,
             opener: true,
         };
         stream.set_tag(tag).expect("/proc");
-        assert_eq!(Tag::of(stream.fd()), Some(tag));
+        assert_eq!(tag_of(&stream), Some(tag));
         assert_eq!(Tag::of(peers.as_fd()), None);
         seek(&peers, SeekFrom::Start(LEN as u64)).expect("a position");
-        assert_eq!(Tag::of(stream.fd()), Some(tag));
+        assert_eq!(tag_of(&stream), Some(tag));
+    }
+    #[test]
+    fn a_stream_goes_on_without_its_descriptor() {
+        let memory = Stream::memory(Size::DEFAULT).expect("memfd");
+        let peers = Stream::map(memory.try_clone().expect("dup"), Side::B).expect("map");
+        let mut stream = Stream::map(memory, Side::A).expect("map");
+        let tag = Tag {
+            cookie: 7,
+            side: Side::A,
+            opener: false,
+        };
+        stream.set_tag(tag).expect("/proc");
+        assert!(stream.inherit(true) && !stream.inherit(false));
+        let number = stream.with_fd(|fd| fd.as_raw_fd()).expect("it is there");
+        assert!(stream.give_up_fd() && !stream.give_up_fd());
+        assert!(!crate::hidden::is_hidden(number) && !is_found(number));
+        assert!(!stream.inherit(true) && stream.step_aside(number));
+        assert!(stream.decide(super::super::READY) && peers.state() == super::super::READY);
     }
 }

@@ -240,7 +240,7 @@ impl Intruder {
 
     fn write(&self, at: u64, bytes: &[u8]) {
         // Sealed against another size, so there is a place for it.
-        let _ = pwrite(self.stream.fd(), bytes, at);
+        let _ = self.stream.with_fd(|fd| pwrite(fd, bytes, at));
     }
 
     /// Leaves, in one of the ways in which one can leave.

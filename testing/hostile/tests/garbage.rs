@@ -106,7 +106,10 @@ fn a_spoilt_connection_is_reset_alone_and_says_why() {
     // The tail of what it sends, further on than there is a ring.
     let far = (stream::RING as u64 + 1).to_le_bytes();
     let shown = intruder.stream().shown_at();
-    rustix::io::pwrite(intruder.stream().fd(), &far, shown).expect("sealed against no write");
+    (intruder.stream())
+        .with_fd(|fd| rustix::io::pwrite(fd, &far, shown))
+        .expect("open")
+        .expect("sealed against no write");
     rustix::net::send(intruder.tcp(), &[7], rustix::net::SendFlags::NOSIGNAL).expect("a doorbell");
     wait_until(|| path_of(&victim, intruder.tcp()) == Some(Path::Tcp(Reason::Corrupt)));
     let end = sys::tcp::recv_dontwait(intruder.tcp().as_fd(), &mut [0; 8]);

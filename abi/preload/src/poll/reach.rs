@@ -46,7 +46,7 @@ fn room_for(count: u32) -> u32 {
         if socket::is_open(last) && !hidden::is_hidden(last) {
             note(last);
         } else {
-            look(known, count.min(hidden::base().cast_unsigned() * 2));
+            look(known, count.min(hidden::end().cast_unsigned()));
         }
     });
     ROOM.load(Ordering::Relaxed)

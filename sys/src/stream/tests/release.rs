@@ -91,6 +91,10 @@ fn a_ping_pong_stays_on_the_first_page() {
 }
 
 fn pages(stream: &Stream) -> usize {
-    let blocks = fstat(stream.fd()).expect("a memfd").st_blocks;
+    let blocks = stream
+        .with_fd(|fd| fstat(fd))
+        .expect("open")
+        .expect("a memfd")
+        .st_blocks;
     usize::try_from(blocks).expect("not negative") * 512 / 4096
 }

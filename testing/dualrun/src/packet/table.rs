@@ -166,7 +166,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         reason: "a socket has two descriptors of ours beside the program's, and the kernel gives none past the limit: where it leaves one number there is none for those",
-        programs: &["limits/low_limit"],
+        programs: &["limits/all_numbers", "limits/low_limit"],
     },
     Group {
         reason: "a socket has one VI, a connection of VIA's has two ends, and nobody listens: TCP connects a socket to itself because both ends of a simultaneous open are that socket",
