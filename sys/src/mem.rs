@@ -19,7 +19,7 @@ pub use copy::{STREAM_MIN, Store, fetch, fetch_to_write};
 pub(crate) use copy::{copy, prefetch, prefetch_to_write};
 pub(crate) use lease::Lease;
 pub(crate) use mapping::Mapping;
-pub(crate) use parted::{FIRST, Parted};
+pub(crate) use parted::{FIRST, Parted, parted_bytes};
 
 use lent::{Lent, Memfd};
 

@@ -93,13 +93,13 @@ fn limits(found: &mut Vec<Finding>) {
             .because(Reason::Memory),
         );
     }
-    let room = of(Resource::As).map(|bytes| bytes / stream);
+    let room = of(Resource::As).map(|bytes| bytes / sys::stream::PART / stream);
     if room.is_some_and(|connections| connections < FEW) {
         found.push(
             Finding::new(
                 Verdict::Partly,
                 "address-space",
-                "no room to map many connections, 4 MiB each (ulimit -v)",
+                "no room to map many connections, 4 MiB each in a quarter of it (ulimit -v)",
             )
             .because(Reason::Memory),
         );

@@ -8,7 +8,7 @@ use sys::board::Id;
 use sys::errno::Errno;
 use sys::passed::Passed;
 use sys::rendezvous::{Arrival, Caller, Place, arrive};
-use sys::stream::{OFFERED, READY, Side, Size, Stream};
+use sys::stream::{OFFERED, READY, Side, Size, Stream, leaves_room};
 use sys::tcp::Identity;
 use via::window::Windows;
 
@@ -169,6 +169,7 @@ impl Seeker {
         board: Option<Passed>,
     ) -> Result<Stream, Reason> {
         let witness = proof::witness(tcp)?;
+        spare(size)?;
         let memory = self
             .windows
             .create(size.memory_len())
@@ -254,6 +255,7 @@ impl Seeker {
     fn admit(&self, memory: Option<Passed>, size: Size) -> Result<Stream, Reason> {
         let memory = memory.and_then(Passed::into_memory);
         let memory = memory.ok_or(Reason::BadMemory)?.into_fd();
+        spare(size)?;
         let memory = self.windows.admit(memory, size.memory_len());
         let memory = memory.map_err(|error| match error {
             via::Error::Resource => Reason::Memory,
@@ -348,6 +350,11 @@ fn decline(caller: &Caller, reason: Reason) -> Next {
     // If it cannot be told, it counts its steps.
     let _ = say(caller, &message, &[]);
     Next::Over(reason)
+}
+
+fn spare(size: Size) -> Result<(), Reason> {
+    let leaves_room = leaves_room(size.memory_len());
+    leaves_room.then_some(()).ok_or(Reason::Memory)
 }
 
 fn map(memory: OwnedFd, side: Side) -> Result<Stream, Reason> {

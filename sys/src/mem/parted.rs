@@ -4,6 +4,7 @@ use std::{io, os::fd::BorrowedFd};
 
 use super::Mapping;
 use super::shelf::{PAGE, Place};
+use crate::sync::{Ordering, mapped::AtomicU64};
 
 /// Bytes of the first page.
 pub(crate) const FIRST: usize = PAGE;
@@ -29,6 +30,7 @@ impl Parted {
     fn with(place: Option<Place>, fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
         let from = if place.is_some() { PAGE } else { 0 };
         let mapping = Mapping::shared_from(fd, from, len - from)?;
+        BYTES.fetch_add(mapping.len() as u64, Ordering::Relaxed);
         Ok(Self {
             first: place.as_ref().map_or_else(|| mapping.start(), Place::start),
             place,
@@ -59,6 +61,19 @@ impl Parted {
         }
     }
 }
+
+impl Drop for Parted {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.mapping.len() as u64, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes are mapped so.
+pub(crate) fn parted_bytes() -> u64 {
+    BYTES.load(Ordering::Relaxed)
+}
+
+static BYTES: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: pages belong to the process, and not to a thread.
 unsafe impl Send for Parted {}

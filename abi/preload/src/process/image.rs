@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fgetxattr, fstat, openat};
 use rustix::io::{Errno, pread};
 use rustix::process::{getegid, geteuid, getgid, getuid};
+use sys::stream::fits_in_the_next;
 
 /// What becomes of this library in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +235,7 @@ fn of_elf(file: BorrowedFd<'_>, head: &[u8]) -> Image {
         None => Image::Stranger,
         // glibc's: of another machine it says so, and goes on.
         Some(name) if GLIBC.iter().any(|start| name.starts_with(start)) => {
-            if number(18, 2) == Some(MACHINE) {
+            if number(18, 2) == Some(MACHINE) && fits_in_the_next() {
                 Image::Followed
             } else {
                 Image::Stranger
