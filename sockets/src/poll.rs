@@ -66,8 +66,8 @@ pub fn poll(
         found = survey(fds);
     }
     match fds.len() {
-        0..=FEW => mixed_in::<FEW>(fds, timeout, kernel, &found),
-        0..=SOME => mixed_in::<SOME>(fds, timeout, kernel, &found),
+        len if len <= FEW => mixed_in::<FEW>(fds, timeout, kernel, &found),
+        len if len <= SOME => mixed_in::<SOME>(fds, timeout, kernel, &found),
         len => mixed(fds, &mut vec![NONE; len], timeout, kernel, &found),
     }
 }

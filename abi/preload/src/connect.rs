@@ -7,8 +7,9 @@ use sockets::conn::Way;
 use sockets::{accept, ends, table};
 use sys::errno::Errno;
 
-use crate::buffers::is_memory;
-use crate::outcome::{Outcome, borrow, checked, connection, errno, fail, keeping_errno, with_a_number};
+use crate::outcome::{
+    Outcome, borrow, checked, connection, errno, fail, keeping_errno, with_a_number,
+};
 use crate::{extended, real, via_socket};
 
 /// POSIX.

@@ -18,8 +18,8 @@ struct Program;
 impl Host for Program {
     fn wait_to_receive(&self, fd: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut byte = 0u8;
-        // SAFETY: one byte of room. The C library's own call, so that a thread asleep here can be cancelled.
         keeping_errno(|| {
+            // SAFETY: one byte of room. The C library's own call, so that a thread asleep here can be cancelled.
             let received =
                 unsafe { real::recv(fd.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
             checked(received).map(drop)
@@ -47,8 +47,8 @@ impl Host for Program {
         };
         let time = timespec_of(time);
         keeping_errno(|| {
-            // SAFETY: one entry, a time, and the signal mask as it is.
             let ready =
+                // SAFETY: one entry, a time, and the signal mask as it is.
                 unsafe { real::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) };
             checked(ready as isize).map(drop)
         })

@@ -280,6 +280,10 @@ impl Seeker {
 
 /// Where a meeting stands.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most come to the largest, and a box would be one more allocation in each"
+)]
 pub(super) enum At {
     /// Somebody has the name and did not listen; it is tried again.
     Door,

@@ -65,8 +65,8 @@ pub fn select(
     kernel: &impl Poller,
 ) -> Result<usize, Errno> {
     match sets.members(count).count() {
-        0..=FEW => select_in::<FEW>(sets, count, timeout, kernel),
-        0..=SOME => select_in::<SOME>(sets, count, timeout, kernel),
+        len if len <= FEW => select_in::<FEW>(sets, count, timeout, kernel),
+        len if len <= SOME => select_in::<SOME>(sets, count, timeout, kernel),
         len => select_by(&mut vec![NONE; len], sets, count, timeout, kernel),
     }
 }

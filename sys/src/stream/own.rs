@@ -221,7 +221,7 @@ mod tests {
         let memory = Stream::memory(Size::DEFAULT).expect("memfd");
         let peers = memory.try_clone().expect("dup");
         let mut stream = Stream::map(memory, Side::B).expect("map");
-        let tag_of = |stream: &Stream| stream.with_fd(|fd| Tag::of(fd)).expect("it is there");
+        let tag_of = |stream: &Stream| stream.with_fd(Tag::of).expect("it is there");
         assert_eq!(tag_of(&stream), None);
         assert!(!stream.inherit(true), "nobody would know it");
         let tag = Tag {
