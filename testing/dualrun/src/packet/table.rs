@@ -169,6 +169,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["limits/all_numbers", "limits/low_limit"],
     },
     Group {
+        reason: "a connection has memory of the NIC's, of which a program has none that may have no more address space, nor a process the thread that relays",
+        programs: &["exec/low_address_space", "limits/address_space"],
+    },
+    Group {
         reason: "a socket has one VI, a connection of VIA's has two ends, and nobody listens: TCP connects a socket to itself because both ends of a simultaneous open are that socket",
         programs: &["connect/itself"],
     },
