@@ -41,6 +41,8 @@ static void subject(int fd) {
 
 static void partner(int fd) {
     long heard = 0;
+    int at_once = 1;
+    OK(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once));
     while (recv(fd, buf, 5, MSG_WAITALL) == 5 && memcmp(buf, "again", 5) == 0) {
         recv_all(fd, buf, PIECE);
         send_all(fd, "got", 3);
