@@ -63,7 +63,11 @@ pub(crate) fn close(at: SocketAddrV4, now: bool) {
     let mut doors = DOORS.get().lock();
     if let Some(door) = doors.get_mut(&at) {
         door.rush.go_on();
-        if door.waiting.is_empty() && (now || !door.rush.is_open()) {
+        if now {
+            // Who waits here still is about to go, and takes the door along.
+            door.rush.expect_nobody();
+        }
+        if door.waiting.is_empty() && !door.rush.is_open() {
             doors.remove(&at);
         }
     }
@@ -274,6 +278,8 @@ impl Drop for WaitingPlace {
                 door.poller.wake();
             }
         }
+        // Its time may have come while this one waited.
+        door.rush.go_on();
         if door.waiting.is_empty() && !door.rush.is_open() {
             doors.remove(&self.at);
         }

@@ -68,6 +68,11 @@ impl Rush {
         }
     }
 
+    /// Whoever waited comes for no other caller.
+    pub(super) fn expect_nobody(&mut self) {
+        self.lately.clear();
+    }
+
     /// Whether anybody may still come for a caller.
     pub(super) fn is_open(&self) -> bool {
         !self.lately.is_empty()
