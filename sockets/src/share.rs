@@ -14,7 +14,8 @@ use sys::fork::{self, Place};
 use sys::holders::{self, Fork, Others};
 use sys::lock::{Lock, OwnGuard};
 use sys::stream::Corrupt;
-use sys::sync::Ordering;
+use sys::sync::mapped::AtomicU32;
+use sys::sync::{Ordering, fence};
 use sys::turn::{Busy, thread_id};
 
 use crate::conn::{Conn, Path};
@@ -221,6 +222,7 @@ pub fn before_fork() {
     if table::is_retired() {
         return;
     }
+    begin_child();
     // While nothing is held that an upgrade needs.
     table::each(|conn| {
         if conn.is_meeting() {
@@ -245,6 +247,7 @@ pub fn before_fork() {
 /// Before there is a child with descriptors of its own, or with this process's, that is not counted.
 pub fn before_uncounted() {
     if !table::is_retired() {
+        CHILDREN.fetch_add(1, Ordering::SeqCst);
         table::share_sockets(None);
         table::each(|conn| {
             if !conn.is_mapped() {
@@ -254,12 +257,24 @@ pub fn before_uncounted() {
     }
 }
 
+/// Another process is about to come to be that has what this one has. To be called before that is noted of anything.
+pub(crate) fn begin_child() {
+    UNDER_WAY.fetch_add(1, Ordering::SeqCst);
+    CHILDREN.fetch_add(1, Ordering::SeqCst);
+}
+
+/// It is there to be seen, or did not come to be.
+pub(crate) fn end_child() {
+    UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+}
+
 /// After it, in the process that forked.
 pub fn after_fork() {
     if table::is_retired() {
         return;
     }
     table::each(|conn| conn.after_fork(false));
+    end_child();
     thaw(false);
     epoll::after_fork(false);
 }
@@ -286,6 +301,7 @@ pub fn in_child() {
         return;
     }
     fork::settle();
+    UNDER_WAY.store(0, Ordering::SeqCst);
     // Without one of its own the child would count in its parent's.
     let _ = sys::ledger::part_from_parent();
     table::each(|conn| {
@@ -335,6 +351,11 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     if !conn.may_be_shared() {
         return Some(true);
     }
+    let children = CHILDREN.load(Ordering::SeqCst);
+    if UNDER_WAY.load(Ordering::SeqCst) != 0 {
+        // Who is about to be there is not seen.
+        return Some(false);
+    }
     let has_been_left = conn.kin.is_alone() == Some(true)
         && (conn.fork()).is_some_and(|fork| holders::is_held_by(fd, fork.pid) == Some(false));
     let others = if has_been_left {
@@ -345,7 +366,13 @@ pub(crate) fn is_alone(conn: &Conn, fd: BorrowedFd<'_>) -> Option<bool> {
     match others {
         Others::None => {
             conn.set_alone();
-            Some(true)
+            // Whoever begins a child after this notes it after this.
+            fence(Ordering::SeqCst);
+            if CHILDREN.load(Ordering::SeqCst) == children {
+                return Some(true);
+            }
+            conn.set_forked();
+            Some(false)
         }
         Others::Some | Others::Unknown if conn.looks.fetch_add(1, Ordering::Relaxed) < LOOKS => {
             Some(false)
@@ -385,6 +412,10 @@ struct Frozen {
 }
 
 static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
+
+/// How many children were begun, and how many are not there yet: while the kernel is asked who has a socket, another thread may fork.
+static CHILDREN: AtomicU32 = AtomicU32::new(0);
+static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
 /// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
 const HELD: u32 = 2;

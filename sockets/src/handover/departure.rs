@@ -162,6 +162,7 @@ pub struct Spawning {
 
 /// Before this process starts another program by `posix_spawn`, which inherits what is not closed on exec.
 pub fn before_spawn(followed: bool) -> Spawning {
+    share::begin_child();
     table::share_sockets(None);
     table::each(|conn| {
         if !conn.is_mapped() {
@@ -186,6 +187,7 @@ pub fn before_spawn(followed: bool) -> Spawning {
 impl Spawning {
     /// It was started, or not.
     pub fn over(self, started: bool) {
+        share::end_child();
         table::each(|conn| {
             if conn.unlend() && !started {
                 conn.take_back_holder();

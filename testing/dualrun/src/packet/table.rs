@@ -161,6 +161,10 @@ pub const GROUPS: &[Group] = &[
         programs: &["raw/seccomp"],
     },
     Group {
+        reason: "what is unread is known without a system call, which a filter would refuse",
+        programs: &["limits/ioctl_refused"],
+    },
+    Group {
         reason: "a socket that an instruction of the program's own makes is TCP's, and the listener that it looks for is not",
         programs: &["raw/replaced_past"],
     },
