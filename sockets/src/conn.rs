@@ -23,6 +23,7 @@ use self::schedule::Schedule;
 use self::standstill::Standstill;
 use crate::flow::Flow;
 use crate::kernel::Tcp;
+use crate::lifetimes;
 use crate::meet::Meeting;
 use crate::reason::Reason;
 use crate::states::connection::Event;
@@ -32,6 +33,7 @@ mod ahead;
 mod asleep;
 mod identity;
 mod life;
+mod lifetime;
 mod native;
 mod option;
 mod pace;
@@ -114,6 +116,8 @@ pub struct Conn {
     /// After how many of those, or after how many bytes, it is to be upgraded; 0 if the rules are to be asked first.
     enough: AtomicU32,
     many: AtomicU64,
+    /// Of which connections it is one, for [`lifetimes`].
+    kind: AtomicU32,
     /// The bytes of the longest rings that it may have.
     longest: AtomicUsize,
     fruitless: AtomicU32,
@@ -316,6 +320,7 @@ impl Conn {
             }
         }
         self.forked.store(true, Ordering::Relaxed);
+        lifetimes::share();
         if is_young {
             self.kin.add();
         }

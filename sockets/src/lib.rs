@@ -18,6 +18,7 @@ pub mod io;
 pub mod kernel;
 pub mod left;
 mod leftover;
+pub mod lifetimes;
 pub mod meet;
 mod odds;
 pub mod packet;

@@ -4,12 +4,8 @@
 //! usual case is a server that forks for each connection and closes its own descriptor, and it and its children can say so: in words of a page that all of a family
 //! have. A process that ends, or becomes another program, without a word counts for ever: then it is the kernel that must be asked.
 
-use std::sync::OnceLock;
-
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-
-use crate::quiet::once;
-use crate::sync::mapped::{AtomicU32 as SharedU32, AtomicU64 as SharedU64};
+use crate::family::Words;
+use crate::sync::mapped::AtomicU64 as SharedU64;
 use crate::sync::{AtomicU32, Ordering};
 
 /// The processes that have one socket, or no knowledge of them.
@@ -22,7 +18,7 @@ pub struct Kin {
 impl Kin {
     /// This process is the only one. Nothing is known if there is no memory for it.
     pub fn begin(&self) {
-        let number = counts().map_or(0, Counts::begin);
+        let number = counts().map_or(0, |counts| counts.begin());
         self.number.store(number, Ordering::Relaxed);
     }
 
@@ -66,30 +62,16 @@ impl Kin {
 }
 
 /// Each is used for another socket once so many were begun after it: who asks for the former then knows nothing.
-#[repr(C)]
+#[derive(Clone, Copy)]
 struct Counts {
-    last: SharedU32,
+    last: &'static SharedU64,
     /// The number in the upper half.
-    words: [SharedU64; LEN],
+    words: &'static [SharedU64; LEN],
 }
 
 impl Counts {
-    fn map() -> Option<&'static Self> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, which stays for ever, is as long as a `Counts`, and begins as zeros, which is one.
-        unsafe {
-            let page = mmap_anonymous(
-                std::ptr::null_mut(),
-                size_of::<Self>(),
-                access,
-                MapFlags::SHARED,
-            );
-            page.ok().map(|page| &*page.cast())
-        }
-    }
-
     fn begin(&self) -> u32 {
-        let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let number = (self.last.fetch_add(1, Ordering::Relaxed) as u32).wrapping_add(1);
         if number != 0 {
             self.word(number)
                 .store(joined(number, 1), Ordering::Release);
@@ -122,9 +104,10 @@ fn joined(number: u32, count: u32) -> u64 {
 }
 
 /// Those of the process that began with it, and of its children.
-fn counts() -> Option<&'static Counts> {
-    static COUNTS: OnceLock<Option<&'static Counts>> = OnceLock::new();
-    *once(&COUNTS, Counts::map)
+fn counts() -> Option<Counts> {
+    static COUNTS: Words<{ 1 + LEN }> = Words::new();
+    let [last, words @ ..] = COUNTS.get()?;
+    Some(Counts { last, words })
 }
 
 /// With the number that is the last, four pages.

@@ -15,6 +15,7 @@ pub mod board;
 pub mod double;
 pub mod epoll;
 pub mod errno;
+pub mod family;
 pub mod fds;
 pub mod fork;
 pub mod futex;

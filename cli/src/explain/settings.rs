@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use sockets::lifetimes::Level;
 use sockets::rules::Upgrade;
 use sockets::rules::text::{Answer, Key, Rules};
 
@@ -12,6 +13,8 @@ pub(super) struct Setting {
     key: &'static str,
     /// `None` if waits are as they are without a word about them.
     value: Option<u64>,
+    /// Between which bounds it is, where earlier connections have been learned from.
+    learned: Option<[u64; 2]>,
     /// `rule`, `connection` for that table of the file, or `default`.
     from: &'static str,
     /// The rule's.
@@ -48,6 +51,12 @@ impl Setting {
             Key::Spin => settings.spin_ns.map(|ns| u64::from(ns) / 1000),
             Key::Ring => Some(settings.ring.bytes() as u64),
         };
+        let (soon, late) = (Level::SOON, Level::LATE);
+        let learned = match key {
+            Key::Turns => Some([soon.turns.into(), late.turns.into()]),
+            Key::Bytes => Some([soon.bytes, late.bytes]),
+            Key::Upgrade | Key::Spin | Key::Ring => None,
+        };
         let number = answer.number(key);
         let line = rules
             .map(|rules| rules.line_of(number))
@@ -60,6 +69,7 @@ impl Setting {
         Self {
             key: key.name(),
             value,
+            learned: learned.filter(|_| settings.learns),
             from,
             line,
         }
@@ -79,9 +89,14 @@ impl Setting {
             (None, "connection") => write!(f, "{file}, [connection]")?,
             (None, _) => write!(f, "by default")?,
         }
-        match self.value {
-            Some(value) => writeln!(f, ": {} = {value}", self.key),
-            None => writeln!(
+        match (self.value, self.learned) {
+            (Some(value), None) => writeln!(f, ": {} = {value}", self.key),
+            (Some(value), Some([least, most])) => writeln!(
+                f,
+                ": {} = {value}, or {least} to {most} as earlier ones to that port lasted",
+                self.key
+            ),
+            (None, _) => writeln!(
                 f,
                 ": {} = 20, and up to 200 where sleeps end soon",
                 self.key

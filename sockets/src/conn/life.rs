@@ -57,6 +57,7 @@ impl Conn {
             last: AtomicU32::new(0),
             enough: AtomicU32::new(0),
             many: AtomicU64::new(0),
+            kind: AtomicU32::new(0),
             longest: AtomicUsize::new(0),
             fruitless: AtomicU32::new(0),
             asked_ms: AtomicU32::new(0),
@@ -223,6 +224,7 @@ impl Conn {
             drop(self.kept.lock().take());
         }
         self.leave_kin();
+        self.note_lifetime();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -243,6 +245,7 @@ impl Conn {
             flow.leave(&self.tcp(fd.as_fd()), self.is_quiet(Way::Out));
         }
         self.leave_kin();
+        self.note_lifetime();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);

@@ -12,11 +12,18 @@ impl Conn {
     /// From now on it is to be upgraded when these say, or at once if it `asks` the rules first.
     pub(crate) fn heed_settings(&self, settings: &Settings, asks: bool) {
         let Settings {
-            turns, bytes, ring, ..
+            turns,
+            bytes,
+            learns,
+            ring,
+            ..
         } = *settings;
-        let (turns, bytes) = if asks { (0, 0) } else { (turns, bytes) };
-        self.enough.store(turns, Ordering::Relaxed);
-        self.many.store(bytes, Ordering::Relaxed);
+        self.learn_nothing();
+        match (asks, learns) {
+            (true, _) => self.set_enough(0, 0),
+            (false, true) => self.learn(),
+            (false, false) => self.set_enough(turns, bytes),
+        }
         self.longest.store(ring.bytes(), Ordering::Relaxed);
     }
 

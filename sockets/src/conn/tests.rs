@@ -13,7 +13,8 @@ use via::window::Windows;
 
 use super::*;
 use crate::host::{self, Host};
-use crate::rules::Kept;
+use crate::rules::text::Program;
+use crate::rules::{self, Kept};
 use crate::share::LOOKS;
 use crate::states::connection::{self, Event, State};
 use crate::states::visits;
@@ -64,6 +65,8 @@ struct Pair {
 impl Pair {
     fn young() -> Self {
         host::install(&Here);
+        // Pairs that end at once are not to have the next ones wait.
+        let _ = rules::install(RULES, Program::default());
         sys::fork::settle();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
@@ -336,3 +339,4 @@ fn a_step_that_is_not_in_the_table_is_not_taken() {
 }
 
 const ENOUGH: u32 = 8;
+const RULES: &str = "2 f turns=8";

@@ -123,7 +123,8 @@ impl Conn {
         if let Some(reason) = self.forbidden(fd) {
             return self.refuse(reason);
         }
-        // Perhaps the rules were asked only now.
+        // Perhaps the rules were asked only now, or those that ended before it.
+        self.heed_kind(fd);
         if self.is_short(turns, bytes) {
             return;
         }

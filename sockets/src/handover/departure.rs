@@ -213,6 +213,7 @@ fn leave_all() {
         return;
     }
     table::each(|conn| {
+        conn.note_lifetime();
         if conn.is_mapped() && !conn.is_lent() {
             settle(conn);
             conn.set_lent();

@@ -127,6 +127,7 @@ fn what_is_said_of_all_stands_in_the_head() {
     let settings = Settings {
         turns: 2,
         bytes: 9,
+        learns: false,
         spin_ns: Some(0),
         ring: Size::LEAST,
     };
@@ -146,12 +147,14 @@ fn each_key_has_its_rule() {
     let Settings {
         turns,
         bytes,
+        learns,
         spin_ns,
         ring,
     } = here.settings;
+    assert!(!learns, "something is said of turns");
     assert_eq!(
         (turns, bytes, spin_ns, ring),
-        (3, 128 << 10, Some(0), Size::LEAST)
+        (3, 1 << 20, Some(0), Size::LEAST)
     );
     let elsewhere = rules.ask(&REDIS, LOOPBACK, 80);
     assert_eq!(numbers(elsewhere), [5, 0, 0, 4, 5]);

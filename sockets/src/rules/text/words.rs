@@ -5,6 +5,7 @@ use std::fmt;
 use sys::stream::Size;
 
 use super::{Malformed, Upgrade, number};
+use crate::lifetimes::Level;
 
 /// What can be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +183,8 @@ pub struct Settings {
     pub turns: u32,
     /// Or after so many bytes.
     pub bytes: u64,
+    /// Nothing is said of either: that is where nothing has been [learned](crate::lifetimes).
+    pub learns: bool,
     /// The longest time that a wait polls before it sleeps.
     pub spin_ns: Option<u32>,
     /// The longest rings that a connection has.
@@ -195,6 +198,7 @@ impl Settings {
         Self {
             turns: words.turns.unwrap_or(usual.turns),
             bytes: words.bytes.unwrap_or(usual.bytes),
+            learns: words.turns.is_none() && words.bytes.is_none(),
             spin_ns: words.spin_ns,
             ring: words.ring.unwrap_or(usual.ring),
         }
@@ -203,9 +207,11 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
+        let Level { turns, bytes } = Level::USUAL;
         Self {
-            turns: 8,
-            bytes: 128 << 10,
+            turns,
+            bytes,
+            learns: true,
             spin_ns: None,
             ring: Size::DEFAULT,
         }
