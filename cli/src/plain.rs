@@ -12,6 +12,7 @@ use crate::error::{Context, Result};
 
 mod crowd;
 mod epoll;
+mod fetch;
 mod orders;
 mod passer;
 mod pingpong;
@@ -49,8 +50,18 @@ pub(crate) enum Program {
         size: usize,
         connections: usize,
     },
-    /// Connect, one message there and back, close
-    ShortClient { address: Address, size: usize },
+    /// Connect, messages there and back, close
+    ShortClient {
+        address: Address,
+        size: usize,
+        /// Messages of each connection
+        #[arg(default_value_t = 1)]
+        trips: usize,
+    },
+    /// Take a request, send so many bytes in one piece, close, one connection after the other
+    FetchServer(Server),
+    /// Connect, send a request, take what comes until the end
+    FetchClient { address: Address, size: usize },
     /// Take what comes, and confirm each block
     SinkServer(Server),
     /// The same, on all connections at once
@@ -76,7 +87,7 @@ pub(crate) enum Program {
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Server {
-    /// Bytes to take before they are sent back; 0 for whatever comes
+    /// Bytes to take before they are sent back, 0 for whatever comes; or to send
     #[arg(default_value_t = 0)]
     size: usize,
     /// A Unix stream socket in place of TCP
@@ -123,8 +134,14 @@ pub(crate) fn main(program: &Program) -> Result<()> {
             size,
             connections,
         } => orders::obey(&mut crowd::Client::new(address, *size, *connections)?),
-        Program::ShortClient { address, size } => {
-            orders::obey(&mut short::Client::new(address.clone(), *size))
+        Program::ShortClient {
+            address,
+            size,
+            trips,
+        } => orders::obey(&mut short::Client::new(address.clone(), *size, *trips)),
+        Program::FetchServer(server) => fetch::serve(&server.listen()?, server.size),
+        Program::FetchClient { address, size } => {
+            orders::obey(&mut fetch::Client::new(address.clone(), *size))
         }
         Program::StreamClient { address, size } => {
             orders::obey(&mut stream::Client::new(connect(address)?, *size))

@@ -3,16 +3,21 @@ use std::io::{self, Read, Write};
 use super::orders;
 use super::socket::{Address, connect_briefly};
 
-/// A round is a connection of its own, with a message there and back.
+/// A round is a connection of its own, with messages there and back.
 pub(super) struct Client {
     address: Address,
     message: Vec<u8>,
+    trips: usize,
 }
 
 impl Client {
-    pub(super) fn new(address: Address, size: usize) -> Self {
+    pub(super) fn new(address: Address, size: usize, trips: usize) -> Self {
         let message = vec![1; size];
-        Self { address, message }
+        Self {
+            address,
+            message,
+            trips,
+        }
     }
 }
 
@@ -20,8 +25,10 @@ impl orders::Client for Client {
     fn block(&mut self, rounds: u32) -> io::Result<()> {
         for _ in 0..rounds {
             let mut stream = connect_briefly(&self.address)?;
-            stream.write_all(&self.message)?;
-            stream.read_exact(&mut self.message)?;
+            for _ in 0..self.trips {
+                stream.write_all(&self.message)?;
+                stream.read_exact(&mut self.message)?;
+            }
         }
         Ok(())
     }

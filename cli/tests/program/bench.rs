@@ -45,6 +45,9 @@ fn each_client_carries_out_each_order_with_its_server() {
         ("echo-epoll-server --unix", "echo-epoll-client {} 64"),
         ("sink-epoll-server --unix", "stream-epoll-client {} 65536"),
         ("echo-server --unix", "short-client {} 64"),
+        ("echo-server", "short-client {} 64 8"),
+        ("fetch-server 4000000", "fetch-client {} 4000000"),
+        ("fetch-server 100 --unix", "fetch-client {} 100"),
     ] {
         let mut process = command(&format!("plain {server}"))
             .stdout(Stdio::piped())
