@@ -26,6 +26,7 @@ mod redis;
 pub(crate) mod registry;
 mod report;
 mod session;
+mod short;
 mod spread;
 mod unit;
 mod watched;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::line::Point;
 use super::report::{Measured, Report};
 use super::way::Way;
 use crate::error::Result;
@@ -24,15 +25,30 @@ pub(super) fn bars(lines: &[&Measured]) -> Bars {
     }
 }
 
-/// The medians of all sizes, a curve a way.
-pub(super) fn curves(lines: &[&Measured]) -> Curves {
+/// The medians, a curve a way; a plot for each of what lines differ by.
+pub(super) fn curves(lines: &[&Measured]) -> Vec<Curves> {
+    let mut axes: Vec<_> = lines.iter().filter_map(|line| axis(line)).collect();
+    axes.dedup();
+    let curves = axes.into_iter().map(|name| {
+        let lines = lines.iter().copied();
+        let lines: Vec<_> = lines.filter(|line| axis(line) == Some(name)).collect();
+        along(name, &lines)
+    });
+    curves.collect()
+}
+
+fn axis(line: &Measured) -> Option<&'static str> {
+    line.point.map(Point::axis)
+}
+
+fn along(axis: &str, lines: &[&Measured]) -> Curves {
     let unit = lines.first().map_or("", |line| line.unit.name());
     let ways = Way::ALL.into_iter();
     let curves = ways.filter(|way| lines.iter().any(|line| line.way(*way).is_some()));
     let curves = curves.map(|way| {
         let points = lines.iter().filter_map(|line| {
             let median = line.way(way)?.spread?.median;
-            Some((line.size? as f64, median))
+            Some((line.point?.value() as f64, median))
         });
         Curve {
             name: way.title().to_owned(),
@@ -40,7 +56,8 @@ pub(super) fn curves(lines: &[&Measured]) -> Curves {
         }
     });
     Curves {
-        x: ("message size".to_owned(), Scale::Bytes),
+        // Messages come in powers of two, too, and so few are written as they are.
+        x: (axis.to_owned(), Scale::Bytes),
         y: (unit.to_owned(), Scale::Logarithmic),
         curves: curves.collect(),
     }

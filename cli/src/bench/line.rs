@@ -1,3 +1,5 @@
+use serde::Serialize;
+
 use super::aim::Aim;
 use super::pair::{Method, Service};
 use super::peer::Peer;
@@ -12,14 +14,43 @@ use super::way::Way;
 pub(crate) struct Line {
     pub(super) row: Row,
     pub(super) title: String,
-    /// Bytes a message, where lines differ by nothing else.
-    pub(super) size: Option<usize>,
+    /// Where it stands on a curve, if on any.
+    pub(super) point: Option<Point>,
     pub(super) unit: Unit,
     pub(super) ways: Vec<Way>,
     /// Who has no Unix sockets, where they are asked for.
     pub(super) not_unix: Option<&'static str>,
     pub(super) kind: Kind,
     pub(super) aim: Aim,
+}
+
+/// What lines differ by, where they differ by nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Point {
+    /// Bytes a message.
+    Size(usize),
+    /// Messages there and back before a connection ends.
+    RoundTrips(usize),
+    /// Bytes that a connection brings before it ends.
+    Received(usize),
+}
+
+impl Point {
+    /// What stands along the axis; those of one are on one curve.
+    pub(super) fn axis(self) -> &'static str {
+        match self {
+            Self::Size(_) => "message size",
+            Self::RoundTrips(_) => "messages of 64 B there and back in a connection",
+            Self::Received(_) => "bytes that a connection brings",
+        }
+    }
+
+    pub(super) fn value(self) -> usize {
+        match self {
+            Self::Size(value) | Self::RoundTrips(value) | Self::Received(value) => value,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +69,8 @@ pub(crate) enum Kind {
     Program(App),
     /// Others want the CPUs meanwhile.
     Beside(Company, Hogged),
+    /// Two of the plain programs, with connection after connection.
+    Short(Service),
     /// Somebody looks at the connection meanwhile.
     Watched,
 }
@@ -69,6 +102,9 @@ impl Kind {
 
     /// Whether connections live long enough to be upgraded.
     pub(super) fn lasts(self) -> bool {
+        if let Self::Short(_) = self {
+            return false;
+        }
         let (Self::Plain(service, _) | Self::Beside(_, Hogged::Plain(service))) = self else {
             return true;
         };
@@ -81,7 +117,7 @@ impl Line {
         Self {
             row,
             title: title.into(),
-            size: None,
+            point: None,
             unit,
             ways: vec![Way::Tcp, Way::Sovia],
             not_unix: None,
@@ -139,7 +175,10 @@ impl Line {
 
     /// What a peer's program does that is the same.
     pub(super) fn of_peer(&self, way: Way) -> Option<Peer> {
-        Peer::of(way, self.unit, self.size?)
+        match self.point? {
+            Point::Size(size) => Peer::of(way, self.unit, size),
+            Point::RoundTrips(_) | Point::Received(_) => None,
+        }
     }
 }
 

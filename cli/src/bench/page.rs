@@ -2,6 +2,7 @@
 
 use super::aim::{Aim, Verdict, gain};
 use super::chart;
+use super::line::Point;
 use super::registry::Section;
 use super::report::{Measured, Report};
 use super::way::Way;
@@ -36,9 +37,8 @@ impl Report {
 impl Section {
     fn report(self, lines: &[&Measured]) -> report::Section {
         let (title, words) = self.words();
-        let by_size = lines.iter().all(|line| line.size.is_some());
-        let plots = if by_size {
-            vec![Plot::Curves(chart::curves(lines))]
+        let plots = if lines.iter().all(|line| line.point.is_some()) {
+            chart::curves(lines).into_iter().map(Plot::Curves).collect()
         } else if self == Self::Stat {
             // Nothing in it is compared with TCP.
             Vec::new()
@@ -62,14 +62,19 @@ impl Section {
             .collect();
         let mut header = vec![""];
         header.extend(ways.iter().map(|way| way.title()));
-        header.extend(["gain", "between", "target", "", "CPUs"]);
+        header.extend(["gain", "between", "target", "", "left TCP", "CPUs"]);
         let mut table = Table::new(header);
         for line in lines {
             let mark = line.mark();
-            let title = line.size.map_or_else(|| line.title.clone(), bytes);
+            let title = match line.point {
+                Some(Point::Size(size)) => bytes(size),
+                _ => line.title.clone(),
+            };
             let mut cells = vec![format!("{title}{mark}")];
             cells.extend(ways.iter().map(|way| line.cell(*way)));
             cells.extend(line.verdict_cells());
+            let left = line.left().map(|left| format!("{:.0} %", 100.0 * left));
+            cells.push(left.unwrap_or_default());
             cells.push(line.cores());
             table.row(cells);
         }
@@ -91,6 +96,7 @@ impl Section {
             Self::Basics => ("Messages of 64 B, writes of 64 kB", &[]),
             Self::Programs => ("Real programs", &[]),
             Self::Connections => ("Connections", &[MEMORY]),
+            Self::Short => ("Connections that end soon", &[ONE_AFTER_THE_OTHER, LEFT]),
             Self::Company => ("More programs than CPUs", &[]),
             Self::OneEnd => ("Only one end under sovia", &[]),
             Self::Stat => ("What sovia stat costs those it looks at", &[OVER_SOVIA]),
@@ -151,6 +157,10 @@ const OVER_SOVIA: &str =
     "Nothing here is compared with TCP: a gain is over sovia while nobody looks.";
 const PEERS_POLL: &str = "UCX and libfabric poll without end, and their users call their functions; sovia's programs call send and recv, and sleep when nothing comes.";
 const ONE_ANSWER: &str = "The receiver answers with one byte at the end of each block of messages, when it has taken the last.";
+const ONE_AFTER_THE_OTHER: &str = "A figure is of one connection, from connect to its end: the mean of all that one client makes to one server, one after the other, in a run. \
+The first 64 are not timed: from them a program under sovia may learn how long connections to a port last.";
+const LEFT: &str = "Connections that stay on TCP do so on purpose: to leave it takes time, which those that end soon would not win back. `left TCP` is how many did of 64 others, \
+since to note each takes time, too.";
 const MEMORY: &str =
     "Memory is of both processes (Pss); what the kernel has for a socket is in neither column.";
 
@@ -172,6 +182,19 @@ mod tests {
         let mut measured = Measured::new(line, &line.title, line.unit, line.aim, figures.collect());
         measured.place(Some([44.0, 45.0]));
         measured
+    }
+
+    fn short(at: usize, left_tcp: [usize; 2]) -> Measured {
+        let line = &Row::Short.lines(Extent::Quick)[at];
+        let figures = [Way::Tcp, Way::Sovia].map(|way| Figures {
+            way,
+            runs: vec![50.0, 51.0, 52.0],
+            upgraded: way == Way::Sovia && left_tcp[0] > 0,
+            left_tcp: (way == Way::Sovia).then_some(left_tcp),
+        });
+        let mut short = Measured::new(line, &line.title, line.unit, line.aim, figures.into());
+        short.place(Some([44.0, 45.0]));
+        short
     }
 
     #[test]
@@ -203,6 +226,8 @@ mod tests {
                     (Way::Sovia, &[50e3, 60e3, 50e3]),
                 ],
             ),
+            short(0, [0, 64]),
+            short(1, [61, 64]),
             measured(
                 Row::OneEnd,
                 0,

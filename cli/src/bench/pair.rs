@@ -18,6 +18,8 @@ pub(crate) struct Service {
     pub(super) size: usize,
     /// Connections besides, or, where all are used, instead.
     pub(super) idle: usize,
+    /// Messages of a connection, where there is one after the other.
+    pub(super) trips: usize,
 }
 
 impl Service {
@@ -27,6 +29,7 @@ impl Service {
             client,
             size,
             idle: 0,
+            trips: 1,
         }
     }
 }
@@ -61,7 +64,18 @@ impl Pair {
         cpus: Cpus,
         method: Method,
     ) -> Result<Self> {
-        let trace = place.trace()?;
+        Self::start_noting(place, service, way, cpus, method, place.trace()?)
+    }
+
+    /// The same with a trace of its own.
+    pub(super) fn start_noting(
+        place: &Place,
+        service: Service,
+        way: Way,
+        cpus: Cpus,
+        method: Method,
+        trace: Trace,
+    ) -> Result<Self> {
         let mut command = process::myself();
         command
             .args([plain::COMMAND, service.server])
@@ -82,6 +96,9 @@ impl Pair {
             .stdout(Stdio::piped());
         if service.idle > 0 {
             command.arg(service.idle.to_string());
+        }
+        if service.trips > 1 {
+            command.arg(service.trips.to_string());
         }
         let mut client = place.start(&mut command, End::Client, way, cpus, &trace)?;
         let (orders, answers) = client.pipes().ok_or_else(ended)?;
@@ -120,6 +137,11 @@ impl Pair {
             from: "a client",
             what: error.to_string(),
         })
+    }
+
+    /// So many rounds that nobody times.
+    pub(super) fn warm_up(&mut self, rounds: u32) -> Result<()> {
+        self.obey(Order::Blocks { blocks: 1, rounds }).map(drop)
     }
 
     fn obey(&mut self, order: Order) -> Result<Vec<u64>> {

@@ -68,7 +68,7 @@ impl Place {
 
     /// A folder in memory that nobody else has, or on disk where there is no memory for files.
     pub(super) fn memory(&self, trace: &Trace) -> Result<PathBuf> {
-        let name = trace.0.file_name().unwrap_or_default();
+        let name = trace.path.file_name().unwrap_or_default();
         let memory = self.memory.as_ref().unwrap_or(&self.folder).path();
         let folder = memory.join(name).with_extension("memory");
         make_within(&folder)?;
@@ -87,9 +87,10 @@ impl Place {
         // Figures for kernel TCP are without any library, and a program under sovia has ours and what the caller wants.
         if way.has(end) {
             let others = env::var_os(PRELOAD);
-            command
-                .env(PRELOAD, self.library.before(others.as_deref()))
-                .env(TRACE, &trace.0);
+            command.env(PRELOAD, self.library.before(others.as_deref()));
+            if trace.is_written {
+                command.env(TRACE, &trace.path);
+            }
         }
         let own = match end {
             End::Server => self.cpus[0],
@@ -176,25 +177,39 @@ impl Place {
             path: path.display().to_string(),
             source,
         })?;
-        Ok(Trace(path))
+        Ok(Trace {
+            path,
+            is_written: true,
+        })
+    }
+
+    /// One that stays empty: to add a line takes microseconds, which connections that last for some ten would be charged with.
+    pub(super) fn no_trace(&self) -> Result<Trace> {
+        Ok(Trace {
+            is_written: false,
+            ..self.trace()?
+        })
     }
 }
 
 /// A file to which `libsovia.so` adds a line for each connection that it upgrades.
-pub(super) struct Trace(PathBuf);
+pub(super) struct Trace {
+    path: PathBuf,
+    is_written: bool,
+}
 
 impl Trace {
     pub(super) fn upgrades(&self) -> usize {
-        fs::read_to_string(&self.0).map_or(0, |text| text.lines().count())
+        fs::read_to_string(&self.path).map_or(0, |text| text.lines().count())
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// A file or folder that nobody else has.
     pub(super) fn beside(&self, name: &str) -> PathBuf {
-        self.0.with_extension(name)
+        self.path.with_extension(name)
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Row {
     Rpc,
     /// short connections, one after the other
     Connects,
+    /// connections that end soon, by round trips and by bytes
+    Short,
     /// four and eight pairs of programs on two CPUs
     Pairs,
     /// 1,000 idle connections beside the one that is used
@@ -67,6 +69,7 @@ pub(super) enum Section {
     Basics,
     Programs,
     Connections,
+    Short,
     Company,
     OneEnd,
     Stat,
@@ -74,7 +77,7 @@ pub(super) enum Section {
 
 impl Section {
     /// As they follow each other.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Latency,
         Self::LatencyEpoll,
         Self::Bandwidth,
@@ -82,6 +85,7 @@ impl Section {
         Self::Basics,
         Self::Programs,
         Self::Connections,
+        Self::Short,
         Self::Company,
         Self::OneEnd,
         Self::Stat,
@@ -125,7 +129,7 @@ impl Row {
     ];
 
     /// What `sovia bench` measures.
-    pub(super) const BENCH: [Self; 15] = [
+    pub(super) const BENCH: [Self; 16] = [
         Self::Latency,
         Self::LatencyEpoll,
         Self::Bandwidth,
@@ -137,6 +141,7 @@ impl Row {
         Self::Ftp,
         Self::Rpc,
         Self::Connects,
+        Self::Short,
         Self::Idle,
         Self::Many,
         Self::Pairs,

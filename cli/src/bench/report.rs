@@ -4,7 +4,7 @@ use comfy_table::Cell;
 use serde::Serialize;
 
 use super::aim::{Aim, Verdict};
-use super::line::Line;
+use super::line::{Line, Point};
 use super::registry::Row;
 use super::spread::Spread;
 use super::unit::Unit;
@@ -33,8 +33,8 @@ pub(crate) struct Report {
 pub(crate) struct Measured {
     pub(crate) row: Row,
     pub(crate) title: String,
-    /// Bytes a message, where lines differ by nothing else.
-    pub(crate) size: Option<usize>,
+    #[serde(flatten)]
+    pub(crate) point: Option<Point>,
     pub(crate) unit: Unit,
     pub(crate) aim: Aim,
     /// Whether connections live long enough to be upgraded.
@@ -70,7 +70,7 @@ pub(crate) struct Figures {
     pub(crate) runs: Vec<f64>,
     /// Whether any connection left TCP.
     pub(crate) upgraded: bool,
-    /// How many did, and of how many, where there are so many that descriptors or memory may not do for all.
+    /// How many did, and of how many, where not all may: for want of descriptors or memory, or since they end too soon.
     pub(crate) left_tcp: Option<[usize; 2]>,
 }
 
@@ -98,7 +98,7 @@ impl Measured {
         let mut measured = Self {
             row: line.row,
             title: title.to_owned(),
-            size: line.size,
+            point: line.point,
             unit,
             aim,
             lasts: line.kind.lasts(),
@@ -168,7 +168,13 @@ impl Measured {
     /// How many connections left TCP, where some did and some did not.
     fn partly(&self) -> Option<[usize; 2]> {
         let [left, all] = self.way(Way::Sovia)?.figures.left_tcp?;
-        (!self.stayed() && left < all).then_some([left, all])
+        (self.lasts && !self.stayed() && left < all).then_some([left, all])
+    }
+
+    /// Which part of those that end soon left TCP; one that stays is no fault.
+    pub(super) fn left(&self) -> Option<f64> {
+        let [left, all] = self.way(Way::Sovia)?.figures.left_tcp?;
+        (!self.lasts && all > 0).then(|| left as f64 / all as f64)
     }
 
     /// What stands behind its title.

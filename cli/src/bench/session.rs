@@ -15,7 +15,7 @@ use super::registry::Extent;
 use super::report::{Figures, Measured, Report};
 use super::unit::Unit;
 use super::way::Way;
-use super::{idle, many, watched};
+use super::{idle, many, short, watched};
 use crate::error::{Context, Result};
 use crate::machine::{self, Conditions};
 use crate::netpipe;
@@ -143,6 +143,7 @@ impl Session {
             Kind::Many { few, many } => {
                 many::measure(&self.place, line, [few, many], budget, &clock)
             }
+            Kind::Short(service) => short::measure(&self.place, line, service, budget, &clock),
             Kind::Watched => watched::measure(&self.place, line, budget, &clock),
         }
     }
@@ -240,6 +241,8 @@ impl Session {
         let [run_ms, block_us] = match line.kind {
             // One lost slice is some milliseconds, and none may be left out.
             Kind::Beside(..) | Kind::Crowd { .. } | Kind::Many { .. } => [240, 0],
+            // Some connections may take a way that others do not, and all count.
+            Kind::Short(_) => [48, 0],
             Kind::Program(_) => [2_000, 0],
             // Somebody looks once in a second.
             Kind::Watched => [1_000, 10_000],
@@ -255,9 +258,12 @@ impl Session {
     fn rounds(&self, line: &Line) -> usize {
         match (self.extent, line.kind) {
             (Extent::Quick, Kind::Program(_)) => 3,
+            (Extent::Quick, Kind::Short(_)) => 9,
             (Extent::Quick, _) => 5,
             // It asks for one in a hundred.
             (Extent::Whole, Kind::Watched) => 31,
+            // Means of all that came in between: so many that few are disturbed.
+            (Extent::Whole, Kind::Short(_)) => 21,
             (Extent::Whole, _) => 9,
         }
     }
@@ -275,6 +281,7 @@ impl Session {
             Kind::Program(_) => (1, 4_000),
             Kind::Many { many, .. } => (2, many as u64),
             Kind::Idle { .. } => (2, 1_500),
+            Kind::Short(_) => (1, 400),
             Kind::Watched => (2, 100),
             Kind::Plain(..) | Kind::Redis(_) | Kind::Beside(..) | Kind::Crowd { .. } => (1, 150),
         };

@@ -77,6 +77,7 @@ mod tests {
         has(&["sovia", "run", "--config", "a-f"], "a-file");
         has(&["sovia", "ru"], "run");
         has(&["sovia", "bench", "--only", "latency-"], "latency-epoll");
+        has(&["sovia", "bench", "--only", "sho"], "short");
         let options = offered(&["sovia", "run", "cat", "-"]);
         assert!(!options.iter().any(|word| word == "--quiet"), "{options:?}");
     }

@@ -193,10 +193,46 @@ fn the_report_has_medians_and_verdicts_and_plots() {
     assert!(html.matches("<svg").count() == 2 && !html.contains("<script"));
 }
 
+/// How many left TCP is said of each; that some did not is no fault.
+#[test]
+fn short_connections_are_told_by_what_they_exchange() {
+    let folder = Folder::new("short");
+    let html = folder.0.join("short.html");
+    let json = folder.0.join("short.json");
+    let output = command("bench --quick --only short")
+        .arg("--html")
+        .arg(&html)
+        .arg("--json")
+        .arg(&json)
+        .output()
+        .expect("the program starts");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains("left TCP") && !said.contains('¹') && !said.contains('²'));
+    let html = std::fs::read_to_string(&html).expect("a report");
+    assert_eq!(html.matches("<svg").count(), 2);
+    let json = std::fs::read_to_string(&json).expect("figures");
+    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let lines = report["lines"].as_array().expect("lines");
+    let on = |axis: &str| lines.iter().filter(|line| line[axis].is_u64()).count();
+    assert_eq!((on("round_trips"), on("received")), (3, 3), "{json}");
+    for line in lines {
+        assert_eq!(line["lasts"], false, "{line}");
+        let ways = line["ways"].as_array().expect("ways");
+        let sovia = ways.iter().find(|way| way["way"] == "sovia");
+        let left = sovia.map(|way| (&way["left_tcp"][0], &way["left_tcp"][1]));
+        assert!(
+            left.is_some_and(|(left, all)| left.is_u64() && all == 64),
+            "{line}"
+        );
+    }
+}
+
 #[test]
 fn misuse_is_refused_with_status_2() {
     for arguments in [
         "bench --only marathon",
+        "bench --only shrot",
         "bench --only stat sockets",
         "bench sockets --row marathon",
         "bench sockets --json",
@@ -513,7 +549,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn what_there_is_to_measure_is_listed() {
     let list = stdout_of("bench --list");
     let names = list.lines().filter_map(|line| line.split(' ').next());
-    for name in ["latency-epoll", "pgbench", "stat"] {
+    for name in ["latency-epoll", "pgbench", "short", "stat"] {
         assert!(names.clone().any(|listed| listed == name), "{name}: {list}");
+    }
+    // What each measures is told where `--help` says so.
+    let page = include_str!("../../../docs/bench.md");
+    for name in names {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
     }
 }

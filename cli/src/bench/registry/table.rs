@@ -2,16 +2,17 @@
 
 use super::{Entry, Extent, Row, Section};
 use crate::bench::aim::Aim;
-use crate::bench::line::{Company, EPOLL, Hogged, Kind, Line, PINGPONG, SHORT, stream};
+use crate::bench::line::{Company, EPOLL, Hogged, Kind, Line, PINGPONG, Point, SHORT, stream};
 use crate::bench::pair::Service;
 use crate::bench::peer::Peer;
 use crate::bench::program::App;
 use crate::bench::redis::Load;
+use crate::bench::short;
 use crate::bench::unit::Unit;
 use crate::bench::way::Way;
 use crate::netpipe::table::bytes;
 
-pub(super) const REGISTRY: [Entry; 21] = [
+pub(super) const REGISTRY: [Entry; 22] = [
     entry(Row::Latency, Section::Latency, |row, extent| {
         by_size(
             row,
@@ -126,6 +127,7 @@ pub(super) const REGISTRY: [Entry; 21] = [
     entry(Row::Connects, Section::Connections, |row, _| {
         vec![Line::plain(row, SHORT_TITLE, Unit::PerSecond, SHORT).aiming(Aim::Gain(0.95))]
     }),
+    entry(Row::Short, Section::Short, short::lines),
     entry(Row::Pairs, Section::Company, |row, _| {
         let pairs = [4, 8].into_iter().map(|pairs| {
             let title = format!("{pairs} pairs, 64 B there and back");
@@ -208,7 +210,7 @@ fn by_size(
         };
         let title = format!("{} {whither}, {how}", bytes(size));
         let mut line = Line::plain(row, &title, unit, Service::of(server, client, size));
-        line.size = Some(size);
+        line.point = Some(Point::Size(size));
         if !epoll {
             let peers = [Way::Ucx, Way::Libfabric].into_iter();
             line.ways
