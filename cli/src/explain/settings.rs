@@ -13,12 +13,13 @@ pub(super) struct Setting {
     key: &'static str,
     /// `None` if waits are as they are without a word about them.
     value: Option<u64>,
-    /// Between which bounds it is, where earlier connections have been learned from.
-    learned: Option<[u64; 2]>,
     /// `rule`, `connection` for that table of the file, or `default`.
     from: &'static str,
     /// The rule's.
     line: Option<u32>,
+    /// Between which bounds it is, where earlier connections have been learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<[u64; 2]>,
 }
 
 impl Setting {

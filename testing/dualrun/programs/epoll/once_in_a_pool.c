@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <sys/epoll.h>
 
-enum { THREADS = 8, EACH = 40, TURNS = 24, SIZE = 32 };
+enum { THREADS = 8, EACH = 20, TURNS = 64, SIZE = 32 };
 
 struct connection {
     int fd;
