@@ -43,10 +43,12 @@ impl Program {
         command
     }
 
-    /// To be run under sovia.
+    /// To be run under sovia, whose connections leave TCP soon, however short those before them were.
     pub fn preloaded(&self) -> Command {
         let mut command = Command::new(&self.path);
-        command.env("LD_PRELOAD", library());
+        command
+            .env("LD_PRELOAD", library())
+            .env("SOVIA_RULES", "2 hostile turns=8 bytes=131072");
         command
     }
 

@@ -16,6 +16,12 @@ memory_files() {
 # Connections whose memory a process has mapped: where there are many they go on without its file.
 streams() { awk '/memfd:sovia-stream/ { print $5 }' "/proc/$1/maps" | sort -u | wc -l; }
 
+# What is begun from now on leaves TCP soon, however short those before it were.
+leave_soon() {
+    printf '[connection]\nafter-turns = 8\nafter-bytes = 131072\n' >soon.toml
+    export SOVIA_CONFIG=$DIR/soon.toml
+}
+
 sockets() {
     find "/proc/$1/fd" -lname 'socket:*' 2>/dev/null | wc -l
 }
@@ -96,6 +102,7 @@ reload_for_a_while() {
 
 # Clients come, go and are killed; redis keeps nothing of them.
 case_endurance_churn() {
+    leave_soon
     redis
     need python3
     local seconds=4
@@ -128,6 +135,7 @@ forget_values() {
 case_endurance_kills() {
     need cc
     local kills=200 seed seconds=$SECONDS
+    leave_soon
     remember
     if long; then kills=10000; fi
     cc -std=gnu11 -O1 -pthread -o ends "$home/../hostile/programs/ends.c" || fail "cc: $?"
