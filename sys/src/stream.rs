@@ -41,6 +41,7 @@ use unfinished::Unfinished;
 
 mod ahead;
 mod base;
+mod grow;
 mod held;
 mod holders;
 mod layout;

@@ -133,7 +133,7 @@ pub(super) struct SwitchWords {
 pub(super) struct SenderWords {
     pub(super) turn: AtomicU32,
     pub(super) head_seen: AtomicU64,
-    /// How much of the ring, from its start, may have been written since its pages were last given back.
+    /// How much of the ring, from its start, may have been written since its pages were last given back, or [may be](super::Tx::grow) without more ado.
     pub(super) used: AtomicU64,
     /// What [`Published`] says, for those who say it: who reads a line that another CPU polls takes it from there, and once more to write it.
     pub(super) tail: AtomicU64,

@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use super::layout::{BEHIND, BESIDE, SHOWN, in_page};
 use super::*;
 
+mod grow;
 mod hostile;
 mod oracle;
 mod release;

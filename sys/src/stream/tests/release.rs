@@ -90,7 +90,7 @@ fn a_ping_pong_stays_on_the_first_page() {
     assert!(pages(&a) <= 3, "{}", pages(&a));
 }
 
-fn pages(stream: &Stream) -> usize {
+pub(super) fn pages(stream: &Stream) -> usize {
     let blocks = stream
         .with_fd(|fd| fstat(fd))
         .expect("open")
