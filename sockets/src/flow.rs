@@ -108,16 +108,20 @@ pub struct Pieces<'a> {
     pub buffers: &'a [IoSlice<'a>],
     /// How much of them has been sent.
     pub skip: usize,
+    /// So many of what is left, at most.
+    pub most: usize,
 }
 
 impl<'a> Pieces<'a> {
     #[inline]
     fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let mut skip = self.skip;
+        let (mut skip, mut most) = (self.skip, self.most);
         self.buffers.iter().map(move |buffer| {
             let buffer: &'a [u8] = buffer;
             let (gone, left) = buffer.split_at(skip.min(buffer.len()));
             skip -= gone.len();
+            let (left, _) = left.split_at(most.min(left.len()));
+            most -= left.len();
             left
         })
     }

@@ -23,6 +23,7 @@ mod patience;
 mod plain;
 mod receive;
 mod rest;
+mod rounds;
 mod send;
 
 /// How a call receives: the flags of `recv` that matter here.

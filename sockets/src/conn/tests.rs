@@ -21,6 +21,7 @@ use crate::states::visits;
 use crate::{ends, handover, io, share, table};
 
 mod once;
+mod rounds;
 mod standstill;
 
 /// A program that never sleeps.

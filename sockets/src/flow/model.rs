@@ -300,7 +300,11 @@ pub(crate) fn send(flow: &Flow, tcp: &Tcp, byte: u8) {
         assert_eq!(sent, 1);
         return;
     }
-    let pieces = Pieces { buffers, skip: 0 };
+    let pieces = Pieces {
+        buffers,
+        skip: 0,
+        most: usize::MAX,
+    };
     assert_eq!(flow.send(tcp, &pieces, false, true), Ok(1));
 }
 

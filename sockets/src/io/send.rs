@@ -11,9 +11,10 @@ use super::duty::{end_standstill, look_at_peer, serve_back};
 use super::errno_of;
 use super::footing::Footing;
 use super::rest::{wait_for_kernel, wait_for_room};
+use super::rounds::send_in_rounds;
 use crate::conn::{Conn, Way};
 use crate::epoll;
-use crate::flow::{Flow, Pieces, SEND, SPOILT, Stop};
+use crate::flow::{Flow, SEND, SPOILT, Stop};
 use crate::haste;
 use crate::ready::Naps;
 
@@ -97,16 +98,13 @@ fn send_all(
             look_at_peer(conn, fd);
             continue;
         }
-        let pieces = Pieces {
-            buffers,
-            skip: sent,
-        };
         let on_ring = turn.sends_on_ring();
         let quiet = on_ring || {
             conn.heed_call_back(&turn);
             conn.is_quiet(Way::Out)
         };
-        match turn.send(&tcp, &pieces, turn.nested(), quiet) {
+        let here = (sent, wanted);
+        match send_in_rounds(conn, &turn, &tcp, buffers, here, turn.nested(), quiet) {
             Ok(n) => {
                 sent += n;
                 naps = Naps::default();

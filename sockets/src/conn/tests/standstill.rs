@@ -10,7 +10,7 @@ use crate::ready::{self, Rest, WRITE};
 
 impl Pair {
     /// With what both ends send in the rings.
-    fn on_rings() -> Self {
+    pub(super) fn on_rings() -> Self {
         let pair = Self::mapped();
         pair.begin_rings();
         pair
@@ -40,7 +40,7 @@ impl Pair {
         }
     }
 
-    fn send(&self, end: usize, bytes: &[u8]) -> Result<usize, Errno> {
+    pub(super) fn send(&self, end: usize, bytes: &[u8]) -> Result<usize, Errno> {
         let native = |_| unreachable!("there are rings");
         let fd = self.sockets[end].as_fd();
         io::send(self.conns[end], fd, &[IoSlice::new(bytes)], true, native)

@@ -175,6 +175,7 @@ impl<K: Kernel> Actor<K> {
         let pieces = Pieces {
             buffers: &buffers,
             skip: 0,
+            most: usize::MAX,
         };
         let sent = self.flow.watched(Act::Send, |flow| {
             let short = if at_once {
