@@ -33,13 +33,13 @@ pub(super) fn cost_us(level: Level, turns: u32, bytes: u64) -> u64 {
 }
 
 /// Of both ends, with what comes after it until they have found each other's pace.
-const LEAVE_US: u64 = 250;
+const LEAVE_US: u64 = 300;
 /// Half of 64 B there and back.
 const TCP_TURN_US: u64 = 7;
 const RING_TURN_US: u64 = 1;
 /// In writes of 32 kB.
 const TCP_BYTES_PER_US: u64 = 2_500;
 const RING_BYTES_PER_US: u64 = 12_000;
-/// Memory that a ring uses for the first time, and gives back at the end.
-const FRESH_BYTES: u64 = 2 << 20;
-const FRESH_BYTES_PER_US: u64 = 1_400;
+/// Memory that a ring uses for the first time, in which a stream [stays](crate::io) for long, and gives back at the end.
+const FRESH_BYTES: u64 = 256 << 10;
+const FRESH_BYTES_PER_US: u64 = 1_000;

@@ -31,7 +31,7 @@ fn those_that_last_leave_soon() {
 #[test]
 fn those_that_end_in_vain_leave_late() {
     assert_eq!(after(&[(8, 50, 4000)]), Level::LATE);
-    assert_eq!(after(&[(8, 2, 2 << 20)]), Level::LATE);
+    assert_eq!(after(&[(8, 2, 1_200_000)]), Level::LATE);
     // Neither does it cost them anything where they never came so far.
     assert_ne!(after(&[(8, 12, 4000)]), Level::SOON);
 }
