@@ -399,7 +399,7 @@ impl Conn {
 
     /// Whether it stays on TCP.
     #[inline]
-    fn is_on_tcp(&self) -> bool {
+    pub(crate) fn is_on_tcp(&self) -> bool {
         self.path.load(Ordering::Acquire) == TCP
     }
 

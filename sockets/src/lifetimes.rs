@@ -40,7 +40,8 @@ impl Level {
         turns: 512,
         bytes: 16 << 20,
     };
-    const ALL: [Self; 3] = [Self::SOON, Self::USUAL, Self::LATE];
+    /// From the first to the last.
+    pub(crate) const ALL: [Self; 3] = [Self::SOON, Self::USUAL, Self::LATE];
 }
 
 /// Connections that are alike: those that a process begins to a port, or that come to one of its.
@@ -65,8 +66,8 @@ impl Kind {
     }
 
     fn word(self, words: &[AtomicU64; LEN]) -> Option<&AtomicU64> {
-        // Neighbours do not meet.
-        words.get((self.0 >> 1) as usize % LEN)
+        let mixed = (self.0 >> 1).wrapping_mul(0x9e37_79b1);
+        words.get((mixed >> (u32::BITS - LEN.ilog2())) as usize)
     }
 }
 

@@ -101,6 +101,7 @@ impl Conn {
     fn after_fork(&self, child: bool) {
         if child {
             self.forget_threads();
+            self.forget_lifetime();
             if self.is_meeting() {
                 self.forget_meeting();
             }

@@ -295,6 +295,7 @@ impl Conn {
         if let Ok(Some(flow)) = self.flow.replace(None) {
             flow.stream().holders().leave();
         }
+        self.note_lifetime();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);
@@ -320,6 +321,7 @@ impl Conn {
         self.forget_threads();
         drop(self.flow.replace(None));
         self.kin.forget();
+        self.learn_nothing();
         self.go(Event::Close, None);
         stat::end(self.record);
         self.refs.store(0, Ordering::Release);

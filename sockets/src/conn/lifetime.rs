@@ -8,6 +8,7 @@ use sys::tcp;
 use super::{Conn, Way};
 use crate::lifetimes::{self, Kind, Level};
 use crate::stat;
+use crate::states::connection::Event;
 
 impl Conn {
     /// From now on it leaves TCP when its kind mostly should.
@@ -32,24 +33,67 @@ impl Conn {
         stat::name(self.record, [local, peer]);
         let server = if self.is_opener() { peer } else { local };
         let kind = Kind::new(self.is_opener(), server.port());
-        self.kind.store(kind.number(), Ordering::Relaxed);
-        let Level { turns, bytes } = lifetimes::level(kind);
-        self.set_enough(turns, bytes);
+        let asked = self.kind.compare_exchange(
+            UNASKED,
+            kind.number(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if asked.is_ok() {
+            let Level { turns, bytes } = lifetimes::level(kind);
+            self.set_enough(turns, bytes);
+        }
     }
 
-    /// It ends. Those that ended before it mattered say nothing.
+    /// Nobody came to the meeting. The other end may have learned something else, and come to it later: then this one is young again until the next level at which that
+    /// may be. False if there is none.
+    pub(super) fn comes_later(&self) -> bool {
+        let (turns, bytes) = self.lived();
+        let next = Level::ALL
+            .into_iter()
+            .find(|level| turns < level.turns && bytes < level.bytes);
+        let Some(Level {
+            turns: enough,
+            bytes: many,
+        }) = next.filter(|_| self.learns())
+        else {
+            return false;
+        };
+        self.turnarounds.store(turns, Ordering::Relaxed);
+        self.set_enough(enough, many);
+        self.go(Event::Miss, None)
+    }
+
+    /// Whether it is not the user who says when it leaves TCP.
+    pub(super) fn learns(&self) -> bool {
+        self.kind.load(Ordering::Relaxed) != NONE
+    }
+
+    /// It ends. Those that ended before it mattered say nothing, nor those that could not leave TCP.
     pub(crate) fn note_lifetime(&self) {
         let kind = self.kind.swap(NONE, Ordering::Relaxed);
-        if matches!(kind, NONE | UNASKED) {
+        if matches!(kind, NONE | UNASKED) || self.is_on_tcp() {
             return;
         }
+        let (turns, bytes) = self.lived();
+        lifetimes::note(Kind::from_number(kind), turns, bytes);
+    }
+
+    /// In the child of a fork: what its parent had exchanged by then says nothing of how long it lasts.
+    pub(crate) fn forget_lifetime(&self) {
+        if self.kind.load(Ordering::Relaxed) != UNASKED {
+            self.learn_nothing();
+        }
+    }
+
+    /// Turns and bytes so far. Turns are not counted but where it is young; calls are.
+    fn lived(&self) -> (u32, u64) {
         let ((sent, sends), (received, receives)) = (self.counts(Way::Out), self.counts(Way::In));
-        let turns = u32::try_from(2 * sends.min(receives)).unwrap_or(u32::MAX);
-        lifetimes::note(
-            Kind::from_number(kind),
+        let turns = u32::try_from(sends.min(receives).saturating_mul(2)).unwrap_or(u32::MAX);
+        (
             turns.max(self.turnarounds.load(Ordering::Relaxed)),
             sent.saturating_add(received),
-        );
+        )
     }
 
     /// After so many turns or bytes it is to leave TCP.

@@ -6,6 +6,7 @@ use sys::wait::{self, Limits};
 
 use super::Conn;
 use super::life::GATHER;
+use crate::lifetimes::Level;
 use crate::rules::text::Settings;
 
 impl Conn {
@@ -44,11 +45,18 @@ impl Conn {
         }
     }
 
-    /// Whether so little says nothing yet. Eight times as much is wanted each time that others were found to have the socket.
+    /// Whether so little says nothing yet. Each time that others were found to have the socket eight times as much is wanted as what the user says, or as the least that
+    /// is learned.
     pub(super) fn is_short(&self, turns: u32, bytes: u64) -> bool {
         let patience = 3 * self.looks.load(Ordering::Relaxed);
         let enough = self.enough.load(Ordering::Relaxed);
         let many = self.many.load(Ordering::Relaxed);
-        turns < enough << patience && bytes < many << patience
+        let (enough, many) = if self.learns() {
+            let Level { turns, bytes } = Level::SOON;
+            (enough.max(turns << patience), many.max(bytes << patience))
+        } else {
+            (enough << patience, many << patience)
+        };
+        turns < enough && bytes < many
     }
 }

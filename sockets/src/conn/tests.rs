@@ -20,6 +20,7 @@ use crate::states::connection::{self, Event, State};
 use crate::states::visits;
 use crate::{ends, handover, io, share, table};
 
+mod lifetimes;
 mod once;
 mod rounds;
 mod standstill;
@@ -64,10 +65,14 @@ struct Pair {
 }
 
 impl Pair {
+    /// Pairs that end at once are not to have the next ones wait.
     fn young() -> Self {
-        host::install(&Here);
-        // Pairs that end at once are not to have the next ones wait.
         let _ = rules::install(RULES, Program::default());
+        Self::connected()
+    }
+
+    fn connected() -> Self {
+        host::install(&Here);
         sys::fork::settle();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
@@ -106,8 +111,12 @@ impl Pair {
     }
 
     fn meet(&self) {
+        self.meet_after(ENOUGH);
+    }
+
+    fn meet_after(&self, turns: u32) {
         for end in (0..2).cycle() {
-            self.exchange(end, ENOUGH);
+            self.exchange(end, turns);
             if self.states() == [State::Mapped; 2] {
                 return;
             }

@@ -211,6 +211,9 @@ impl Conn {
             Step::Over(reason) => {
                 *meeting = None;
                 drop(meeting);
+                if reason == Reason::NobodyCame && self.comes_later() {
+                    return;
+                }
                 // One that has left, because its process forked or has become another program, comes again.
                 let left = matches!(reason, Reason::PeerLeft | Reason::PeerGaveUp);
                 if left || self.comes_again.load(Ordering::Relaxed) {

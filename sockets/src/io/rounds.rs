@@ -24,10 +24,16 @@ pub(super) fn send_in_rounds(
     let mut sent = skip;
     loop {
         let left = wanted - sent;
-        let most = if nested || left < LONG || !flow.sends_on_ring() {
-            left
-        } else {
-            next_round(conn, flow, left)
+        let most = match flow.sends_on_ring() {
+            _ if nested || left < LONG => left,
+            true => match next_round(conn, flow, left) {
+                Some(most) => most,
+                None if sent == skip => return Err(Stop::Again),
+                None => return Ok(sent - skip),
+            },
+            // It may move to the ring with this one.
+            false if may_switch => left.min(flow.stream().tx().reach()),
+            false => left,
         };
         let pieces = Pieces {
             buffers,
@@ -54,27 +60,37 @@ pub(super) fn send_in_rounds(
 
 /// How many of `left` bytes come next. Where they would go beyond what the ring has grown to, the receiver first gets some time to empty that: who is rung
 /// for all that is there, and reads, does it in less than new memory takes. One that does not lets it grow, so it is waited for a few times at most.
+///
+/// `None` if the turn is to begin anew: a handler that came into the wait has had others act at this end, or the direction go back to TCP.
 #[inline]
-fn next_round(conn: &Conn, flow: &Flow, left: usize) -> usize {
+fn next_round(conn: &Conn, flow: &Flow, left: usize) -> Option<usize> {
     let tx = flow.stream().tx();
     let fitting = tx.fitting(left);
-    if fitting == left || fitting >= LONG {
-        return fitting;
+    // Who has gone, or reads no more, empties nothing.
+    if fitting == left || fitting >= LONG || flow.stream().peer_deaf() {
+        return Some(fitting.max(LONG).min(left));
     }
-    if empties(conn, flow) {
-        return tx.reach().min(left);
+    let empties = empties(conn, flow);
+    if tx.is_broken_off() || !flow.sends_on_ring() {
+        return None;
+    }
+    if empties {
+        return Some(tx.reach().min(left));
     }
     tx.grow();
     // Where a handler wrote meanwhile it may be nothing.
-    tx.fitting(left).max(LONG)
+    Some(tx.fitting(left).max(LONG))
 }
 
 /// Whether the receiver soon has all that is in the ring.
 #[cold]
 fn empties(conn: &Conn, flow: &Flow) -> bool {
     let mut spin = conn.memory.begin();
-    while flow.stream().tx().drained() == Ok(false) {
-        if !spin.again() {
+    let tx = flow.stream().tx();
+    while tx.drained() == Ok(false) {
+        if tx.is_broken_off() || !spin.again() {
+            // The waits for answers, which have the same patience, have met nothing in vain.
+            spin.paid();
             return false;
         }
     }

@@ -128,6 +128,8 @@ fn send_all(
             Err(Stop::Failed(errno)) => return Err(errno),
             Err(Stop::End) => return Err(Errno::PIPE),
             Err(Stop::Again) if turn.stream().tx().take_broken_off() => continue,
+            // It went back while this was waiting.
+            Err(Stop::Again) if on_ring && !turn.sends_on_ring() => continue,
             Err(Stop::Again) => {}
         }
         if turn.owes_back() {

@@ -97,8 +97,9 @@ impl Tx<'_> {
         broken_off
     }
 
+    /// Whether a handler has [broken off](Tx::break_off) what is written, or was about to be.
     #[inline]
-    fn is_broken_off(&self) -> bool {
+    pub fn is_broken_off(&self) -> bool {
         self.stream.broken_off.load(Ordering::Relaxed)
     }
 

@@ -209,6 +209,8 @@ impl Run {
         {
             command
                 .env("LD_PRELOAD", library)
+                // A cold connection is to leave TCP in the middle of what the program does, if it does enough.
+                .envs((!self.warm).then_some(("SOVIA_RULES", "2 dualrun turns=8 bytes=131072")))
                 .env("SOVIA_TRACE_UPGRADE", trace);
         }
         let mut child = command.spawn()?;
