@@ -65,10 +65,13 @@ pub(super) fn send_in_rounds(
 #[inline]
 fn next_round(conn: &Conn, flow: &Flow, left: usize) -> Option<usize> {
     let tx = flow.stream().tx();
+    if flow.stream().peer_deaf() {
+        // Who has gone, or reads no more, empties nothing, and all of it is for TCP to answer.
+        return Some(left);
+    }
     let fitting = tx.fitting(left);
-    // Who has gone, or reads no more, empties nothing.
-    if fitting == left || fitting >= LONG || flow.stream().peer_deaf() {
-        return Some(fitting.max(LONG).min(left));
+    if fitting == left || fitting >= LONG {
+        return Some(fitting);
     }
     let empties = empties(conn, flow);
     if tx.is_broken_off() || !flow.sends_on_ring() {
