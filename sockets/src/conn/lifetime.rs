@@ -71,8 +71,12 @@ impl Conn {
 
     /// It ends. Those that ended before it mattered say nothing, nor those that could not leave TCP.
     pub(crate) fn note_lifetime(&self) {
-        let kind = self.kind.swap(NONE, Ordering::Relaxed);
-        if matches!(kind, NONE | UNASKED) || self.is_on_tcp() {
+        let kind = self.kind.load(Ordering::Relaxed);
+        if matches!(kind, NONE | UNASKED | UNTOLD) {
+            return;
+        }
+        self.kind.store(UNTOLD, Ordering::Relaxed);
+        if self.is_on_tcp() {
             return;
         }
         let (turns, bytes) = self.lived();
@@ -81,8 +85,8 @@ impl Conn {
 
     /// In the child of a fork: what its parent had exchanged by then says nothing of how long it lasts.
     pub(crate) fn forget_lifetime(&self) {
-        if self.kind.load(Ordering::Relaxed) != UNASKED {
-            self.learn_nothing();
+        if !matches!(self.kind.load(Ordering::Relaxed), NONE | UNASKED) {
+            self.kind.store(UNTOLD, Ordering::Relaxed);
         }
     }
 
@@ -106,3 +110,5 @@ impl Conn {
 /// In `Conn::kind`, beside the number of one.
 const NONE: u32 = 0;
 const UNASKED: u32 = u32::MAX;
+/// It has learned, and does not teach.
+const UNTOLD: u32 = u32::MAX - 1;

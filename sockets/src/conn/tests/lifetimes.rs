@@ -89,6 +89,22 @@ fn a_child_teaches_nothing_of_what_its_parent_has() {
     assert_eq!(levels(), [Level::USUAL; 2]);
 }
 
+/// As in a server that forks for what has been asked for by then.
+#[test]
+fn in_a_child_too_others_make_it_wait_for_its_level_or_for_eight_times_the_least() {
+    let pair = Pair::connected();
+    let [conn, _] = pair.conns;
+    pair.exchange(0, Level::SOON.turns + 2);
+    conn.forget_lifetime();
+    conn.looks.store(1, Ordering::Relaxed);
+    let enough = 8 * Level::SOON.turns;
+    pair.exchange(0, enough - Level::SOON.turns - 4);
+    assert_eq!(conn.path(), Path::Young);
+    pair.exchange(0, 2);
+    assert_eq!(conn.path(), Path::Meeting);
+    pair.close();
+}
+
 impl Conn {
     /// Looks at its meeting until it gives up.
     fn learn_from_nobody(&self, pair: &Pair) {
