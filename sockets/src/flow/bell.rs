@@ -22,6 +22,15 @@ impl Flow {
         self.arm_unheard(kernel, None)
     }
 
+    /// As [`Flow::arm_receive`], where others may sleep on the same doorbells.
+    ///
+    /// # Errors
+    /// As [`Flow::arm_receive`].
+    pub fn arm_beside_others(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        self.drain_beside_others(kernel)?;
+        self.arm_unheard(kernel, None)
+    }
+
     /// As [`Flow::arm_receive`], where no doorbell has been heard since the last were taken. On the ring, if there is a `place` of a board, what comes is to
     /// be noted there instead of rung for.
     ///
@@ -78,8 +87,38 @@ impl Flow {
     /// # Errors
     /// If TCP's bytes cannot be told apart any more.
     pub fn drain(&self, kernel: &impl Kernel) -> Result<(), Stop> {
+        self.take_bells(kernel, |room| kernel.recv(room).map(Some))
+            .map(drop)
+    }
+
+    /// As [`Flow::drain`], where others may sleep on the same doorbells: those that rang for what is still there stay, for who has not got up yet would find none,
+    /// and sleep on. Whether some did.
+    ///
+    /// # Errors
+    /// As [`Flow::drain`].
+    pub fn drain_beside_others(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
+        let rx = self.stream.rx();
+        self.take_bells(kernel, |room| {
+            let there = kernel.peek(room)?;
+            // Whoever rang had said before what for. So in this order: what comes after the look at TCP has a doorbell that stays.
+            if there > 0 && (rx.has_bytes() != Ok(false) || rx.finished() != 0) {
+                return Ok(None);
+            }
+            match room.get_mut(..there) {
+                Some(rung) if there > 0 => kernel.recv(rung).map(Some),
+                _ => Ok(Some(0)),
+            }
+        })
+    }
+
+    /// Takes doorbells off by `take`, which says `None` to leave them; whether it did.
+    fn take_bells(
+        &self,
+        kernel: &impl Kernel,
+        take: impl Fn(&mut [u8]) -> Result<Option<usize>, Errno>,
+    ) -> Result<bool, Stop> {
         if !self.receives_on_ring() || self.is_read_to_its_end() || self.is_called(kernel) {
-            return Ok(());
+            return Ok(false);
         }
         let mut scratch = [0; 64];
         let rx = self.stream.rx();
@@ -91,29 +130,30 @@ impl Flow {
                     .min(scratch.len()),
             };
             if limit == 0 {
-                return Ok(());
+                return Ok(false);
             }
             let Some(room) = scratch.get_mut(..limit) else {
-                return Ok(());
+                return Ok(false);
             };
-            match kernel.recv(room) {
+            match take(room) {
+                Ok(None) => return Ok(true),
                 // What the kernel says of a receiving side that the program has shut says nothing of the peer.
-                Ok(0) if !kernel.has_ended() => {
+                Ok(Some(0)) if !kernel.has_ended() => {
                     self.shut_read();
-                    return Ok(());
+                    return Ok(false);
                 }
-                Ok(0) => {
+                Ok(Some(0)) => {
                     self.note_last();
-                    return Ok(());
+                    return Ok(false);
                 }
-                Ok(n) => {
+                Ok(Some(n)) => {
                     self.took_bell.store(1, Ordering::Relaxed);
                     self.count(n);
                     // The sender may have gone back to TCP while we read: what lies after that point are its bytes.
                     if let Some(end) = back_at(rx) {
                         let Ok(taken) = self.taken_in_all(kernel) else {
                             self.abort(kernel);
-                            return Ok(());
+                            return Ok(false);
                         };
                         let beyond = usize::try_from(taken.saturating_sub(end))
                             .unwrap_or(usize::MAX)
@@ -123,18 +163,18 @@ impl Flow {
                         }
                     }
                     if n < limit {
-                        return Ok(());
+                        return Ok(false);
                     }
                 }
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => return Ok(false),
                 Err(errno) if is_refusal(errno) => return Err(errno.into()),
                 Err(errno) => {
                     self.note_error(errno);
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// As [`Flow::drain`], where TCP has ended for all that is known: the end may lie behind a doorbell, which a read stops at.

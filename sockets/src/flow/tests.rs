@@ -8,6 +8,7 @@ use actor::{Actor, Deed};
 use network::{End, Network};
 
 mod actor;
+mod beside;
 mod network;
 mod property;
 

@@ -66,6 +66,17 @@ fn conclude(conn: &Conn, fd: BorrowedFd<'_>, turn: Turn<'_>, at_once: bool) {
     }
 }
 
+/// Before sleeping until something can be received; whether one may.
+fn arm(conn: &Conn, turn: &Turn<'_>, fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let tcp = conn.tcp(fd);
+    let others = conn.others_receive() || turn.stream().holders().is_shared();
+    let armed = match others {
+        true => turn.arm_beside_others(&tcp),
+        false => turn.arm_receive(&tcp),
+    };
+    armed.map_err(errno_of)
+}
+
 /// Goes on with the turn that has `begun`, in which nothing was taken.
 #[inline(never)]
 fn receive_all<'a>(
@@ -215,11 +226,11 @@ fn receive_all<'a>(
         if !patient {
             if let Some(ask) = conn.is_time_to_ask() {
                 // A peer that was killed said nothing in memory.
-                let mut quiet = turn.arm_receive(&tcp).map_err(errno_of)?;
+                let mut quiet = arm(conn, &turn, fd)?;
                 let rang = turn.took_bell();
                 if rang && ask == Ask::ToTheEnd {
                     // A read stops at a doorbell, and the end may lie behind it, or another one.
-                    quiet = turn.arm_receive(&tcp).map_err(errno_of)?;
+                    quiet = arm(conn, &turn, fd)?;
                 }
                 // What came before the last was taken rings no more for others who sleep.
                 let came = rang && !quiet;
@@ -266,7 +277,7 @@ fn receive_all<'a>(
             continue;
         }
         // In this order: who calls back rings afterwards.
-        let rest = turn.arm_receive(&tcp).map_err(errno_of)? && !turn.owes_back();
+        let rest = arm(conn, &turn, fd)? && !turn.owes_back();
         let rang = turn.took_bell();
         drop(turn);
         if rang {

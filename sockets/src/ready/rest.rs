@@ -44,7 +44,7 @@ pub(crate) struct Bed {
     pub(crate) carried: bool,
     /// A doorbell was taken away, which others may be waiting for: see [`epoll::rang`].
     pub(crate) rang: bool,
-    /// Doorbells are left to other threads of this process, which may sleep on them and would not look.
+    /// Doorbells are left to others, who may sleep on them and would not look.
     pub(crate) spares: bool,
     /// Whether what the kernel had of doorbells was taken away.
     pub(crate) drained: bool,
@@ -113,19 +113,25 @@ pub(crate) fn lie_down(
     let for_bytes = interest & READ != 0;
     let for_room = interest & WRITE != 0;
     // One who sends, and waits for room, may be the only one who ever takes doorbells.
-    let may_be_others = || has_threads() || turn.stream().holders().is_shared();
+    let is_shared = turn.stream().holders().is_shared();
+    let may_be_others = || has_threads() || is_shared;
     let spares = !for_bytes && (others_receive || !for_room && may_be_others());
     if !turn.stream().rx().consented() && conn.counts(Way::In).1 > 0 && conn.is_quiet(Way::In) {
         // So that the peer can ring: its doorbells need the ring's direction.
         turn.consent(&tcp);
     }
     let takes = bells == Bells::Take && !spares;
-    let drained = takes && turn.receives_on_ring();
     // What is noted on a board is not rung for.
     let spot = spot.filter(|_| !(spares || others_receive));
     let place = spot.and_then(|spot| spot.of(conn, &turn));
-    let emptied = if takes { turn.drain(&tcp) } else { Ok(()) };
-    let armed = emptied.and_then(|()| turn.arm_unheard(&tcp, place));
+    let emptied = match takes {
+        true if others_receive || is_shared => turn.drain_beside_others(&tcp),
+        true => turn.drain(&tcp).map(|()| false),
+        false => Ok(false),
+    };
+    let left = emptied == Ok(true);
+    let drained = takes && !left && turn.receives_on_ring();
+    let armed = emptied.and_then(|_| turn.arm_unheard(&tcp, place));
     let mut quiet = armed.is_ok();
     if turn.stream().tx().back_wanted()
         && let Some(send) = conn.turn(fd, SEND)
@@ -195,7 +201,7 @@ pub(crate) fn lie_down(
         full,
         carried,
         rang: turn.took_bell(),
-        spares,
+        spares: spares || left,
         drained,
         over: turn.kernel_end().is_some(),
         noted: place.is_some(),

@@ -51,7 +51,7 @@ pub const ROWS: &[Row<State, Event>] = table! {
 
     Sleep: Before => Before, "arms; sleeps on TCP";
     Sleep: Following => Following, "arms; sleeps unless all before `to_ring` is taken";
-    Sleep: Ring => Ring, "takes doorbells off TCP, arms, looks again; sleeps on TCP";
+    Sleep: Ring => Ring, "takes doorbells off TCP (where others may sleep on them, only once nothing is left of what they rang for), arms, looks again; sleeps on TCP";
     Sleep: Returning => Returning, "takes doorbells off TCP up to `to_tcp`, arms, looks again; sleeps if more is to come before it";
     Sleep: After => After, "sleeps on TCP";
 

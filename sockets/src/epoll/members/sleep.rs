@@ -169,7 +169,6 @@ impl Members {
     /// While others sleep on the set, and who comes back from it may be long: they are to be woken by what comes next.
     pub(in crate::epoll) fn keep_watch(&mut self) {
         let (instance, shared) = (self.instance, self.shared);
-        let mut told = 0u32;
         for hot in &mut self.hot {
             let Some(member) = self.list.get_mut(hot.index as usize) else {
                 continue;
@@ -180,10 +179,9 @@ impl Members {
                 continue;
             }
             let tells_again = member.events & (EDGE | ONCE) == 0;
-            told += u32::from(hot.told && tells_again);
-            // News that came after the look, or that the program's buffer had no room for: nobody rings for it. Who was told of several may be long with the first,
-            // or wait for what another does with the second.
-            if !hot.told || (tells_again && told == 2) {
+            // News that came after the look, or that the program's buffer had no room for: nobody rings for it. What is told again until it is taken is told to
+            // all, one after the other: who was told first may be long with it, or leave some of it, or wait for what another does.
+            if !hot.told || tells_again {
                 member.wake_sleeper(hot.index, instance);
             }
         }
