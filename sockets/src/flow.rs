@@ -31,6 +31,7 @@ pub(crate) use self::shows::{Crammed, is_refusal};
 mod alone;
 mod back;
 mod bell;
+mod drain;
 mod ends;
 mod owed;
 mod peek;

@@ -3,7 +3,7 @@
 use sys::errno::Errno;
 use sys::stream::Rx;
 
-use super::bell::READS;
+use super::drain::READS;
 use super::{AFTER, BEFORE, Flow, Stop};
 use crate::kernel::Kernel;
 
