@@ -18,7 +18,7 @@ pub(crate) use self::asleep::{Counted, Sleepers};
 pub use self::native::Native;
 use self::native::UnderWay;
 pub use self::option::low_water_is_used;
-pub(crate) use self::pace::{Ask, Exchanged};
+pub(crate) use self::pace::{Ask, Awaited, Exchanged};
 use self::schedule::Schedule;
 use self::standstill::Standstill;
 use crate::flow::Flow;

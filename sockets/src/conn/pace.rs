@@ -168,11 +168,19 @@ impl Conn {
         result
     }
 
-    /// Whether something was sent on TCP since this was last asked. Then an answer may be near; else data comes as it comes, and who polls for it
-    /// only takes it in smaller pieces, in the way of the sender.
+    /// What a wait on TCP that begins is for: an answer, if something was sent since this was last asked.
     #[inline]
-    pub(crate) fn expects_answer(&self) -> bool {
-        self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed)
+    pub(crate) fn awaits(&self) -> Awaited {
+        if self.answered.load(Ordering::Relaxed) && self.answered.swap(false, Ordering::Relaxed) {
+            return Awaited::Answer;
+        }
+        let ((received, _), (_, sends)) = (self.counts(Way::In), self.counts(Way::Out));
+        let belongs = sends != 0 || received < UNASKED;
+        if belongs && !self.trickles() {
+            Awaited::Rest
+        } else {
+            Awaited::Anything
+        }
     }
 
     /// Whether a wait on TCP that begins is one of the first: no more than one call has received.
@@ -207,6 +215,20 @@ impl Conn {
         }
     }
 }
+
+/// What a wait on TCP is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// An answer, which may be near.
+    Answer,
+    /// What belongs to an answer, or the end behind it; or a request, or the rest of a short one.
+    Rest,
+    /// Data that comes as it comes: who polls for it only takes it in smaller pieces, in the way of the sender.
+    Anything,
+}
+
+/// Of a connection on which nothing was sent, what comes up to here, in bytes, is a request and no stream.
+pub(super) const UNASKED: u64 = 128 << 10;
 
 const AWAITED: u32 = 1;
 const EMPTIED: u32 = 2;

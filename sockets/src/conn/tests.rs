@@ -225,6 +225,25 @@ fn who_answers_what_comes_does_not_get_a_stream_of_small_messages() {
     pair.close();
 }
 
+#[test]
+fn what_belongs_to_an_answer_is_awaited_as_it_is() {
+    let pair = Pair::young();
+    let conn = pair.conns[0];
+    conn.count(Way::In, pace::UNASKED as usize - 1);
+    assert_eq!(conn.awaits(), Awaited::Rest, "of a request");
+    conn.count(Way::In, 1);
+    assert_eq!(conn.awaits(), Awaited::Anything, "a stream");
+    conn.note_answer_on_tcp();
+    conn.count(Way::Out, 1);
+    assert_eq!(conn.awaits(), Awaited::Answer);
+    assert_eq!(conn.awaits(), Awaited::Rest);
+    for _ in 0..16 {
+        conn.note_trickle(64, 8192);
+    }
+    assert_eq!(conn.awaits(), Awaited::Anything, "more is let come");
+    pair.close();
+}
+
 /// A session whose user may not look at the server that began it was said for ever to have exchanged too little.
 #[test]
 fn who_waits_for_others_to_leave_says_so() {

@@ -9,7 +9,7 @@ use sys::wait::{Spin, note_sent};
 use super::duty::pay_late;
 use super::footing;
 use super::{DONT_WAIT, Receive, receive_on_rings, send_on_rings};
-use crate::conn::{Conn, Rest, Way};
+use crate::conn::{Awaited, Conn, Rest, Way};
 use crate::odds::Odds;
 
 pub(super) fn receive_plain(
@@ -24,13 +24,19 @@ pub(super) fn receive_plain(
     };
     let patient = !(how.dont_wait || conn.is_nonblocking());
     let may_poll = patient && !how.wait_all;
-    let is_first = conn.begins();
-    let polls = may_poll && conn.expects_answer() && (!is_first || FIRST.pays());
+    // Whether polling pays others have learned, and this wait may teach.
+    let (worth_it, odds) = match may_poll.then(|| conn.awaits()) {
+        Some(Awaited::Answer) if conn.begins() => (true, Some(&FIRST)),
+        Some(Awaited::Answer) => (true, None),
+        Some(Awaited::Rest) => (true, Some(&REST)),
+        Some(Awaited::Anything) | None => (false, None),
+    };
+    let polls = worth_it && odds.is_none_or(Odds::pays);
     let result = if polls && conn.takes_any(fd) {
         let is_there = || under_way.is_same() && footing::is_there(conn, fd);
         let (result, met) = poll_then_wait(conn.socket.begin(), is_there, &mut native);
-        if is_first && let Some(met) = met {
-            FIRST.note(met);
+        if let (Some(odds), Some(met)) = (odds, met) {
+            odds.note(met);
         }
         result
     } else if may_poll && conn.trickles() && conn.takes_any(fd) {
@@ -133,5 +139,7 @@ fn poll_then_wait(
     (result, is_met)
 }
 
-/// Of the first waits of this process's connections.
+/// Of the first waits for answers of this process's connections.
 static FIRST: Odds = Odds::good();
+/// Of waits for what belongs to something that has begun to come.
+static REST: Odds = Odds::good();
