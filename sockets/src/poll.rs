@@ -258,7 +258,7 @@ fn mixed(
         ready::aware();
         ready::poller_is_up();
         get_up(fds);
-        let woken = slept?;
+        slept?;
         let answer = answer(fds, scratch);
         habit.had(answer.news);
         if answer.ready > 0 {
@@ -266,7 +266,8 @@ fn mixed(
             count_sleep(fds);
             return Ok(answer.ready);
         }
-        if woken == 0 && end.left() == Some(Duration::ZERO) {
+        // Also if the kernel woke for what turned out to be nothing.
+        if end.left() == Some(Duration::ZERO) {
             return Ok(0);
         }
     }

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -19,6 +20,23 @@ impl Poller for Plain {
             ready += usize::from(entry.revents != 0);
         }
         Ok(ready)
+    }
+}
+
+/// One that always says that something woke it, and never what: a doorbell of which nothing is left, say.
+#[derive(Default)]
+struct Restless {
+    asked_at_the_end: Cell<u32>,
+}
+
+impl Poller for Restless {
+    fn poll(&self, _fds: &mut [PollFd], timeout: Option<Duration>) -> Result<usize, Errno> {
+        if timeout == Some(Duration::ZERO) {
+            let asked = self.asked_at_the_end.get() + 1;
+            self.asked_at_the_end.set(asked);
+            assert!(asked < 100_000, "the time is over");
+        }
+        Ok(1)
     }
 }
 
@@ -81,4 +99,14 @@ fn select_clears_what_is_not_ready_and_counts_each_set() {
         Ok(2)
     );
     assert_eq!((read, write, except), (set(&[b]), set(&[b]), set(&[])));
+}
+
+#[test]
+fn who_is_woken_for_nothing_waits_no_longer_than_he_would() {
+    let (near, _far) = pair();
+    let mut fds = [entry(near.as_raw_fd(), IN)];
+    let found = survey(&fds);
+    let soon = Some(Duration::from_millis(1));
+    let ready = mixed(&mut fds, &mut [NONE], soon, &Restless::default(), &found);
+    assert_eq!(ready, Ok(0));
 }
