@@ -78,6 +78,8 @@ pub(super) struct Members {
     pub(super) only: Option<RawFd>,
     /// Members whose descriptor was closed, and that live on as a duplicate.
     orphans: u32,
+    /// There may be members in the kernel's instance by numbers that are closed, of which nothing is known here.
+    strays: bool,
     /// Connections whose doorbell was taken away, of which other sets are to be told once nobody has this one.
     pub(super) rang: Vec<RawFd>,
     /// The place of the list that is being written.
@@ -129,7 +131,7 @@ impl Members {
     /// Puts a member at the place that was [reserved](Members::reserve). What had its descriptor before is no member any more.
     pub(super) fn insert(&mut self, index: u32, member: Member) {
         if let Some(old) = self.index_of(member.fd) {
-            self.remove(old);
+            self.lose(old);
         }
         let fd = member.fd;
         // First: one too many, after a jump, is looked for in vain.

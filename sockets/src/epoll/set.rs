@@ -197,8 +197,7 @@ impl Set {
         }
         members.get_up();
         if members.has_only_tokens() && !self.has_waiters() {
-            members.take_tokens();
-            return members.have_news();
+            return members.take_tokens() || members.have_news();
         }
         shows(fd)
     }

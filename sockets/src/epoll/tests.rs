@@ -150,6 +150,37 @@ fn what_has_no_rings_is_changed_by_the_short_way() {
 }
 
 #[test]
+fn what_lives_on_by_an_unknown_number_is_the_kernels() {
+    for is_seen in [true, false] {
+        sys::fork::settle();
+        let kernels = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC)
+            .expect("a set");
+        let (near, mut far) = UnixStream::pair().expect("descriptors");
+        let (instance, fd) = (created(kernels.as_raw_fd()), near.as_raw_fd());
+        let event = Event { events: 1, data: 9 };
+        let set = known(instance).expect("created");
+        if is_seen {
+            assert_eq!(control(instance, fd, Change::Add(event)), Ok(()));
+        } else {
+            sys::epoll::add(instance, fd, 1, 9).expect("no member");
+        }
+        let twin = near.try_clone().expect("a descriptor");
+        crate::ends::before_close(fd);
+        drop(near);
+        crate::ends::closed(fd);
+        assert!(!set.is_ready(instance));
+        far.write_all(b"x").expect("room");
+        assert!(set.is_ready(instance));
+        assert!(set.is_ready(instance), "it is told again");
+        drop(twin);
+        assert!(!set.is_ready(instance));
+        crate::ends::before_close(instance);
+        drop(kernels);
+        crate::ends::closed(instance);
+    }
+}
+
+#[test]
 fn what_is_no_set_fails_as_the_kernel_says() {
     let (mut near, far) = UnixStream::pair().expect("descriptors");
     near.write_all(b"x").expect("room");

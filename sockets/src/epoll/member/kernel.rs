@@ -88,6 +88,16 @@ impl Member {
             if conn.generation() == generation && (!conn.is_mapped() || handover::is_back(conn)))
     }
 
+    /// Whether the kernel may go on reporting it, as the program registered it, when its descriptor is closed, for all that is known here.
+    pub(in crate::epoll) fn may_stray(&self) -> bool {
+        let lives_elsewhere = match self.what {
+            What::Connection { conn, .. } => conn.may_be_shared(),
+            What::Set(_) | What::Other => true,
+            What::Nothing => false,
+        };
+        lives_elsewhere && self.captured.is_none() && !self.dormant
+    }
+
     /// Adds it to the kernel's instance, under our token.
     pub(in crate::epoll) fn add_captured(
         &mut self,

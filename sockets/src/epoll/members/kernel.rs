@@ -49,9 +49,9 @@ impl Members {
         self.kernel_filled = filled;
     }
 
-    /// Whether there are members that only the kernel knows.
+    /// Whether there may be members that only the kernel knows.
     pub(super) fn has_others(&self) -> bool {
-        (self.captured as usize) + self.free.len() < self.list.len()
+        self.strays || (self.captured as usize) + self.free.len() < self.list.len()
     }
 
     /// Whether all that the kernel can report are tokens, and to nobody else.
@@ -59,11 +59,15 @@ impl Members {
         !self.shared && !self.has_others()
     }
 
-    /// Hears what the kernel has to report, of one that [has only tokens](Members::has_only_tokens).
-    pub(in crate::epoll) fn take_tokens(&mut self) {
+    /// Hears what the kernel has to report, of one that [has only tokens](Members::has_only_tokens). Whether there was something else, after all.
+    pub(in crate::epoll) fn take_tokens(&mut self) -> bool {
+        let mut others = 0;
         sys::epoll::take(self.instance, |events, data| {
-            self.hear(&mut [Event { events, data }], 1);
+            others += self.hear(&mut [Event { events, data }], 1);
         });
+        // Closed by ways that we do not see.
+        self.strays |= others > 0;
+        others > 0
     }
 
     /// Sorts what the kernel reported into the program's events, which stay, and tokens, whose members become hot. Returns how many stay.

@@ -3,6 +3,7 @@
 use super::super::member::What;
 use super::Members;
 use crate::epoll::Set;
+use crate::ready::IN;
 
 impl Members {
     /// One after the other of the sets in this one.
@@ -34,6 +35,7 @@ impl Members {
                 .iter_mut()
                 .filter(|member| matches!(member.what, What::Other))
                 .any(|member| member.come(true).carried);
+            carried = carried || (self.strays && sys::epoll::shows(self.instance, IN as u16) != 0);
         }
         (self.came, carried)
     }

@@ -1,8 +1,8 @@
-//! Members whose descriptor is closed, while their connection lives on under another.
+//! Members whose descriptor is closed, while what is behind it lives on: a connection under another number of this process, or what nobody knows here.
 
 use std::os::fd::RawFd;
 
-use super::super::member::What;
+use super::super::member::{Member, What};
 use super::super::places;
 use super::Members;
 
@@ -15,6 +15,13 @@ impl Members {
             places::note_member(via);
             self.disown(fd, index);
         }
+    }
+
+    /// The descriptor of a member is closed, which is the last of a connection here. The kernel goes on reporting what a number that we do not know, or another
+    /// process, keeps open.
+    pub(in crate::epoll) fn lose(&mut self, index: u32) {
+        self.strays |= (self.list.get(index as usize)).is_some_and(Member::may_stray);
+        self.remove(index);
     }
 
     /// The orphan that the kernel knows by this number, if the number is one of its connection again.

@@ -32,7 +32,7 @@ impl Set {
             // Another process may have the connection too, and the kernel would go on reporting it.
             let _ = sys::epoll::delete(instance, fd);
         }
-        members.remove(index);
+        members.lose(index);
         false
     }
 
