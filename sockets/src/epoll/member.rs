@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use sys::stream::Watch;
 use sys::{epoll, socket};
 
-use super::{EDGE, EXCLUSIVE, Event, FLAGS, ONCE, Set};
+use super::{EDGE, EXCLUSIVE, Event, FLAGS, ONCE, Set, places};
 use crate::conn::Conn;
 use crate::ready::{self, ALWAYS, ERR, Look, Marks, PRI, READ, WRITE};
 use crate::table;
@@ -184,7 +184,7 @@ impl Member {
     /// on reporting: it may doze only if it is [`late`](super::members::Members::put_off).
     pub(super) fn doze(&mut self, may_be_late: bool) -> bool {
         let fits = self.captured.is_some() || (may_be_late && self.events & EXCLUSIVE == 0);
-        if !fits || !self.is_connection() || self.via != self.fd || !self.is_same() {
+        if !fits || !self.is_connection() || self.is_orphan() || !self.is_same() {
             return false;
         }
         self.dormant = true;
@@ -200,7 +200,7 @@ impl Member {
             && !self.unsure
             && (events, data) == (self.events, self.data)
             && events & FLAGS == 0
-            && self.via == self.fd
+            && !self.is_orphan()
             && self.is_connection()
             && !self.what.is_in_memory()
             && self.is_same()
@@ -310,7 +310,7 @@ impl Member {
             What::Connection { conn, generation } if conn.generation() == generation => {
                 self.news_of(conn)
             }
-            What::Set(set) if self.events & READ != 0 && set.is_ready(self.fd) => {
+            What::Set(set) if self.events & READ != 0 && set.is_ready(self.via) => {
                 self.news_of_set(set)
             }
             _ => News::default(),
@@ -370,11 +370,17 @@ impl Member {
         shown
     }
 
-    /// Whether the kernel has it by a number that is closed, so that its registration cannot be changed, and is to tell an edge of what the program wants told for
+    /// Whether the kernel has it by a number that is closed, behind which there may be something else now: its registration cannot be changed.
+    #[inline]
+    pub(super) fn is_orphan(&self) -> bool {
+        self.via != self.fd
+    }
+
+    /// Whether that is so, and the kernel is to tell an edge of what the program wants told for
     /// as long as it is there.
     #[inline]
     pub(super) fn is_stuck(&self) -> bool {
-        self.via != self.fd && !self.is_edge() && self.captured.is_some_and(|wake| wake & EDGE != 0)
+        self.is_orphan() && !self.is_edge() && self.captured.is_some_and(|wake| wake & EDGE != 0)
     }
 
     /// After how many sleeps it last had news, if it had any.
@@ -440,17 +446,21 @@ impl Member {
         with(self.via, |fd| ready::watch(conn, fd))
     }
 
-    /// Its descriptor is about to be closed: whether there is another one of the connection, by which it lives on.
+    /// Its descriptor is about to be closed: whether there is another one of the connection or set, by which it lives on.
     pub(super) fn outlive(&mut self, closed: RawFd) -> bool {
-        let What::Connection { conn, generation } = self.what else {
-            return false;
-        };
-        let mut other = None;
-        table::for_each(|fd, at| {
-            if fd != closed && std::ptr::eq(at, conn) && conn.generation() == generation {
-                other = Some(fd);
+        let other = match self.what {
+            What::Connection { conn, generation } => {
+                let mut other = None;
+                table::for_each(|fd, at| {
+                    if fd != closed && std::ptr::eq(at, conn) && conn.generation() == generation {
+                        other = Some(fd);
+                    }
+                });
+                other
             }
-        });
+            What::Set(set) => places::numbers(set).find(|fd| *fd != closed),
+            What::Other | What::Nothing => None,
+        };
         self.via = other.unwrap_or(self.via);
         other.is_some()
     }

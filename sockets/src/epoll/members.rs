@@ -250,7 +250,7 @@ impl Members {
         }
         let (fd, hot) = (place.fd, place.hot);
         let (was_captured, was_connection) = (place.captured.is_some(), place.is_connection());
-        let was_orphan = place.via != fd;
+        let orphan = place.is_orphan().then_some(place.via);
         self.changing.begin(index, fd);
         if place.noted {
             place.stand_down();
@@ -265,7 +265,10 @@ impl Members {
         if was_connection {
             self.forget_connection();
         }
-        self.orphans -= u32::from(was_orphan);
+        if let Some(via) = orphan {
+            self.orphans -= 1;
+            places::forget_member(via);
+        }
         self.sets.retain(|other| *other != index);
         self.disown(fd, index);
         self.free.push(index);
@@ -299,6 +302,7 @@ impl Members {
         if self.for_kernel
             || self.visiting
             || member.captured.is_some()
+            || member.is_orphan()
             || !member.what.is_in_memory()
             || member.is_back()
         {

@@ -28,8 +28,8 @@ pub fn known(fd: RawFd) -> Option<&'static Set> {
 pub fn created(fd: RawFd) -> RawFd {
     if fd >= 0 {
         // Whatever was here was closed behind our back.
-        if known(fd).is_some() && share::is_home() {
-            release(fd);
+        if concerns(fd) && share::is_home() {
+            before_close(fd);
         }
         first_seen(fd);
     }
@@ -158,13 +158,14 @@ fn leave_all(fd: RawFd) {
 fn release(fd: RawFd) {
     // Those that it watches are noted as its members, and leave it as such.
     newborn::settle();
-    let _guard = CHANGES.lock();
-    let Some(set) = known(fd) else {
+    let Some(set) = take_number(fd) else {
         return;
     };
-    if let Some(place) = SETS.get(fd.cast_unsigned() as usize) {
-        place.store(0, Ordering::Release);
+    // As long as it has its place: who finds it in another set must not take the next one there for it. One with duplicates may be in some by this number since.
+    if (memberships(fd) != 0 || set.has_duplicates()) && leaves_to_kernel(fd) {
+        set.keep_to_kernel();
     }
+    let _guard = CHANGES.lock();
     if set.refs.load(Ordering::Acquire) > 1 {
         set.moved(fd, other_number(set));
         set.refs.fetch_sub(1, Ordering::AcqRel);
@@ -173,6 +174,22 @@ fn release(fd: RawFd) {
         set.open(-1);
         set.refs.store(0, Ordering::Release);
     }
+}
+
+/// The set behind a descriptor, which is behind it no more.
+fn take_number(fd: RawFd) -> Option<&'static Set> {
+    let _guard = CHANGES.lock();
+    let set = known(fd)?;
+    let number = SETS.get(fd.cast_unsigned() as usize)?;
+    number.store(0, Ordering::Release);
+    Some(set)
+}
+
+/// A number of a set goes: those that it is in have the set by another, or no more. Whether one goes on having it as the kernel does.
+#[cold]
+fn leaves_to_kernel(fd: RawFd) -> bool {
+    // All of them.
+    all().fold(false, |any, set| set.before_close(fd, false) | any)
 }
 
 /// Another descriptor of the same instance.

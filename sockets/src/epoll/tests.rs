@@ -181,6 +181,43 @@ fn what_lives_on_by_an_unknown_number_is_the_kernels() {
 }
 
 #[test]
+fn a_set_in_another_lives_as_long_as_one_of_its_numbers() {
+    sys::fork::settle();
+    let flags = rustix::event::epoll::CreateFlags::CLOEXEC;
+    let [outer, inner] = [(); 2].map(|()| rustix::event::epoll::create(flags).expect("a set"));
+    let twin = inner.try_clone().expect("a descriptor");
+    let [at, number, other] = [&outer, &inner, &twin].map(AsRawFd::as_raw_fd);
+    created(at);
+    created(number);
+    crate::ends::duplicated(number, other);
+    let event = Event { events: 1, data: 9 };
+    assert_eq!(control(at, number, Change::Add(event)), Ok(()));
+    let [set, set_in_it] = [at, number].map(|fd| known(fd).expect("created"));
+    let has_it = || set.enter().expect("free").set_at(0).is_some();
+    let close = |fd: OwnedFd| {
+        let number = fd.as_raw_fd();
+        crate::ends::before_close(number);
+        drop(fd);
+        crate::ends::closed(number);
+    };
+    close(inner);
+    assert!(has_it() && set.is_in_memory());
+    assert_eq!(places::memberships(number), 0);
+    assert_eq!(places::memberships(other), 1);
+    assert!(std::ptr::eq(set_in_it, known(other).expect("a duplicate")));
+    let (near, mut far) = UnixStream::pair().expect("descriptors");
+    let add = control(other, near.as_raw_fd(), Change::Add(event));
+    assert_eq!(add, Ok(()));
+    assert!(!set.is_ready(at));
+    far.write_all(b"x").expect("room");
+    assert!(set.is_ready(at));
+    close(twin);
+    assert!(!has_it() && !set.is_ready(at));
+    assert_eq!(places::memberships(other), 0);
+    close(outer);
+}
+
+#[test]
 fn what_is_no_set_fails_as_the_kernel_says() {
     let (mut near, far) = UnixStream::pair().expect("descriptors");
     near.write_all(b"x").expect("room");

@@ -55,6 +55,9 @@ impl Member {
 
     /// Has the kernel report what the program registered again, for all who have its instance.
     pub(in crate::epoll) fn give_back(&mut self, instance: Instance) -> Result<(), Errno> {
+        if self.is_orphan() {
+            return Err(Errno::BADF);
+        }
         // One that has reported reports nothing more, but an end, which the kernel would leave out.
         let events = if self.fired {
             self.events & FLAGS
@@ -232,7 +235,7 @@ impl Member {
 
     /// Whether nobody but this set waits for it under whatever descriptor, as far as sets go.
     fn is_of_one_set(&self) -> bool {
-        self.via == self.fd
+        !self.is_orphan()
             && self.events & EXCLUSIVE == 0
             && places::memberships(self.via) == 1
             && !self.has_duplicates()
@@ -297,15 +300,14 @@ impl Member {
         let _ = self.register(IN | RDHUP | OUT | EDGE, index, instance, true);
     }
 
-    fn register(
+    pub(super) fn register(
         &mut self,
         wake: u32,
         index: u32,
         instance: Instance,
         again: bool,
     ) -> Result<(), Errno> {
-        // Behind the number that the kernel knows it by there may be something else now.
-        if (self.captured == Some(wake) && !again) || self.via != self.fd {
+        if (self.captured == Some(wake) && !again) || self.is_orphan() {
             return Ok(());
         }
         epoll::modify(instance, self.fd, wake, token::of(index))?;

@@ -4,7 +4,7 @@
 //! what has come, once somebody asks for it, and who watches it compares that count with the one at which the program was last told.
 
 use super::{Armed, Marks, Member, News, UNTOLD, What, with};
-use crate::epoll::Set;
+use crate::epoll::{EDGE, EXCLUSIVE, Instance, ONCE, Set};
 use crate::ready::{self, ALWAYS, IN, READ, Rest, WRITE};
 
 /// What has come to a member since it was last asked.
@@ -45,9 +45,24 @@ impl Member {
 
     /// As [`Member::arm`] for another set, which somebody who sleeps on this one then sleeps on too.
     pub(in crate::epoll) fn arm_set(&self, set: &Set) -> Armed {
-        match set.lie_down(self.fd) {
+        match set.lie_down(self.via) {
             Rest::Awake => Armed::Awake,
             Rest::Asleep(bed) => Armed::Quiet { nap: bed.nap },
+        }
+    }
+
+    /// As [`Members::settle_set`](crate::epoll::members::Members::settle_set) says; whether it was captured by that.
+    pub(in crate::epoll) fn settle_set(&mut self, index: u32, instance: Instance) -> bool {
+        match self.captured {
+            // Who was told once would hear of it again and again.
+            Some(_) if self.events & ONCE != 0 => {
+                let _ = self.register(IN | EDGE, index, instance, false);
+                false
+            }
+            None if self.events & (EDGE | ONCE | EXCLUSIVE) == 0 => {
+                self.capture(index, instance).is_ok()
+            }
+            _ => false,
         }
     }
 

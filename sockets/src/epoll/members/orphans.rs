@@ -1,4 +1,5 @@
-//! Members whose descriptor is closed, while what is behind it lives on: a connection under another number of this process, or what nobody knows here.
+//! Members whose descriptor is closed, while what is behind it lives on: a connection or set under another number of this process, or what nobody knows
+//! here.
 
 use std::os::fd::RawFd;
 
@@ -7,6 +8,20 @@ use super::super::places;
 use super::Members;
 
 impl Members {
+    /// The descriptor of a set that is a member is about to be closed: from then on nothing can be changed of what the kernel reports of it. So one of which no
+    /// more can be told than that it is ready is captured, whatever is in it, and one that reports once reports an edge.
+    pub(in crate::epoll) fn settle_set(&mut self, index: u32) {
+        self.capture(index);
+        let (instance, may) = (self.instance, !self.for_kernel && !self.visiting);
+        if let Some(member) = self.list.get_mut(index as usize)
+            && may
+            && member.settle_set(index, instance)
+        {
+            self.captured += 1;
+            self.heat(index);
+        }
+    }
+
     /// The descriptor of a member is closed, while the member lives on as a duplicate.
     pub(in crate::epoll) fn orphan(&mut self, index: u32) {
         if let Some(member) = self.list.get(index as usize) {
@@ -24,16 +39,15 @@ impl Members {
         self.remove(index);
     }
 
-    /// The orphan that the kernel knows by this number, if the number is one of its connection again.
+    /// The orphan that the kernel knows by this number, if the number is one of its connection, or of its set, again.
     pub(in crate::epoll) fn orphan_at(&self, fd: RawFd) -> Option<u32> {
         if self.orphans == 0 {
             return None;
         }
-        let conn = crate::table::known(fd)?;
         let at = self
             .list
             .iter()
-            .position(|member| member.fd == fd && member.via != fd && member.is(conn));
+            .position(|member| member.fd == fd && member.is_orphan() && member.is_same());
         u32::try_from(at?).ok()
     }
 
@@ -43,7 +57,7 @@ impl Members {
             return None;
         }
         let mut list = (0..).zip(&self.list).skip(from as usize);
-        list.find(|(_, member)| member.via != member.fd && member.captured.is_none())
+        list.find(|(_, member)| member.is_orphan() && member.captured.is_none())
             .map(|(index, member)| (index, member.what, member.via))
     }
 
@@ -56,15 +70,33 @@ impl Members {
             let Some(member) = self.list.get_mut(index) else {
                 break;
             };
-            if member.via != fd || member.fd == fd {
+            if member.via != fd || !member.is_orphan() {
                 continue;
             }
-            places::forget_member(fd);
             if !last && member.outlive(fd) {
+                let has_come_home = !member.is_orphan();
+                places::forget_member(fd);
                 places::note_member(member.via);
+                if has_come_home {
+                    self.own(index as u32);
+                }
             } else {
                 self.remove(index as u32);
             }
+        }
+    }
+
+    /// The only number of an orphan is the one by which the kernel knows it, again.
+    fn own(&mut self, index: u32) {
+        self.orphans -= 1;
+        let Some(fd) = self.list.get(index as usize).map(|member| member.fd) else {
+            return;
+        };
+        if let Some(old) = self.index_of(fd) {
+            self.lose(old);
+        }
+        if let Some(entry) = self.by_fd.get_mut(fd.cast_unsigned() as usize) {
+            *entry = index + 1;
         }
     }
 }

@@ -5,10 +5,11 @@ use std::os::fd::RawFd;
 use sys::sync::Ordering;
 
 use super::{NOBODY, Set};
+use crate::epoll::member::What;
 use crate::epoll::members::Members;
 
 impl Set {
-    /// A descriptor is about to be closed, which is the last of its connection or not. Whether what it stands for lives on here, as the kernel has it.
+    /// A descriptor is about to be closed, which is the last of its connection or not; of a set, whose number is known no more, it need not be said. Whether what it stands for lives on here, as the kernel has it.
     pub(in crate::epoll) fn before_close(&self, fd: RawFd, last: bool) -> bool {
         let Some(mut members) = self.enter() else {
             return false;
@@ -18,6 +19,9 @@ impl Set {
             return false;
         };
         let (instance, visiting) = (members.instance, members.visiting);
+        if (members.get_mut(index)).is_some_and(|member| matches!(member.what, What::Set(_))) {
+            members.settle_set(index);
+        }
         let Some(member) = members.get_mut(index) else {
             return false;
         };
