@@ -95,6 +95,22 @@ mod token {
             .any(|event| member(event.data).is_some())
     }
 
+    /// Has the program's own of the first `count` events be the first; how many they are.
+    #[cold]
+    pub(super) fn leave_out(events: &mut [super::Event], count: usize) -> usize {
+        let mut kept = 0;
+        for at in 0..count.min(events.len()) {
+            if events
+                .get(at)
+                .is_some_and(|event| member(event.data).is_none())
+            {
+                events.swap(kept, at);
+                kept += 1;
+            }
+        }
+        kept
+    }
+
     /// Goes on with the tokens of the program before this one; whether this one has none of its own.
     pub(super) fn inherit(prefix: u64) -> bool {
         prefix & MASK == 0 && prefix >> 63 == 1 && *PREFIX.get_or_init(|| prefix) == prefix

@@ -65,6 +65,40 @@ fn a_kernel_that_fills_the_buffer_has_had_its_turn() {
     assert!(members.kernel_is_due(true));
 }
 
+/// Says these.
+struct Says<const COUNT: usize>([u64; COUNT]);
+
+impl<const COUNT: usize> Waiter for Says<COUNT> {
+    fn wait(&self, events: &mut [Event], _: Option<Duration>) -> Result<usize, Errno> {
+        for (place, data) in events.iter_mut().zip(self.0) {
+            *place = Event { events: 1, data };
+        }
+        Ok(COUNT)
+    }
+}
+
+/// Where the thread has the set already, as one has that a signal interrupts.
+#[test]
+fn a_handler_is_told_of_no_token() {
+    sys::fork::settle();
+    let flags = rustix::event::epoll::CreateFlags::CLOEXEC;
+    let kernels = rustix::event::epoll::create(flags).expect("a set");
+    let instance = created(kernels.as_raw_fd());
+    let mut events = [Event { events: 0, data: 0 }; 4];
+    let now = Some(Duration::ZERO);
+    let set = known(instance).expect("created");
+    let interrupted = set.enter().expect("free");
+    let mixed = Says([token::of(3), 7, token::of(0), 8]);
+    assert_eq!(wait(instance, &mut events, now, &mixed), Ok(2));
+    assert_eq!(events.map(|event| event.data)[..2], [7, 8]);
+    let tokens = Says([token::of(1)]);
+    assert_eq!(wait(instance, &mut events, now, &tokens), Err(Errno::INTR));
+    drop(interrupted);
+    crate::ends::before_close(instance);
+    drop(kernels);
+    crate::ends::closed(instance);
+}
+
 /// The kernel's instance, and one end of a connection whose other end waits at its listener.
 fn set_and_connection() -> (OwnedFd, TcpListener, TcpStream) {
     sys::fork::settle();
