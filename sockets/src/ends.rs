@@ -56,6 +56,10 @@ pub fn step_aside(number: RawFd) -> bool {
 /// The program has made `new` a duplicate of `old`, if `new` is not an error.
 pub fn duplicated(old: RawFd, new: RawFd) -> RawFd {
     if new >= 0 && new != old && is_for_us(old) && is_for_us(new) {
+        // What was known by that number was closed by ways that we did not see.
+        if epoll::concerns(new) {
+            epoll::before_close(new);
+        }
         table::duplicate(old, new);
         epoll::duplicated(old, new);
         if table::known(new).is_some_and(Conn::is_mapped) {

@@ -252,6 +252,32 @@ fn a_set_in_another_lives_as_long_as_one_of_its_numbers() {
 }
 
 #[test]
+fn a_duplicate_is_not_what_had_its_number() {
+    let (kernels, _listener, near) = set_and_connection();
+    let instance = created(kernels.as_raw_fd());
+    // A number that nothing else of this process gets.
+    let at = |fd| rustix::io::fcntl_dupfd_cloexec(fd, 800).expect("a descriptor");
+    let member = at(near.as_fd());
+    let fd = member.as_raw_fd();
+    let event = Event { events: 1, data: 9 };
+    assert_eq!(control(instance, fd, Change::Add(event)), Ok(()));
+    assert_eq!(places::memberships(fd), 1);
+    // Where nobody sees it.
+    drop(member);
+    let (one, _other) = UnixStream::pair().expect("descriptors");
+    let twin = at(one.as_fd());
+    let number = twin.as_raw_fd();
+    assert_eq!(number, fd);
+    crate::ends::duplicated(one.as_raw_fd(), number);
+    assert_eq!(places::memberships(number), 0);
+    let set = known(instance).expect("created");
+    assert_eq!(set.enter().expect("free").index_of(number), None);
+    crate::ends::before_close(instance);
+    drop(kernels);
+    crate::ends::closed(instance);
+}
+
+#[test]
 fn what_is_no_set_fails_as_the_kernel_says() {
     let (mut near, far) = UnixStream::pair().expect("descriptors");
     near.write_all(b"x").expect("room");
