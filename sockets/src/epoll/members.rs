@@ -346,11 +346,11 @@ impl Members {
         true
     }
 
-    /// Captures a member that has got rings while the kernel was told of a change, unless it reports once: whether it has nobody knows, and until it is modified
-    /// the kernel [reports](super::Set::upgraded) its doorbell.
+    /// Captures a member that has got rings while the kernel was told of a change, unless it reports once: whether it has is known of
+    /// [ends](Member::awaits_end_once) alone, and until it is modified the kernel [reports](super::Set::upgraded) its doorbell.
     pub(super) fn capture_again(&mut self, index: u32) {
         match self.list.get(index as usize) {
-            Some(member) if member.events & ONCE == 0 => {
+            Some(member) if member.events & ONCE == 0 || member.awaits_end_once() => {
                 let before = self.captured;
                 self.capture(index);
                 if self.captured != before

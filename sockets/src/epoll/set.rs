@@ -295,10 +295,10 @@ impl Set {
         while let Some(index) = members.find(start, fd, conn, everywhere) {
             start = index + 1;
             members.classify(index);
-            let once = members
-                .get_mut(index)
-                .is_none_or(|member| !member.is(conn) || member.events & ONCE != 0);
-            if once {
+            let stays = members.get_mut(index).is_none_or(|member| {
+                !member.is(conn) || member.events & ONCE != 0 && !member.awaits_end_once()
+            });
+            if stays {
                 // Nobody knows whether it has reported. It will be captured when it is modified; until then the kernel reports its doorbell.
                 crate::ready::arm(conn);
                 continue;

@@ -4,7 +4,7 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use super::*;
 use crate::epoll::{self, Change, EDGE, Event, ONCE, Waiter};
-use crate::ready::{READ, WRITE};
+use crate::ready::{RDHUP, READ, WRITE};
 
 /// An instance of the kernel's, which the program looks at without waiting.
 struct Instance(OwnedFd);
@@ -36,6 +36,13 @@ impl Instance {
         epoll::control(self.0.as_raw_fd(), fd, change(event)).expect("a change");
     }
 
+    fn close(self) {
+        let number = self.0.as_raw_fd();
+        ends::before_close(number);
+        drop(self);
+        ends::closed(number);
+    }
+
     fn told(&self) -> Option<u32> {
         let mut events = [Event { events: 0, data: 0 }];
         let at_once = Some(Duration::ZERO);
@@ -60,9 +67,28 @@ fn who_asks_for_room_when_there_are_rings_is_told_of_it() {
     assert_eq!(set.told(), None, "once");
     set.asks(fd, WRITE, Change::Modify);
     assert_eq!(set.told(), Some(WRITE));
-    let number = set.0.as_raw_fd();
-    ends::before_close(number);
-    drop(set);
-    ends::closed(number);
+    set.close();
     pair.close();
 }
+
+/// The peer says it in memory, and rings with a byte, of which the kernel tells nobody who waits for ends alone.
+#[test]
+fn who_asked_for_the_end_alone_before_there_were_rings_is_told_of_it() {
+    let (pair, set) = (Pair::meeting(), Instance::new());
+    let fd = pair.sockets[0].as_raw_fd();
+    set.asks(fd, RDHUP, Change::Add);
+    pair.meet();
+    pair.begin_rings();
+    assert_eq!(set.told(), None);
+    let shut = ends::shutdown(pair.conns[1], pair.sockets[1].as_fd(), WRITING);
+    assert_eq!(shut, Ok(true));
+    assert_eq!(set.told(), Some(RDHUP));
+    assert_eq!(set.told(), None, "once");
+    set.asks(fd, RDHUP, Change::Modify);
+    assert_eq!(set.told(), Some(RDHUP));
+    set.close();
+    pair.close();
+}
+
+/// `SHUT_WR`.
+const WRITING: i32 = 1;

@@ -26,6 +26,17 @@ impl Member {
         !self.fired
     }
 
+    /// Whether it has got rings, is to be told once, of ends alone, and has not been: those stay, and the kernel shows none. An end that comes just now may be
+    /// told twice.
+    pub(in crate::epoll) fn awaits_end_once(&self) -> bool {
+        self.events & ONCE != 0
+            && self.interest() & !(RDHUP | ALWAYS) == 0
+            && !self.is_orphan()
+            && self.is_connection()
+            && self.what.is_in_memory()
+            && epoll::shows(self.fd, self.interest() as u16) == 0
+    }
+
     /// Has the kernel report our token instead of the program's data.
     pub(in crate::epoll) fn capture(
         &mut self,
