@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 use crate::error::{Context, Error, Result};
 use crate::output::complain;
 use crate::process::end_all;
+use crate::signals::heeded;
 
 /// A folder that nobody else has made, or can have known the name of. It is removed when dropped.
 pub(crate) struct Folder(PathBuf);
@@ -79,7 +80,8 @@ impl Drop for Folder {
 /// Removes the folders when somebody ends us, too, once the programs that work in them have ended.
 pub(crate) fn clear_when_told_to_end(folders: Vec<PathBuf>) -> Result<()> {
     // A handler is gone in a program that we start. Signals that are blocked, to be waited for, would stay blocked there for ever.
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGXFSZ]).context("sigaction")?;
+    let signals = heeded(&[SIGHUP, SIGINT, SIGTERM, SIGXFSZ]);
+    let mut signals = Signals::new(signals).context("sigaction")?;
     thread::Builder::new()
         .name("end".to_owned())
         .spawn(move || {

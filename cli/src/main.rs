@@ -27,6 +27,7 @@ mod plain;
 mod process;
 mod report;
 mod run;
+mod signals;
 mod stat;
 mod steps;
 mod vi;

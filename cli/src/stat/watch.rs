@@ -21,6 +21,7 @@ use super::rates::{Moving, Rates, Sort, sort};
 use super::table;
 use super::{Options, Source};
 use crate::error::{Context, Result};
+use crate::signals::heeded;
 use columns::Columns;
 
 mod columns;
@@ -70,9 +71,9 @@ fn live(options: &Options, source: &mut Source, every: Duration) -> Result<()> {
 
 /// Has the terminal as it was before a signal ends us. A second one does not wait for a terminal that takes nothing.
 fn give_back_when_told_to_end() -> io::Result<()> {
-    let signals = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+    let signals = heeded(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM]);
     let is_told = Arc::new(AtomicBool::new(false));
-    for signal in signals {
+    for &signal in &signals {
         flag::register_conditional_default(signal, Arc::clone(&is_told))?;
     }
     let mut signals = Signals::new(signals)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::folder::Folder;
-use crate::{command, sovia, stdout_of, text};
+use crate::{command, command_with_signals, sovia, stdout_of, text};
 
 /// What a client answers to these orders.
 fn orders(arguments: &str, orders: &str) -> Vec<Vec<u64>> {
@@ -384,7 +384,7 @@ fn who_is_told_to_end_leaves_no_server_behind() {
     }
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let folder = Folder::new("told-to-end");
-        let mut bench = command("bench --quick --only redis")
+        let mut bench = command_with_signals(HEEDING, "bench --quick --only redis")
             .env("TMPDIR", &folder.0)
             .process_group(0)
             .stdin(Stdio::null())
@@ -424,6 +424,31 @@ fn who_is_told_to_end_leaves_no_server_behind() {
         }
     }
 }
+
+/// A terminal that is closed ends nothing that `nohup` has started.
+#[test]
+fn what_is_ignored_from_the_start_stays_so() {
+    let mut bench =
+        command_with_signals("--ignore-signal=HUP,INT", "bench --quick --only connects")
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+    // Before it starts others it has said what ends it.
+    while members(bench.id()).len() < 2 {
+        assert!(bench.try_wait().expect("it is ours").is_none());
+        std::thread::yield_now();
+    }
+    for signal in [Signal::HUP, Signal::INT] {
+        kill_process(Pid::from_child(&bench), signal).expect("it is still there");
+    }
+    let ended = bench.wait().expect("it is ours");
+    assert!(ended.success(), "{ended}");
+}
+
+const HEEDING: &str = "--default-signal=HUP,INT";
 
 /// PostgreSQL removes its own when it ends in order, for which it needs its files.
 #[test]
@@ -473,7 +498,7 @@ fn who_is_told_to_end_leaves_no_file_of_the_paper_s() {
         return;
     }
     for signal in [Signal::INT, Signal::TERM] {
-        let mut bench = command("bench paper-sovia --part table1 --quick")
+        let mut bench = command_with_signals(HEEDING, "bench paper-sovia --part table1 --quick")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

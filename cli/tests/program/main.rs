@@ -21,6 +21,14 @@ fn command(arguments: &str) -> Command {
     command
 }
 
+/// The same, with a word for `env` about signals: what this program ignores it would, too.
+fn command_with_signals(word: &str, arguments: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args([word, env!("CARGO_BIN_EXE_sovia")]);
+    command.args(arguments.split_whitespace());
+    command
+}
+
 fn sovia(arguments: &str) -> Output {
     command(arguments).output().expect("the program starts")
 }
