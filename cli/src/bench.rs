@@ -156,8 +156,12 @@ pub(crate) fn demo(output: &Output) -> Result<()> {
 fn measure(lines: Vec<Line>, output: &Output, shown: Shown) -> Result<()> {
     output.check()?;
     let report = Session::new(output.extent())?.measure(lines)?;
-    let command: Vec<_> = std::env::args().skip(1).collect();
-    let page = report.page(&format!("sovia {}", command.join(" ")));
+    let words = std::env::args_os().skip(1);
+    // A file may have a name that is no text.
+    let words: Vec<_> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let page = report.page(&format!("sovia {}", words.join(" ")));
     let written = output.write(&report, &page, shown);
     match report.failures.len() {
         0 => written,

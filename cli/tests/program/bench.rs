@@ -1,4 +1,6 @@
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -275,6 +277,18 @@ fn a_report_that_cannot_be_written_is_not_lost() {
     assert!(text(&output.stdout).contains("between"));
     let json = std::fs::read_to_string(&json).expect("it is written");
     assert!(json.contains("\"conditions\""), "{json}");
+}
+
+#[test]
+fn a_name_that_is_no_text_loses_no_figures() {
+    let folder = Folder::new("bytes");
+    let json = folder.0.join(OsStr::from_bytes(b"\xff.json"));
+    let output = command("bench sockets --quick --row one-end --json")
+        .arg(&json)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(json.exists());
 }
 
 #[test]
