@@ -83,13 +83,13 @@ impl Process {
         Self::start(myself().args(arguments).stdin(stdin).stdout(stdout))
     }
 
-    /// The same, with one more environment variable; standard input is empty, standard output ours to forget.
+    /// The same, with one more environment variable, until our end, however that comes; standard input is empty, standard output ours to forget.
     pub(crate) fn again_with<'a>(
         arguments: impl IntoIterator<Item = &'a str>,
         variable: (&str, &str),
     ) -> Result<Self> {
         let (name, value) = variable;
-        let mut command = myself();
+        let mut command = until_our_end(Path::new(MYSELF), Signal::TERM);
         command.args(arguments).env(name, value);
         Self::start(command.stdin(Stdio::null()).stdout(Stdio::null()))
     }
@@ -225,5 +225,7 @@ pub(crate) fn until_our_end(program: &Path, signal: Signal) -> Command {
 /// This program, to be started once more.
 pub(crate) fn myself() -> Command {
     // Not by name: the file may have been replaced or removed since we were started.
-    Command::new("/proc/self/exe")
+    Command::new(MYSELF)
 }
+
+const MYSELF: &str = "/proc/self/exe";

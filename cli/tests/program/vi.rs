@@ -1,5 +1,10 @@
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::rping::{ask_in_vain, free_port};
 use crate::{command, sovia, stdout_of, text};
@@ -38,6 +43,35 @@ fn ping_starts_both_ends_itself() {
         assert_eq!(stdout.lines().count(), count + 1, "{arguments}");
     }
 }
+
+#[test]
+fn a_killed_ping_leaves_no_server_behind() {
+    let mut ping = command("vi ping --blocking --count 4000000000")
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stderr = ping.stderr.take().expect("it was asked for");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(ping.stdout.take().expect("it was asked for"));
+    stdout.read_line(&mut line).expect("its server answers");
+    ping.kill()
+        .and_then(|()| ping.wait())
+        .expect("it is still there");
+    // The server has this end of the pipe, too.
+    let (all_ended, heard) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = stderr.read_to_end(&mut Vec::new());
+        let _ = all_ended.send(());
+    });
+    let ended = heard.recv_timeout(PATIENCE);
+    let _ = kill_process_group(Pid::from_child(&ping), Signal::KILL);
+    assert!(ended.is_ok(), "{line}");
+}
+
+/// Ends a test that would wait for ever.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
 fn a_server_serves_one_client_after_the_other() {
