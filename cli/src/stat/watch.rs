@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ratatui::Frame;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Stylize};
 use ratatui::text::Line;
@@ -80,8 +82,11 @@ fn give_back_when_told_to_end() -> io::Result<()> {
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
             is_told.store(true, Ordering::Relaxed);
+            // Whoever draws would hide the cursor again.
+            let mut out = io::stdout().lock();
             // It may be the terminal that is gone.
             let _ = ratatui::try_restore();
+            let _ = execute!(out, Show);
             let _ = low_level::emulate_default_handler(signal);
         }
     };

@@ -342,6 +342,7 @@ fn a_terminal_is_given_back_when_somebody_ends_it() {
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).expect("it ends");
         assert!(rest.contains("\u{1b}[?1049l"), "{signal}: {rest:?}");
+        assert!(rest.ends_with("\u{1b}[?25h"), "{signal}: {rest:?}");
         let ended = script.wait().expect("it is ours");
         assert_ne!(ended.code(), Some(0), "{signal}");
     }
