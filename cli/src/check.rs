@@ -9,8 +9,9 @@ use sockets::reason::Reason;
 
 use crate::config::{self, Config};
 use crate::error::{self, Context};
+use crate::run::place::Place;
 use crate::run::program::{Error, Obstacle, Program};
-use crate::run::starter::{Followed, followed};
+use crate::run::starter::{Followed, Start, followed};
 use finding::{Finding, Verdict};
 use image::Image;
 use libraries::{Folders, Loaded, Missing, Search};
@@ -44,7 +45,7 @@ pub(crate) struct Options {
 
 const HELP: &str = "\
 Verdicts, and the exit status: accelerated (0); works, slower (3): some connections may stay on TCP; stays on TCP (4); cannot run \
-(127 if there is no such program, interpreter or library, 125 for a mistake in sovia.toml or without libsovia.so, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
+(127 if there is no such program, interpreter or library, 125 for a mistake in sovia.toml, without libsovia.so or where env refuses its words, else 126, as `sovia run` says). Raw system calls and io_uring are guesses from the files' bytes.
 
 Examples:
   sovia check redis-server
@@ -54,10 +55,10 @@ Examples:
 
 /// `sovia check`.
 pub(crate) fn main(options: &Options) -> error::Result<ExitCode> {
-    let followed = followed(options.command.iter().cloned());
-    let shown = followed.program.display().to_string();
+    let followed = followed(options.command.iter().cloned(), Place::ours());
+    let shown = followed.last.program.display().to_string();
     let program = found(&followed);
-    let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
+    let stripped = followed.last.loses_preload.then_some(Obstacle::Stripped);
     let config = Config::find(options.config.as_deref().map(Path::new));
     let mut findings = match &program {
         Ok(program) => examine(program, config, stripped),
@@ -96,7 +97,13 @@ pub(crate) fn main(options: &Options) -> error::Result<ExitCode> {
         Verdict::Partly => 3,
         Verdict::Tcp => 4,
         // As `sovia run` would end, or the dynamic linker.
-        Verdict::CannotRun if is_found(rules::MISTAKE) || is_found(surroundings::ABSENT) => 125,
+        Verdict::CannotRun
+            if [rules::MISTAKE, surroundings::ABSENT, REFUSED]
+                .into_iter()
+                .any(is_found) =>
+        {
+            125
+        }
         Verdict::CannotRun if is_absent || is_found(MISSING) => 127,
         Verdict::CannotRun => 126,
     }))
@@ -104,10 +111,12 @@ pub(crate) fn main(options: &Options) -> error::Result<ExitCode> {
 
 /// The program that a command line comes down to, if all are there that start it.
 fn found(followed: &Followed) -> Result<Program, Error> {
+    let find = |start: &Start| Program::find(&start.program, &start.place);
     for starter in &followed.starters {
-        Program::find(starter)?.check_interpreter()?;
+        find(starter)?.check_interpreter()?;
     }
-    Program::find(&followed.program)
+    let last = find(&followed.last)?;
+    followed.accepted().map(|()| last)
 }
 
 /// Of a table that no terminal shows, which would tell its own.
@@ -121,9 +130,11 @@ const WIDTH: u16 = 100;
 
 fn unfound(error: &Error) -> Finding {
     let key = match error {
+        Error::Interpreter { inner, .. } if matches!(**inner, Error::Refused { .. }) => REFUSED,
         Error::Interpreter { .. } | Error::Interpreters(_) => "interpreter",
         Error::Absent(_) => "absent",
         Error::Forbidden(_) => "forbidden",
+        Error::Refused { .. } => REFUSED,
     };
     Finding::new(Verdict::CannotRun, key, error.to_string())
 }
@@ -138,9 +149,7 @@ fn examine(
     if let Some(config) = rules::mistake(config, &mut found) {
         rules::look(program, &config, &mut found);
     }
-    let file = program
-        .interpreter()
-        .unwrap_or_else(|| program.path().into());
+    let (file, place) = program.runs();
     if file != program.path() {
         found.push(Finding::note(
             "script",
@@ -158,7 +167,7 @@ fn examine(
         Some(obstacle) => found.push(hindered(&obstacle)),
         None => match Image::read(&file) {
             Ok(mut image) => {
-                let search = Search::of(&mut image);
+                let search = Search::of(&mut image, &place);
                 surroundings::others_preloaded(&search, &Folders::of_program(&image), &mut found);
                 loaded(&Loaded::with(image, &search), &mut found);
             }
@@ -172,6 +181,8 @@ fn examine(
     found
 }
 
+/// By `env`, whose own status it is.
+const REFUSED: &str = "refused";
 /// Of a library that the program, or one of its libraries, names.
 const MISSING: &str = "library-missing";
 

@@ -15,6 +15,7 @@ use sockets::rules::text::{self, Answer, Key, Misfit, Rule, Rules};
 use crate::config::Config;
 use crate::error::{Context, Error, Result};
 use crate::output::visible;
+use crate::run::place::Place;
 use crate::run::program::Program;
 use settings::Setting;
 
@@ -89,7 +90,8 @@ pub(crate) fn main(options: &Options) -> Result<()> {
     let text = match (&options.program, &options.address) {
         (Some(program), Some(address)) => {
             let address = resolve(address)?;
-            let program = Program::find(program).map_err(crate::run::Error::from)?;
+            let program =
+                Program::find(program, &Place::ours()).map_err(crate::run::Error::from)?;
             program
                 .check_interpreter()
                 .map_err(crate::run::Error::from)?;

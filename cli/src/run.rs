@@ -10,9 +10,11 @@ use std::process::{Command, ExitCode};
 use crate::config::{self, Config};
 use crate::output::complain;
 use library::Library;
+use place::Place;
 use program::{Obstacle, Program};
 
 pub(crate) mod library;
+pub(crate) mod place;
 pub(crate) mod program;
 pub(crate) mod starter;
 
@@ -79,18 +81,19 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     };
     let config = Config::find(options.config.as_deref().map(Path::new))?;
     let library = Library::find()?;
-    let program = Program::find(name)?;
-    let followed = starter::followed(options.command.iter().cloned());
+    let here = Place::ours();
+    let program = Program::find(name, &here)?;
+    let followed = starter::followed(options.command.iter().cloned(), here);
     let obstacle = program
         .obstacle()
-        .filter(|_| !starter::is_linker(name) || followed.program == *name);
+        .filter(|_| !starter::is_linker(name) || followed.starters.is_empty());
     if obstacle == Some(Obstacle::Damaged) {
         // The shell would be given it, and complain of its first bytes.
         return Err(Error::Damaged(name.clone()));
     }
     let hindered = match obstacle {
         Some(obstacle) => Some((name, obstacle)),
-        None => hindrance(&followed).map(|obstacle| (&followed.program, obstacle)),
+        None => hindrance(&followed).map(|obstacle| (&followed.last.program, obstacle)),
     };
     if let (false, Some((name, obstacle))) = (options.quiet, &hindered) {
         complain(format_args!(
@@ -119,10 +122,11 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
 
 /// Why the library would be of no use to the program that another starts. One that is not found that one will complain of.
 fn hindrance(followed: &starter::Followed) -> Option<Obstacle> {
-    if followed.loses_preload {
+    let last = &followed.last;
+    if last.loses_preload {
         return Some(Obstacle::Stripped);
     }
-    Program::find(&followed.program).ok()?.obstacle()
+    Program::find(&last.program, &last.place).ok()?.obstacle()
 }
 
 /// What the dynamic linker reads.

@@ -1,7 +1,6 @@
 //! Where the dynamic linker will find the libraries that a program names (ld.so(8)), without running it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +9,7 @@ use std::slice;
 
 use super::folders::{Words, folders};
 use super::image::Image;
+use crate::run::place::Place;
 
 /// A program and all that is loaded with it.
 #[derive(Debug)]
@@ -110,17 +110,20 @@ impl Folders {
 #[derive(Debug)]
 pub(super) struct Search {
     cache: Cache,
-    /// `LD_LIBRARY_PATH`.
+    /// `LD_LIBRARY_PATH`, or what the linker is told in its place.
     told: Vec<PathBuf>,
+    /// Where relative names are looked for.
+    place: Place,
     lib: PathBuf,
 }
 
 impl Search {
-    /// For `program`, in whose folders the linker's words are replaced.
-    pub(super) fn of(program: &mut Image) -> Self {
+    /// For `program`, in whose folders the linker's words are replaced, where it is started at `place`.
+    pub(super) fn of(program: &mut Image, place: &Place) -> Self {
         let cache = Cache::read();
         let mut search = Self {
             told: Vec::new(),
+            place: place.clone(),
             lib: lib(&cache),
             cache,
         };
@@ -128,8 +131,7 @@ impl Search {
         let real = fs::canonicalize(&program.path);
         let origin = folder_of(real.unwrap_or_else(|_| program.path.clone()));
         search.expand(program, &origin);
-        let told = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        let told = told.as_bytes().split(|&byte| byte == b';');
+        let told = place.libraries().as_bytes().split(|&byte| byte == b';');
         let words = Words {
             origin: &origin,
             lib: &search.lib,
@@ -155,10 +157,11 @@ impl Search {
     /// Where the linker finds what a file with these folders asks for.
     pub(super) fn find(&self, name: &Path, folders: &Folders) -> Option<PathBuf> {
         if name.as_os_str().as_bytes().contains(&b'/') {
-            return name.is_file().then(|| name.into());
+            return Some(self.place.file(name)).filter(|path| path.is_file());
         }
         let cached = || self.cache.0.get(name.as_os_str()).cloned();
-        let inside = |folder: &Path| Some(folder.join(name)).filter(|path| path.is_file());
+        let inside =
+            |folder: &Path| Some(self.place.file(folder).join(name)).filter(|path| path.is_file());
         self.said(folders)
             .find_map(|folder| inside(folder))
             .or_else(|| cached().filter(|path| path.is_file()))
@@ -268,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_c_library_of_this_host_is_found() {
-        let search = Search::of(&mut Image::default());
+        let search = Search::of(&mut Image::default(), &Place::ours());
         let find = |name| search.find(Path::new(name), &Folders::default());
         assert!(find("libc.so.6").is_some_and(|path| path.is_file()));
         assert_eq!(find("libno-such.so.9"), None);
@@ -276,9 +279,9 @@ mod tests {
 
     #[test]
     fn this_test_needs_the_c_library_and_nothing_is_missing() {
-        let own = Image::read(&env::current_exe().expect("a path"));
+        let own = Image::read(&std::env::current_exe().expect("a path"));
         let mut own = own.expect("an ELF file");
-        let search = Search::of(&mut own);
+        let search = Search::of(&mut own, &Place::ours());
         let loaded = Loaded::with(own, &search);
         assert_eq!(loaded.missing, []);
         assert!(loaded.images.iter().any(Image::is_c_library));

@@ -13,6 +13,7 @@ use crate::machine::{self, Affinity};
 use crate::process::{Process, until_our_end};
 use crate::run::PRELOAD;
 use crate::run::library::Library;
+use crate::run::place::Place;
 use crate::run::program::Program;
 
 pub(super) struct Stage {
@@ -82,7 +83,7 @@ pub(super) fn find(name: &str) -> Option<PathBuf> {
     let root = Path::new("/usr/sbin").join(name);
     [OsStr::new(name), root.as_os_str()]
         .into_iter()
-        .find_map(|name| Program::find(name).ok())
+        .find_map(|name| Program::find(name, &Place::ours()).ok())
         .map(|program| program.path().to_owned())
 }
 

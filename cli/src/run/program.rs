@@ -1,8 +1,7 @@
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,14 +9,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::{getegid, geteuid};
 
-use super::starter::{Followed, followed};
+use super::place::Place;
 use elf::{inside, linker_of};
+use script::Interpreted;
 
 mod elf;
+mod script;
 
 /// A program file, found as `execvp` finds it.
 #[derive(Debug)]
-pub(crate) struct Program(PathBuf);
+pub(crate) struct Program {
+    file: PathBuf,
+    /// Where it is started.
+    place: Place,
+}
 
 /// There is no program to run.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +34,9 @@ pub(crate) enum Error {
     /// Of a script, or the dynamic linker of a program.
     #[error("{}: its interpreter {inner}", program.display())]
     Interpreter { program: PathBuf, inner: Box<Self> },
+    /// What one that starts others takes for an option, and has none such.
+    #[error("{}: '{}' is one word, and no option of its (behind -S it would be split)", program.display(), word.display())]
+    Refused { program: OsString, word: OsString },
     /// The kernel goes no further.
     #[error("{}: its interpreter is a script whose interpreter is a script, and so on", .0.display())]
     Interpreters(PathBuf),
@@ -112,31 +120,30 @@ impl fmt::Display for Obstacle {
 }
 
 impl Program {
-    /// Looks for `name` in `PATH`, or takes it as a path if there is a slash in it.
-    pub(crate) fn find(name: &OsStr) -> Result<Self, Error> {
+    /// Looks for `name` in the `PATH` of `place`, or takes it as a path if there is a slash in it.
+    pub(crate) fn find(name: &OsStr, place: &Place) -> Result<Self, Error> {
+        let at = |file| Self {
+            file,
+            place: place.clone(),
+        };
         if name.as_bytes().contains(&b'/') {
-            return match Candidate::at(Path::new(name)) {
-                Candidate::Absent => Err(Error::Absent(name.to_owned())),
-                Candidate::Forbidden => Err(Error::Forbidden(name.to_owned())),
-                Candidate::Program => Ok(Self(name.into())),
-            };
+            let file = place.file(name);
+            return executable(name, &file).map(|()| at(file));
         }
-        let path = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let mut error = Error::Absent(name.to_owned());
-        for folder in env::split_paths(&path).filter(|_| !name.is_empty()) {
-            // An empty entry is the current folder.
-            let file = Path::new(".").join(folder).join(name);
+        for folder in place.programs().filter(|_| !name.is_empty()) {
+            let file = folder.join(name);
             match Candidate::at(&file) {
                 Candidate::Absent => {}
                 Candidate::Forbidden => error = Error::Forbidden(name.to_owned()),
-                Candidate::Program => return Ok(Self(file)),
+                Candidate::Program => return Ok(at(file)),
             }
         }
         Err(error)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.file
     }
 
     /// As rules know it: what was asked to be run, and what runs then.
@@ -144,23 +151,30 @@ impl Program {
     /// # Errors
     /// The kernel's about the current folder.
     pub(crate) fn names(&self) -> io::Result<(PathBuf, PathBuf)> {
-        let invoked = std::path::absolute(&self.0)?;
-        let executable = self.interpreter().unwrap_or_else(|| self.0.clone());
+        let invoked = std::path::absolute(&self.file)?;
+        let (executable, _) = self.runs();
         let executable = executable.canonicalize().unwrap_or(executable);
         Ok((invoked, executable))
     }
 
-    /// What runs it, if it is a script: the shell if the script does not say, as execvp(3) has it.
-    pub(crate) fn interpreter(&self) -> Option<PathBuf> {
-        self.interpreted().map(|followed| followed.program.into())
+    /// The file that runs, and where: if it is a script what interprets it, the shell if the script does not say, as execvp(3) has it.
+    pub(crate) fn runs(&self) -> (PathBuf, Place) {
+        match self.interpreted() {
+            Some(interpreted) => (interpreted.path, interpreted.place),
+            None => (self.file.clone(), self.place.clone()),
+        }
     }
 
-    fn interpreted(&self) -> Option<Followed> {
-        let mut found: Option<Followed> = None;
+    fn interpreted(&self) -> Option<Interpreted> {
+        let mut found: Option<Interpreted> = None;
         // A script's interpreter may be a script.
         for _ in 0..SCRIPTS_MAX {
-            let file = found.as_ref().map(|found| Path::new(&found.program));
-            let Ok(Some(mut next)) = shebang(file.unwrap_or(&self.0)) else {
+            let (file, place) = match &found {
+                Some(Interpreted { error: Some(_), .. }) => break,
+                Some(found) => (&found.path, &found.place),
+                None => (&self.file, &self.place),
+            };
+            let Ok(Some(mut next)) = Interpreted::of(file, place) else {
                 break;
             };
             next.loses_preload |= found.is_some_and(|found| found.loses_preload);
@@ -170,49 +184,61 @@ impl Program {
     }
 
     /// # Errors
-    /// The kernel would not find the interpreter, or may not execute it.
+    /// The kernel would not find the interpreter, or may not execute it, or that would not start what it is to.
     pub(crate) fn check_interpreter(&self) -> Result<(), Error> {
-        let interpreter = self.interpreter();
-        if let Some(interpreter) = &interpreter
-            && Self::find(interpreter.as_os_str()).is_ok()
-            && matches!(shebang(interpreter), Ok(Some(_)))
-        {
-            return Err(Error::Interpreters(self.0.clone()));
-        }
-        let file = interpreter.as_deref().unwrap_or(&self.0);
-        // Another processor's file may have an emulator, which knows its own places.
-        let linker = match open(file).and_then(inside) {
-            Ok(Some(Obstacle::Damaged | Obstacle::Foreign)) => None,
-            _ => linker_of(file),
+        let wrong = |inner: Error| Error::Interpreter {
+            program: self.file.clone(),
+            inner: inner.into(),
         };
-        for path in interpreter.iter().cloned().chain(linker) {
-            Self::find(path.as_os_str()).map_err(|inner| Error::Interpreter {
-                program: self.0.clone(),
-                inner: inner.into(),
-            })?;
+        let (file, place) = match self.interpreted() {
+            Some(Interpreted {
+                error: Some(error), ..
+            }) => return Err(wrong(error)),
+            Some(found) if matches!(Interpreted::of(&found.path, &found.place), Ok(Some(_))) => {
+                return Err(Error::Interpreters(self.file.clone()));
+            }
+            Some(found) => (found.path, found.place),
+            None => (self.file.clone(), self.place.clone()),
+        };
+        // Another processor's file may have an emulator, which knows its own places.
+        let linker = match open(&file).and_then(inside) {
+            Ok(Some(Obstacle::Damaged | Obstacle::Foreign)) => None,
+            _ => linker_of(&file),
+        };
+        match linker {
+            Some(linker) => Self::find(linker.as_os_str(), &place)
+                .map(drop)
+                .map_err(wrong),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What keeps it from being accelerated. A file that cannot be read has no obstacle that we know of.
     pub(crate) fn obstacle(&self) -> Option<Obstacle> {
-        match self.interpreted() {
-            Some(followed) => {
-                let interpreter = PathBuf::from(followed.program);
-                let own = Self(interpreter.clone()).own_obstacle().ok().flatten();
-                let stripped = followed.loses_preload.then_some(Obstacle::Stripped);
-                let obstacle = own.or(stripped)?;
-                Some(Obstacle::Interpreter(interpreter, Box::new(obstacle)))
-            }
-            None => self.own_obstacle().ok()?,
-        }
+        let Some(interpreted) = self.interpreted() else {
+            return obstacle_of(&self.file).ok()?;
+        };
+        let own = obstacle_of(&interpreted.path).ok().flatten();
+        let stripped = interpreted.loses_preload.then_some(Obstacle::Stripped);
+        let obstacle = own.or(stripped)?;
+        Some(Obstacle::Interpreter(interpreted.path, Box::new(obstacle)))
     }
+}
 
-    fn own_obstacle(&self) -> io::Result<Option<Obstacle>> {
-        Ok(match privileged(&self.0)? {
-            Some(obstacle) => Some(obstacle),
-            None => inside(open(&self.0)?)?,
-        })
+/// Of a file by itself.
+fn obstacle_of(file: &Path) -> io::Result<Option<Obstacle>> {
+    Ok(match privileged(file)? {
+        Some(obstacle) => Some(obstacle),
+        None => inside(open(file)?)?,
+    })
+}
+
+/// Whether `file` may be executed; the error tells it by `name`.
+fn executable(name: &OsStr, file: &Path) -> Result<(), Error> {
+    match Candidate::at(file) {
+        Candidate::Absent => Err(Error::Absent(name.to_owned())),
+        Candidate::Forbidden => Err(Error::Forbidden(name.to_owned())),
+        Candidate::Program => Ok(()),
     }
 }
 
@@ -241,47 +267,6 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The interpreter of a script, with `env` followed to the program that it looks up. What is neither a script nor ELF is run by the shell.
-fn shebang(path: &Path) -> io::Result<Option<Followed>> {
-    let mut start = Vec::new();
-    open(path)?.take(SHEBANG_MAX).read_to_end(&mut start)?;
-    if start.starts_with(&object::elf::ELFMAG) {
-        return Ok(None);
-    }
-    let line = start.strip_prefix(b"#!").unwrap_or_default();
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
-    // The kernel gives all the rest as one word.
-    let mut words = trimmed(line).splitn(2, |byte| BLANKS.contains(byte));
-    let interpreter = words.next().filter(|word| !word.is_empty());
-    let interpreter = OsStr::from_bytes(interpreter.unwrap_or(SHELL)).to_owned();
-    let rest = words.next().map(trimmed);
-    let command = [interpreter.clone()]
-        .into_iter()
-        .chain(rest.map(|word| OsStr::from_bytes(word).to_owned()));
-    let mut followed = followed(command);
-    // One that is not there is told by its name.
-    if followed.program != interpreter
-        && let Ok(found) = Program::find(&followed.program)
-    {
-        followed.program = found.0.into();
-    }
-    Ok(Some(followed))
-}
-
-/// A carriage return stays: to the kernel it is part of a name.
-fn trimmed(mut line: &[u8]) -> &[u8] {
-    while let Some(rest) = line
-        .split_first()
-        .filter(|(first, _)| BLANKS.contains(first))
-    {
-        line = rest.1;
-    }
-    while let Some(rest) = line.split_last().filter(|(last, _)| BLANKS.contains(last)) {
-        line = rest.1;
-    }
-    line
-}
-
 /// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).
 fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
     let about = fs::metadata(path)?;
@@ -295,12 +280,8 @@ fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
     Ok(gains.then_some(Obstacle::Capabilities))
 }
 
-const BLANKS: &[u8] = b" \t";
-/// The kernel reads no more of a script to find its interpreter.
-const SHEBANG_MAX: u64 = 256;
 /// Interpreters of interpreters; the kernel allows five in all.
 const SCRIPTS_MAX: usize = 5;
-const SHELL: &[u8] = b"/bin/sh";
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 

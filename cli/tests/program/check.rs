@@ -112,6 +112,85 @@ fn what_starts_a_program_is_not_taken_for_it() {
     }
 }
 
+/// `sovia check --json` of `words`, run in `folder`.
+#[track_caller]
+fn expect_at(folder: &Path, words: &str, status: i32, key: &str) {
+    let mut check = command(&format!("check --json {words}"));
+    let output = check.current_dir(folder).output().expect("it starts");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(status), "{words}: {said}");
+    assert!(said.contains(key), "{words}: {said}");
+}
+
+#[test]
+fn a_program_is_looked_for_where_it_will_be_started() {
+    let folder = Folder::new("elsewhere");
+    fs::create_dir(folder.0.join("dd")).expect("a folder");
+    folder.program("both", SOCKETS, &[]);
+    folder.program("dd/both", SOCKETS, &["-static"]);
+    let dd = folder.0.join("dd");
+    let dd = dd.to_str().expect("UTF-8");
+    folder.file("script", format!("#!/usr/bin/env -S PATH={dd} both\n"));
+    folder.file("dd/here", "#!./both\n");
+    for (words, status, key) in [
+        ("./both", 0, "limits"),
+        ("env -C dd ./both", 4, "\"static\""),
+        ("env --chd=dd nice ./both", 4, "\"static\""),
+        ("env -C dd ./here", 4, "\"static\""),
+        ("env PATH=. both", 0, "limits"),
+        ("env PATH=dd both", 4, "\"static\""),
+        ("env PATH=dd nice both", 127, "\"absent\""),
+        ("env -i both", 127, "\"absent\""),
+        ("./script", 4, "\"static\""),
+    ] {
+        expect_at(&folder.0, words, status, key);
+    }
+}
+
+#[test]
+fn libraries_are_looked_for_where_the_program_will_be_told_to() {
+    let folder = Folder::new("told");
+    fs::create_dir(folder.0.join("lib")).expect("a folder");
+    let library = folder.0.join("lib/libother.so");
+    let shared = ["-shared", "-fPIC", "-Wl,-soname,libother.so"];
+    compile("gcc", &library, "int other;", &shared);
+    let library = library.to_str().expect("UTF-8");
+    folder.program("user", SOCKETS, &["-Wl,--no-as-needed", library]);
+    let linker = "/lib64/ld-linux-x86-64.so.2";
+    let by_linker = format!("{linker} --library-path lib ./user");
+    let started = format!("{linker} --library-path lib /usr/bin/env ./user");
+    for (words, status, key) in [
+        ("./user", 127, "library-missing"),
+        ("env LD_LIBRARY_PATH=lib ./user", 0, "limits"),
+        ("env LD_LIBRARY_PATH=lib -C / ./user", 127, "absent"),
+        (
+            "env LD_LIBRARY_PATH=lib env -C lib ../user",
+            127,
+            "library-missing",
+        ),
+        ("env LD_LIBRARY_PATH=. env -C lib ../user", 0, "limits"),
+        (&by_linker, 0, "limits"),
+        // The linker does not say it to others.
+        (&started, 127, "library-missing"),
+    ] {
+        if words.starts_with(linker) && !Path::new(linker).exists() {
+            println!("not tested here: there is no {linker}");
+            continue;
+        }
+        expect_at(&folder.0, words, status, key);
+    }
+}
+
+/// The kernel gives all that stands behind an interpreter as one word.
+#[test]
+fn what_env_would_have_to_split_cannot_run() {
+    let folder = Folder::new("unsplit");
+    let script = folder.file("script", "#!/usr/bin/env -i sh\n");
+    expect(&script, 125, &["\"refused\"", "'-i sh' is one word"]);
+    let run = command("run").arg(&script).output().expect("it starts");
+    assert_eq!(run.status.code(), Some(125), "{}", text(&run.stderr));
+}
+
 #[test]
 fn a_setuid_copy_stays_on_tcp() {
     let folder = Folder::new("setuid");

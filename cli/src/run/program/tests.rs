@@ -1,3 +1,4 @@
+use std::env;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -26,8 +27,15 @@ impl Drop for Folder {
     }
 }
 
+fn program(file: PathBuf) -> Program {
+    Program {
+        file,
+        place: Place::ours(),
+    }
+}
+
 fn obstacle(path: PathBuf) -> Option<Obstacle> {
-    Program(path).obstacle()
+    program(path).obstacle()
 }
 
 /// An ELF header, a program header table of no or one entry that names `linker`, and that name.
@@ -108,7 +116,7 @@ fn a_script_has_its_interpreters_obstacle() {
 #[test]
 fn programs_are_found_as_a_shell_does() {
     let folder = Folder::new("find");
-    let found = |name: &OsStr| Program::find(name).map(|program| program.0);
+    let found = |name: &OsStr| Program::find(name, &Place::ours()).map(|program| program.file);
     let script = folder.file("script", b"#!/bin/sh\n", 0o755);
     assert_eq!(found(script.as_os_str()).ok(), Some(script));
     assert!(found(OsStr::new("sh")).is_ok_and(|path| path.is_absolute()));
@@ -130,14 +138,14 @@ fn programs_are_found_as_a_shell_does() {
 fn an_interpreter_that_is_not_there_is_told() {
     let folder = Folder::new("absent");
     let shell = |text: &str| {
-        let program = Program(folder.file("script", text.as_bytes(), 0o755));
+        let program = program(folder.file("script", text.as_bytes(), 0o755));
         let checked = program
             .check_interpreter()
             .map_err(|error| error.to_string());
-        (program.interpreter(), checked.err())
+        (program.runs().0, checked.err())
     };
     for text in ["", "echo\n", "#!\n", "#! /bin/sh -x\n"] {
-        assert_eq!(shell(text), (Some("/bin/sh".into()), None), "{text:?}");
+        assert_eq!(shell(text), (PathBuf::from("/bin/sh"), None), "{text:?}");
     }
     for (text, name) in [
         ("#!/no/such\n", "/no/such"),
@@ -149,18 +157,18 @@ fn an_interpreter_that_is_not_there_is_told() {
         ("#!/usr/bin/env -S no-such-program -x\n", "no-such-program"),
     ] {
         let (found, said) = shell(text);
-        assert_eq!(found, Some(name.into()));
+        assert_eq!(found, PathBuf::from(name));
         let said = said.expect(text);
         let end = format!("script: its interpreter {name}: no such program");
         assert!(said.ends_with(&end), "{said}");
     }
     let inner = folder.file("inner", b"#!/bin/sh\n", 0o755);
     let (found, said) = shell(&format!("#!{}\n", inner.display()));
-    assert_eq!((found, said), (Some("/bin/sh".into()), None));
+    assert_eq!((found, said), (PathBuf::from("/bin/sh"), None));
     #[cfg(target_arch = "x86_64")]
     {
         let linker = folder.file("program", &elf(X86_64, Some("/no/ld-linux.so")), 0o755);
-        let error = Program(linker).check_interpreter().expect_err("not there");
+        let error = program(linker).check_interpreter().expect_err("not there");
         assert!(error.is_absent() && error.to_string().contains("/no/ld-linux.so"));
     }
 }

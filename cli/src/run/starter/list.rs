@@ -1,6 +1,7 @@
 //! The programs that start another.
 
 use super::Starter;
+use super::option::NO_SHORT;
 
 pub(super) const STARTERS: [Starter; 13] = [
     // Their words are the priority, the processors, how long.
@@ -18,11 +19,7 @@ pub(super) const STARTERS: [Starter; 13] = [
     Starter::plain("timeout", &[(b'k', "kill-after"), (b's', "signal")], 1),
     Starter {
         is_env: true,
-        ..Starter::plain(
-            "env",
-            &[(b'u', "unset"), (b'C', "chdir"), (b'a', "argv0")],
-            0,
-        )
+        ..Starter::plain("env", &[(b'u', UNSET), (b'C', CHDIR), (b'a', "argv0")], 0)
     },
     Starter::plain(
         "ionice",
@@ -45,6 +42,8 @@ pub(super) const STARTERS: [Starter; 13] = [
         &[
             (b'i', "interleave"),
             (b'p', "preferred"),
+            (b'P', "preferred-many"),
+            (b'w', "weighted-interleave"),
             (b'm', "membind"),
             (b'N', "cpunodebind"),
             (b'C', "physcpubind"),
@@ -60,14 +59,17 @@ pub(super) const STARTERS: [Starter; 13] = [
     Starter::plain("time", &[(b'f', "format"), (b'o', "output")], 0),
 ];
 
+pub(super) const UNSET: &str = "unset";
+pub(super) const CHDIR: &str = "chdir";
 /// Of x86-64 and of 64-bit ARM.
 pub(super) const LINKERS: [&str; 2] = ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
+pub(super) const LIBRARY_PATH: &str = "library-path";
 const LINKER_OPTIONS: &[(u8, &str)] = &[
-    (0, "library-path"),
-    (0, "inhibit-rpath"),
-    (0, "audit"),
-    (0, "preload"),
-    (0, "argv0"),
-    (0, "glibc-hwcaps-prepend"),
-    (0, "glibc-hwcaps-mask"),
+    (NO_SHORT, LIBRARY_PATH),
+    (NO_SHORT, "inhibit-rpath"),
+    (NO_SHORT, "audit"),
+    (NO_SHORT, "preload"),
+    (NO_SHORT, "argv0"),
+    (NO_SHORT, "glibc-hwcaps-prepend"),
+    (NO_SHORT, "glibc-hwcaps-mask"),
 ];
