@@ -144,7 +144,10 @@ impl Config {
 
     /// The form of [`sockets::rules::text`].
     pub(crate) fn text(&self) -> String {
-        let path = self.path.to_string_lossy().replace([' ', ';'], "?");
+        // Whoever is told of it may be in another folder.
+        let path = std::path::absolute(&self.path);
+        let path = path.as_ref().unwrap_or(&self.path).to_string_lossy();
+        let path = path.replace([' ', ';'], "?");
         let mut text = format!("{} {path}", text::VERSION);
         let mut say = |part: std::fmt::Arguments<'_>| {
             // Writing to a string does not fail.

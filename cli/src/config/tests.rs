@@ -5,7 +5,7 @@ use sockets::rules::text::{Key, Program, Rules};
 use super::*;
 
 fn config(text: &str) -> Result<Config, Error> {
-    Config::parse("sovia.toml".into(), text.as_bytes())
+    Config::parse("/sovia.toml".into(), text.as_bytes())
 }
 
 fn mistake(text: &str) -> String {
@@ -25,7 +25,7 @@ const EXAMPLE: &str = include_str!("example.toml");
 
 #[test]
 fn nothing_is_a_configuration() {
-    assert_eq!(config("").expect("empty").text(), "2 sovia.toml");
+    assert_eq!(config("").expect("empty").text(), "2 /sovia.toml");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn what_no_program_could_be_started_with_is_refused() {
     );
     // Each rule is its line, `never`, and its name.
     let told = mistake(&rules(1000, 150));
-    assert!(told.starts_with("sovia.toml:2"), "{told}");
+    assert!(told.starts_with("/sovia.toml:2"), "{told}");
     assert!(told.contains("take more than the 131059 bytes"), "{told}");
     let counts: Vec<_> = (1..=1000).collect();
     let most = counts.partition_point(|&count| config(&rules(count, 150)).is_ok());

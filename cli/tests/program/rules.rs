@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::folder::Folder;
 use crate::talk::{Talk, Talker};
 use crate::{command, stdout_of, text};
 
@@ -274,6 +275,20 @@ fn explain_names_the_rule_and_the_outcome() {
     );
     let output = command("explain sh nowhere").output().expect("it starts");
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// Who reads it may be in another folder.
+#[test]
+fn a_relative_configuration_is_handed_on_with_its_folder() {
+    let folder = Folder::new("relative");
+    folder.file("here.toml", "[[rule]]\nport = 80\nupgrade = \"never\"\n");
+    let place = folder.0.canonicalize().expect("it is there");
+    let mut run = command("run --config here.toml env -C /");
+    run.args(["sh", "-c", "echo $SOVIA_RULES"]);
+    let output = run.current_dir(&place).output().expect("it starts");
+    let wanted = format!("2 {}/here.toml;", place.display());
+    let said = text(&output.stdout);
+    assert!(said.starts_with(&wanted), "{said}{}", text(&output.stderr));
 }
 
 /// A library of another version, or someone who plays with the variable.
