@@ -15,6 +15,7 @@ use crate::run::starter::{Followed, Start, followed};
 use finding::{Finding, Verdict};
 use image::Image;
 use libraries::{Folders, Loaded, Missing, Search};
+pub(crate) use rules::Rings;
 
 mod finding;
 mod folders;
@@ -119,6 +120,21 @@ fn found(followed: &Followed) -> Result<Program, Error> {
     followed.accepted().map(|()| last)
 }
 
+/// What of this host and of our limits keeps all connections with such rings on TCP, if anything does, and what stands at the peers' or here because of it.
+pub(crate) fn obstacle_here(rings: Rings) -> Option<(Option<Reason>, String)> {
+    let mut found = Vec::new();
+    surroundings::look(rings, &mut found);
+    // Of several that are as bad the first.
+    let worst = found.into_iter().rev();
+    let worst = worst.max_by_key(|finding| finding.verdict)?;
+    match worst.verdict {
+        Verdict::Accelerated | Verdict::Partly => None,
+        Verdict::Tcp => Some((worst.reason, worst.text)),
+        // No library, so that nobody would come.
+        Verdict::CannotRun => Some((Some(Reason::NobodyCame), worst.text)),
+    }
+}
+
 /// Of a table that no terminal shows, which would tell its own.
 fn width() -> Option<u16> {
     let told = std::env::var("COLUMNS").ok();
@@ -145,9 +161,11 @@ fn examine(
     stripped: Option<Obstacle>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    surroundings::look(&mut found);
-    if let Some(config) = rules::mistake(config, &mut found) {
-        rules::look(program, &config, &mut found);
+    let config = rules::mistake(config, &mut found);
+    let rings = config.as_ref().map(|config| Rings::of(program, config));
+    surroundings::look(rings.unwrap_or_default(), &mut found);
+    if let Some(config) = &config {
+        rules::look(program, config, &mut found);
     }
     let (file, place) = program.runs();
     if file != program.path() {

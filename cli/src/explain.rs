@@ -12,6 +12,7 @@ use sockets::reason::Reason;
 use sockets::rules::Upgrade;
 use sockets::rules::text::{self, Answer, Key, Misfit, Rule, Rules};
 
+use crate::check::{self, Rings};
 use crate::config::Config;
 use crate::error::{Context, Error, Result};
 use crate::output::visible;
@@ -225,7 +226,7 @@ fn explain(program: &Program, address: SocketAddr, config: Option<&Config>) -> R
             })
         })
         .collect();
-    let (reason, outcome) = outcome(program, address, decision.upgrade);
+    let (reason, outcome) = outcome(program, address, &answer);
     Ok(Explanation {
         program: shown(&invoked, &executable),
         address,
@@ -261,7 +262,8 @@ fn shown(invoked: &Path, executable: &Path) -> String {
 }
 
 /// As far as it can be known from here.
-fn outcome(program: &Program, address: SocketAddr, upgrade: Upgrade) -> (Option<Reason>, String) {
+fn outcome(program: &Program, address: SocketAddr, answer: &Answer) -> (Option<Reason>, String) {
+    let upgrade = answer.decision.upgrade;
     if upgrade == Upgrade::Never {
         return (Some(Reason::RuleNever), "stays on TCP".to_owned());
     }
@@ -275,6 +277,13 @@ fn outcome(program: &Program, address: SocketAddr, upgrade: Upgrade) -> (Option<
             Some(Reason::NobodyCame),
             format!("stays on TCP: {obstacle}"),
         );
+    }
+    if let Some((reason, text)) = check::obstacle_here(Rings::all(answer.settings.ring)) {
+        let told = match reason {
+            Some(Reason::NobodyCame) => "",
+            _ => told,
+        };
+        return (reason, format!("stays on TCP{told}: {text}"));
     }
     if !is_here(address) {
         let peer = address.ip().to_canonical();

@@ -12,6 +12,7 @@ use super::finding::{Finding, Verdict};
 use crate::config::{self, Config};
 use crate::error::{Context, Result};
 use crate::run::program::Program;
+use sys::stream::Size;
 
 /// With it no program is run.
 pub(super) const MISTAKE: &str = "configuration";
@@ -25,6 +26,55 @@ pub(super) fn mistake(
         found.push(Finding::new(Verdict::CannotRun, MISTAKE, error.to_string()));
         None
     })
+}
+
+/// How long the rings of a program's connections may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rings {
+    /// Of those that no rule names one by one.
+    pub(super) usual: Size,
+    pub(super) least: Size,
+    pub(super) most: Size,
+}
+
+impl Default for Rings {
+    fn default() -> Self {
+        Self::all(Size::DEFAULT)
+    }
+}
+
+impl Rings {
+    /// Of one connection.
+    pub(crate) fn all(size: Size) -> Self {
+        Self {
+            usual: size,
+            least: size,
+            most: size,
+        }
+    }
+
+    /// What `config` says; as ever where it cannot be read, which is told.
+    pub(super) fn of(program: &Program, config: &Config) -> Self {
+        let text = config.text();
+        let (Ok((invoked, executable)), Ok(rules)) = (program.names(), Rules::parse(&text)) else {
+            return Self::default();
+        };
+        let named = Named {
+            executable: executable.as_os_str().as_bytes(),
+            invoked: invoked.as_os_str().as_bytes(),
+        };
+        let mut rings = Self::all(rules.of_program(&named).settings.ring);
+        for (_, rule) in rules.iter() {
+            if let Some(size) = rule.words.ring
+                && !rule.is_of_program_only()
+                && misfit(&rule, &named) != Some(Misfit::Program)
+            {
+                rings.least = rings.least.min(size);
+                rings.most = rings.most.max(size);
+            }
+        }
+        rings
+    }
 }
 
 /// Everything that is to be said of it.

@@ -9,17 +9,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Resource, getrlimit};
 use sockets::reason::Reason;
+use sys::stream::Size;
 
 use super::finding::{Finding, Verdict};
 use super::image::Image;
 use super::libraries::{Folders, Search};
+use super::rules::Rings;
 use crate::run::library::Library;
 
-/// Everything that is to be said of the surroundings.
-pub(super) fn look(found: &mut Vec<Finding>) {
+/// Everything that is to be said of the surroundings, for connections with such rings.
+pub(super) fn look(rings: Rings, found: &mut Vec<Finding>) {
     library(found);
     kernel(found);
-    limits(found);
+    limits(rings, found);
     proc(found);
 }
 
@@ -69,11 +71,10 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-fn limits(found: &mut Vec<Finding>) {
+fn limits(rings: Rings, found: &mut Vec<Finding>) {
     let of = |resource| getrlimit(resource).current;
-    let stream = sys::stream::LEN as u64;
-    let connections = of(Resource::Nofile);
-    if connections.is_some_and(|connections| connections < 2 * FEW) {
+    let descriptors = of(Resource::Nofile);
+    if descriptors.is_some_and(|descriptors| descriptors < 2 * FEW) {
         found.push(
             Finding::new(
                 Verdict::Partly,
@@ -83,35 +84,65 @@ fn limits(found: &mut Vec<Finding>) {
             .because(Reason::Descriptors),
         );
     }
-    if of(Resource::Fsize).is_some_and(|bytes| bytes < stream) {
+    let memory = |size: Size| size.memory_len() as u64;
+    let longest = of(Resource::Fsize).unwrap_or(u64::MAX);
+    if longest < memory(rings.most) {
+        let (verdict, which) = match longest < memory(rings.least) {
+            true => (Verdict::Tcp, rings.least),
+            false => (Verdict::Partly, rings.most),
+        };
         found.push(
             Finding::new(
-                Verdict::Tcp,
+                verdict,
                 "file-size",
-                "files may not be as large as the memory of a connection, 4 MiB (ulimit -f)",
+                format!(
+                    "files may not be as large as the memory of a connection with buffer-bytes = {}, {} (ulimit -f)",
+                    which.bytes(),
+                    shown(which)
+                ),
             )
             .because(Reason::Memory),
         );
     }
-    let room = of(Resource::As).map(|bytes| bytes / sys::stream::PART / stream);
-    if room.is_some_and(|connections| connections < FEW) {
+    let room = |size| of(Resource::As).map(|bytes| bytes / sys::stream::PART / memory(size));
+    let mapped = room(rings.usual);
+    if mapped.is_some_and(|connections| connections < FEW) {
+        let (verdict, how_many) = match room(rings.least) {
+            Some(0) => (Verdict::Tcp, "a connection"),
+            _ => (Verdict::Partly, "many connections"),
+        };
         found.push(
             Finding::new(
-                Verdict::Partly,
+                verdict,
                 "address-space",
-                "no room to map many connections, 4 MiB each in a quarter of it (ulimit -v)",
+                format!(
+                    "no room to map {how_many}, {} each in a quarter of it (ulimit -v)",
+                    shown(rings.usual)
+                ),
             )
             .because(Reason::Memory),
         );
     }
-    let most = connections.map_or_else(
-        || "any number of".to_owned(),
-        |n| format!("up to {}", n.min(CONNECTIONS_MAX)),
-    );
+    let open = descriptors.map(|n| n.min(CONNECTIONS_MAX));
+    let (most, limit) = match (open, mapped) {
+        (None, None) => ("any number of".to_owned(), "-n"),
+        (open, Some(mapped)) if open.is_none_or(|open| mapped < open) => {
+            (format!("up to {mapped}"), "-v")
+        }
+        (open, _) => (format!("up to {}", open.unwrap_or(CONNECTIONS_MAX)), "-n"),
+    };
     found.push(Finding::note(
         LIMITS,
-        format!("{most} connections at a time in shared memory (ulimit -n)"),
+        format!("{most} connections at a time in shared memory (ulimit {limit})"),
     ));
+}
+
+/// Both rings of a connection; the page before them is no news.
+fn shown(size: Size) -> String {
+    match (2 * size.bytes()) >> 10 {
+        kib if kib < 1024 => format!("{kib} KiB"),
+        kib => format!("{} MiB", kib >> 10),
+    }
 }
 
 fn proc(found: &mut Vec<Finding>) {

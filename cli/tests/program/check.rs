@@ -379,20 +379,45 @@ fn a_filter_of_its_own_is_hinted_at() {
 fn limits_are_told() {
     let folder = Folder::new("limits");
     let program = folder.program("ordinary", SOCKETS, &[]);
-    for (limit, status, key) in [
-        ("-n 40", 3, "\"descriptors\""),
-        ("-f 100", 4, "\"file-size\""),
-        ("-l 0", 0, "ulimit -n"),
+    let config = |name: &str, text: &str| folder.file(name, text);
+    let small = config("small", "[connection]\nbuffer-bytes = 65536\n");
+    let large = config("large", "[connection]\nbuffer-bytes = 16777216\n");
+    let some = config("some", "[[rule]]\nport = 80\nbuffer-bytes = 16777216\n");
+    let none = Path::new("").to_owned();
+    for (limit, config, status, key) in [
+        ("-n 40", &none, 3, "\"descriptors\""),
+        ("-f 100", &none, 4, "\"file-size\""),
+        ("-l 0", &none, 0, "ulimit -n"),
+        // In halves of kilobytes.
+        ("-f 1024", &none, 4, "= 2097152, 4 MiB"),
+        ("-f 1024", &small, 0, "ulimit -n"),
+        ("-f 100", &small, 4, "= 65536, 128 KiB"),
+        ("-f 20480", &none, 0, "ulimit -n"),
+        ("-f 20480", &large, 4, "= 16777216, 32 MiB"),
+        ("-f 20480", &some, 3, "= 16777216, 32 MiB"),
+        // In kilobytes.
+        (
+            "-v 300000",
+            &none,
+            3,
+            "up to 18 connections at a time in shared memory (ulimit -v)",
+        ),
+        ("-v 300000", &large, 3, "up to 2 connections"),
+        ("-v 100000", &large, 4, "\"address-space\""),
     ] {
         let output = Command::new("sh")
             .arg("-c")
-            .arg(format!("ulimit {limit} && exec \"$0\" check --json \"$1\""))
+            .arg(format!(
+                "ulimit {limit} && exec \"$0\" check --json --config \"$2\" \"$1\""
+            ))
             .arg(env!("CARGO_BIN_EXE_sovia"))
             .arg(&program)
+            .arg(config)
             .output()
             .expect("a shell");
-        assert_eq!(output.status.code(), Some(status), "{limit}");
-        assert!(text(&output.stdout).contains(key), "{limit}");
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{limit}: {said}");
+        assert!(said.contains(key), "{limit}: {said}");
         // Of connections in shared memory nothing is promised where there will be none.
         let is_promised = text(&output.stdout).contains("\"limits\"");
         assert_eq!(is_promised, status < 4, "{limit}");

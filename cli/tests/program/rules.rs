@@ -277,6 +277,38 @@ fn explain_names_the_rule_and_the_outcome() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Nothing is promised that `sovia check` knows better.
+#[test]
+fn explain_looks_at_the_surroundings() {
+    let folder = Folder::new("surroundings");
+    let small = folder.file("small", "[connection]\nbuffer-bytes = 65536\n");
+    let large = folder.file("large", "[connection]\nbuffer-bytes = 16777216\n");
+    let configs = [&small, &large].map(|path| path.to_str().expect("UTF-8"));
+    for (line, said) in [
+        ("$0 explain --config= sh :80", "moves to shared memory"),
+        (
+            "SOVIA_PRELOAD=/nonexist $0 explain --config= sh :80",
+            "stays on TCP: SOVIA_PRELOAD names /nonexist, which is not there (reason 6",
+        ),
+        (
+            "ulimit -f 1024; $0 explain --config= sh :80",
+            "stays on TCP: files may not be as large",
+        ),
+        ("ulimit -f 1024; $0 explain --config=$1 sh :80", "moves to"),
+        (
+            "ulimit -v 100000; $0 explain --config=$2 sh :80",
+            "(ulimit -v) (reason 61",
+        ),
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line, env!("CARGO_BIN_EXE_sovia")]);
+        shell.args(configs);
+        let output = shell.output().expect("sh");
+        let all = text(&output.stdout);
+        assert!(all.contains(said), "{line}: {all}{}", text(&output.stderr));
+    }
+}
+
 /// Who reads it may be in another folder.
 #[test]
 fn a_relative_configuration_is_handed_on_with_its_folder() {
