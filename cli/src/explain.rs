@@ -148,8 +148,13 @@ fn resolve(address: &str) -> Result<SocketAddr> {
     let Some((host, port)) = address.rsplit_once(':') else {
         return wrong("there is no port, as in 127.0.0.1:80 or :80");
     };
+    let is_bracketed = host.starts_with('[') && host.ends_with(']');
+    if host.contains(':') && !is_bracketed {
+        return wrong("an address of IPv6 is in brackets, as in [::1]:80");
+    }
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
     let port = match port.parse() {
-        Ok(port) if port > 0 => port,
+        Ok(port) if is_number && port > 0 => port,
         _ => return wrong("the port is a number from 1 to 65535"),
     };
     if host.is_empty() {
@@ -357,6 +362,20 @@ mod tests {
         }
         let told = resolve("[fe80::1%nosuch]:80").expect_err("no interface");
         assert!(told.to_string().contains("no such interface"), "{told}");
+    }
+
+    #[test]
+    fn what_may_be_meant_otherwise_is_asked_for() {
+        for text in ["::1", "::1:80", "fe80::1:80", "::", "[::1:80", "::1]:80"] {
+            let told = resolve(text).expect_err(text).to_string();
+            assert!(told.contains("in brackets, as in [::1]:80"), "{told}");
+        }
+        for text in [":+80", "127.0.0.1:+80", ":-1", ":", "[::1]:", ":65536"] {
+            let told = resolve(text).expect_err(text).to_string();
+            assert!(told.contains("a number from 1 to 65535"), "{told}");
+        }
+        assert_eq!(resolve("[::1]:80").ok(), "[::1]:80".parse().ok());
+        assert_eq!(resolve(":80").ok(), "127.0.0.1:80".parse().ok());
     }
 
     /// The kernel gives each interface that is up one of its own.
