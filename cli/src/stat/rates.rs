@@ -1,5 +1,6 @@
 //! From counts of one look to rates at the next.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -195,18 +196,27 @@ fn by_process(lines: &[Lively]) -> BTreeMap<u32, Lively> {
 
 /// The first is the most; of equals, by process.
 pub(super) fn sort(lines: &mut [Lively], by: Sort) {
+    lines.sort_by(|a, b| compare(a, b, by));
+}
+
+/// The places of `lines` as they would be sorted.
+pub(super) fn order(lines: &[Lively], by: Sort) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..lines.len()).collect();
+    places.sort_by(|&a, &b| compare(&lines[a], &lines[b], by));
+    places
+}
+
+fn compare(a: &Lively, b: &Lively, by: Sort) -> Ordering {
     let value = |line: &Lively| match by {
         Sort::Bytes => line.rate.bytes(),
         Sort::Calls => line.rate.calls,
         Sort::Sleeps => line.rate.sleeps,
         Sort::Pid => 0.0,
     };
-    lines.sort_by(|a, b| {
-        value(b)
-            .total_cmp(&value(a))
-            .then(a.pid.cmp(&b.pid))
-            .then(a.ends.cmp(&b.ends))
-    });
+    value(b)
+        .total_cmp(&value(a))
+        .then(a.pid.cmp(&b.pid))
+        .then(a.ends.cmp(&b.ends))
 }
 
 /// Counts of a process that tells lies may go back.
