@@ -25,22 +25,63 @@ pub(super) fn serve(address: &str, source: &mut Source) -> Result<()> {
     if let Ok(look) = source.look() {
         source.warn(look.processes.is_empty());
     }
+    let mut complaints = Complaints::default();
     loop {
         // What goes wrong once need not the next time, and whoever scrapes comes again.
-        if let Err(error) = serve_one(&listener, source) {
-            complain(format_args!("a scrape: {error}"));
+        if let Err(error) = serve_one(&listener, source)
+            && let Some(others) = complaints.next(Instant::now())
+        {
+            match others {
+                0 => complain(format_args!("a scrape: {error}")),
+                _ => complain(format_args!("a scrape: {error} (and {others} before it)")),
+            }
         }
     }
 }
 
-fn serve_one(listener: &TcpListener, source: &mut Source) -> Result<()> {
+/// Why a scrape was not answered.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error("the client sent no request within a second")]
+    Silent,
+    #[error("the client ended before it had sent a request")]
+    Gone,
+    #[error("the client's request has no end")]
+    Endless,
+    #[error("the client did not take the answer within a second")]
+    Untaken,
+    #[error(transparent)]
+    Ours(#[from] Error),
+}
+
+/// Everybody on this host can have us complain, as often as he likes.
+#[derive(Debug, Default)]
+struct Complaints {
+    last: Option<Instant>,
+    /// What nobody was told since.
+    kept: u32,
+}
+
+impl Complaints {
+    /// How many were not told before this one; `None` if this one is not to be either.
+    fn next(&mut self, now: Instant) -> Option<u32> {
+        if self.last.is_some_and(|last| now < last + QUIET) {
+            self.kept = self.kept.saturating_add(1);
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.kept))
+    }
+}
+
+fn serve_one(listener: &TcpListener, source: &mut Source) -> Result<(), Unanswered> {
     let accepted = listener.accept();
     // No descriptor is free, for instance: another try at once would find none either.
     let (stream, _) = accepted
         .inspect_err(|_| thread::sleep(PAUSE))
         .context("accepting")?;
     let text = prometheus::text(&source.look()?);
-    answer(&stream, &text).context("answering")
+    answer(&stream, &text)
 }
 
 fn parse(address: &str) -> Result<SocketAddr> {
@@ -62,7 +103,7 @@ fn parse(address: &str) -> Result<SocketAddr> {
 }
 
 /// Whatever is asked for, this is the answer. Nobody is waited for longer than a second in all, for others wait meanwhile.
-fn answer(stream: &TcpStream, text: &str) -> io::Result<()> {
+fn answer(stream: &TcpStream, text: &str) -> Result<(), Unanswered> {
     let mut stream = Hurried {
         stream,
         until: Instant::now() + PATIENCE,
@@ -71,16 +112,31 @@ fn answer(stream: &TcpStream, text: &str) -> io::Result<()> {
     let mut len = 0;
     while !request.get(..len).is_some_and(is_whole) {
         let rest = request.get_mut(len..).unwrap_or_default();
-        match stream.read(rest)? {
-            0 => return Err(ErrorKind::InvalidData.into()),
-            n => len += n,
+        let room = rest.len();
+        match stream.read(rest) {
+            Ok(0) if room == 0 => return Err(Unanswered::Endless),
+            Ok(0) => return Err(Unanswered::Gone),
+            Ok(n) => len += n,
+            Err(error) if is_late(&error) => {
+                return Err(Unanswered::Silent);
+            }
+            Err(error) => return Err(error).context("reading a request")?,
         }
     }
-    write!(
+    let written = write!(
         stream,
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
         text.len()
-    )
+    );
+    match written {
+        Err(error) if is_late(&error) => Err(Unanswered::Untaken),
+        written => Ok(written.context("answering")?),
+    }
+}
+
+/// As Linux says it of a time-out, and as we do.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// A connection on which all that is waited for together has an end.
@@ -123,12 +179,27 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 const PATIENCE: Duration = Duration::from_secs(1);
+/// From one complaint to the next.
+const QUIET: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(100);
 const REQUEST_MAX: usize = 8 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn complaints_come_once_in_a_while() {
+        let mut complaints = Complaints::default();
+        let start = Instant::now();
+        assert_eq!(complaints.next(start), Some(0));
+        for second in 1..60 {
+            let now = start + Duration::from_secs(second);
+            assert_eq!(complaints.next(now), None, "{second}");
+        }
+        assert_eq!(complaints.next(start + QUIET), Some(59));
+        assert_eq!(complaints.next(start + 3 * QUIET), Some(0));
+    }
 
     #[test]
     fn only_the_loopback_is_listened_at() {

@@ -243,7 +243,8 @@ const NOBODY: u32 = 65534;
 #[test]
 fn scrapes_are_answered() {
     let mut listening = command("stat --prometheus --listen 0");
-    let mut listening = listening.stdout(Stdio::piped()).spawn().expect("it starts");
+    listening.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut listening = listening.spawn().expect("it starts");
     let mut said = String::new();
     let stdout = listening.stdout.take().expect("a pipe");
     BufReader::new(stdout)
@@ -278,6 +279,15 @@ fn scrapes_are_answered() {
         .and_then(|()| listening.wait())
         .expect("it is ours");
     slow.join().expect("it ends");
+    // Of the second nobody is told so soon after.
+    let mut complaints = String::new();
+    let mut stderr = listening.stderr.take().expect("a pipe");
+    stderr
+        .read_to_string(&mut complaints)
+        .expect("it has ended");
+    let gone = "a scrape: the client ended before it had sent a request\n";
+    assert!(complaints.contains(gone), "{complaints}");
+    assert_eq!(complaints.matches("a scrape").count(), 1, "{complaints}");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
         answer.contains("# TYPE sovia_connections gauge"),
