@@ -234,6 +234,7 @@ impl Host {
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => self.strange.push(pid),
                 looked => looked?,
             }
+            look.rows.sort_by_key(|row| row.fd);
             return Ok(look);
         }
         let mut seen = Vec::new();

@@ -196,8 +196,8 @@ pub(super) fn rates(lines: &[Lively]) -> String {
             line.way.clone().into(),
             right(bytes(line.rate.sent as u64)),
             right(bytes(line.rate.received as u64)),
-            right(line.rate.calls as u64),
-            right(line.rate.sleeps as u64),
+            right(format!("{:.0}", line.rate.calls)),
+            right(format!("{:.0}", line.rate.sleeps)),
         ]);
     }
     format!("{table}\n")
