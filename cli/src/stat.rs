@@ -74,7 +74,7 @@ Examples:
   sovia stat --history 'program = redis-* and not (reason = not-local or state = young)'
   sovia stat --watch=0.5 --processes
   sovia stat --pid 4711 --json | jq '.[].path'
-  sovia stat --prometheus > /var/lib/prometheus/node-exporter/sovia.prom
+  cd /var/lib/prometheus/node-exporter && sovia stat --prometheus > sovia.prom.new && mv sovia.prom.new sovia.prom
   sovia stat --prometheus --listen 9464
   sovia stat --reasons";
 
