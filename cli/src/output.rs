@@ -41,11 +41,14 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
-    let beside = file.with_file_name(name);
-    let new = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&beside);
+    let mut beside = file.with_file_name(name);
+    let new_file = |at: &Path| OpenOptions::new().write(true).create_new(true).open(at);
+    let mut new = new_file(&beside);
+    // The file's own name may be as long as a name can be.
+    if matches!(&new, Err(error) if error.kind() == io::ErrorKind::InvalidFilename) {
+        beside.set_file_name(format!(".sovia.{}", std::process::id()));
+        new = new_file(&beside);
+    }
     let mut new = match new {
         Ok(new) => new,
         // It may be written all the same.
@@ -183,6 +186,12 @@ mod tests {
         assert_eq!(mode.mode() & 0o777, 0o604);
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(folder.path()).expect("ours").count(), 2);
+        let longest = folder.path().join("n".repeat(255));
+        for text in ["first", "second"] {
+            write_whole(&longest, text).expect("room");
+            assert_eq!(fs::read(&longest).expect("it is there"), text.as_bytes());
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("ours").count(), 3);
         assert!(write_whole(Path::new("/dev/full"), "bytes").is_err());
     }
 
