@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, StatVfs, StatVfsMountFlags, access, statvfs};
 use rustix::process::{getegid, geteuid};
+use rustix::thread::no_new_privs;
 
 use super::place::Place;
 use elf::{inside, linker_of};
@@ -270,8 +271,12 @@ fn open(path: &Path) -> io::Result<File> {
 /// In such a program the dynamic linker ignores `LD_PRELOAD` (ld.so(8), secure-execution mode).
 fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
     let about = fs::metadata(path)?;
-    let setuid = about.mode() & SETUID != 0 && about.uid() != geteuid().as_raw();
-    let setgid = about.mode() & SETGID != 0 && about.gid() != getegid().as_raw();
+    if gives_nothing(path) {
+        return Ok(None);
+    }
+    let has = |bits| about.mode() & bits == bits;
+    let setuid = has(SETUID) && about.uid() != geteuid().as_raw();
+    let setgid = has(SETGID) && about.gid() != getegid().as_raw();
     if setuid || setgid {
         return Ok(Some(Obstacle::Setuid));
     }
@@ -280,10 +285,17 @@ fn privileged(path: &Path) -> io::Result<Option<Obstacle>> {
     Ok(gains.then_some(Obstacle::Capabilities))
 }
 
+/// Whether the kernel gives nobody another's rights there, or not to us.
+fn gives_nothing(path: &Path) -> bool {
+    let is_nosuid = |vfs: StatVfs| vfs.f_flag.contains(StatVfsMountFlags::NOSUID);
+    statvfs(path).is_ok_and(is_nosuid) || no_new_privs().unwrap_or(false)
+}
+
 /// Interpreters of interpreters; the kernel allows five in all.
 const SCRIPTS_MAX: usize = 5;
 const SETUID: u32 = 0o4000;
-const SETGID: u32 = 0o2000;
+/// Without the group's right to execute it the bit is for locks.
+const SETGID: u32 = 0o2010;
 
 #[cfg(test)]
 mod tests;

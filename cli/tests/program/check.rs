@@ -201,6 +201,33 @@ fn a_setuid_copy_stays_on_tcp() {
     }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("chmod");
     expect(&program, 4, &["\"setuid\""]);
+    let mut bound = Command::new("setpriv");
+    bound.args(["--no-new-privs", env!("CARGO_BIN_EXE_sovia"), "check"]);
+    match bound.arg(&program).output() {
+        Err(_) => println!("not tested here: there is no setpriv"),
+        Ok(output) => assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout)),
+    }
+    std::os::unix::fs::chown(&program, Some(0), Some(65534)).expect("it is ours");
+    // Without the group's right to execute it that is no setgid.
+    for (mode, status) in [(0o2755, 4), (0o2745, 0)] {
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).expect("chmod");
+        expect(&program, status, &[]);
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let options = mounts
+        .lines()
+        .find_map(|line| line.split(" /dev/shm ").nth(1));
+    if !options.is_some_and(|all| all.contains("nosuid") && !all.contains("noexec")) {
+        println!("not tested here: /dev/shm is not mounted nosuid");
+        return;
+    }
+    let copy = format!("/dev/shm/sovia-setuid-{}", std::process::id());
+    fs::copy(&program, &copy).expect("a copy");
+    std::os::unix::fs::chown(&copy, Some(65534), None).expect("it is ours");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).expect("chmod");
+    let (code, said) = check(Path::new(&copy));
+    fs::remove_file(&copy).expect("it is ours");
+    assert_eq!(code, Some(0), "{said}");
 }
 
 #[test]
