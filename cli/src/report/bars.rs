@@ -38,10 +38,12 @@ impl Bars {
         if values().next().is_none() {
             return Ok(svg);
         }
+        let spreads = || bars().filter_map(|bar| bar.spread).flatten();
+        let shown = || values().chain(spreads().filter(|value| *value > 0.0));
         let height = TOP + bars().count() as i32 * BAR + self.groups.len() as i32 * GAP + BOTTOM;
         let axis = Axis {
-            low: values().fold(0.5, f64::min),
-            high: values().fold(2.0, f64::max) * 1.3,
+            low: shown().fold(0.5, f64::min),
+            high: shown().fold(2.0, f64::max) * 1.3,
         };
         {
             let root = SVGBackend::with_string(&mut svg, (WIDTH as u32, height as u32))
@@ -145,3 +147,29 @@ const TOP: i32 = 48;
 const BOTTOM: i32 = 32;
 const BAR: i32 = 16;
 const GAP: i32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whiskers_are_whole() {
+        let bar = Bar {
+            name: "both ends".to_owned(),
+            value: 2.0,
+            spread: Some([0.1, 40.0]),
+            hue: 0,
+        };
+        let bars = Bars {
+            title: "Gains".to_owned(),
+            groups: vec![Group {
+                title: "redis".to_owned(),
+                bars: vec![bar],
+            }],
+        };
+        let svg = bars.svg().expect("it can be drawn");
+        let middle = TOP + BAR / 2;
+        let whisker = format!("points=\"{LEFT},{middle} 769,{middle} \"");
+        assert!(svg.contains(&whisker), "{whisker} in {svg}");
+    }
+}
