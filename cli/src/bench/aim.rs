@@ -42,10 +42,7 @@ impl Aim {
             Self::Gain(least) => (unit.gains(base, runs)?, least, true),
             Self::Figure { near: bound, .. } if near => (own()?, bound, unit.grows()),
             Self::Figure { far: bound, .. } => (own()?, bound, unit.grows()),
-            Self::Beyond(most) => {
-                let more = runs.iter().zip(base).map(|(run, base)| run - base);
-                (Spread::of(more)?, most, false)
-            }
+            Self::Beyond(most) => (self.more(base, runs)?, most, false),
         };
         let [worst, best] = if up {
             [spread.low, spread.high]
@@ -60,6 +57,14 @@ impl Aim {
         } else {
             Verdict::Unsure
         })
+    }
+
+    /// How much more than over kernel TCP, where that is what has a bound.
+    pub(super) fn more(self, base: &[f64], runs: &[f64]) -> Option<Spread> {
+        let rounds = runs.iter().zip(base).map(|(run, base)| run - base);
+        matches!(self, Self::Beyond(_))
+            .then(|| Spread::of(rounds))
+            .flatten()
     }
 
     /// Whether it is another one where the CPUs are far from each other.
@@ -146,6 +151,10 @@ mod tests {
         let judged = |most| Aim::Beyond(most).judge(Unit::Kilobytes, true, &[2.0], &[17.0]);
         assert_eq!(judged(16.0), Some(Verdict::Met));
         assert_eq!(judged(14.0), Some(Verdict::Missed));
+        let rounds = [&[2.0, 2.0, 3.0], &[17.0, 18.0, 22.0]];
+        let judged = |most| Aim::Beyond(most).judge(Unit::Kilobytes, true, rounds[0], rounds[1]);
+        assert_eq!(judged(16.0), Some(Verdict::Unsure));
+        assert_eq!(judged(19.0), Some(Verdict::Met));
     }
 
     #[test]

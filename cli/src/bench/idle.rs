@@ -34,21 +34,30 @@ pub(super) fn measure(
             pairs.push(pair);
         }
     }
-    let runs = in_turn(&mut pairs, clock, |pair, _| pair.run())?;
-    let micros = |at: usize| -> Vec<f64> { runs[at].iter().map(|ns| ns / 1e3).collect() };
+    let runs = in_turn(&mut pairs, clock, |pair, _| {
+        Ok(Round {
+            ns: pair.run()?,
+            memory_kb: memory_kb(pair)?,
+            busy_percent: busy_percent(pair)?,
+        })
+    })?;
 
     let mut lines = [(); 4].map(|()| Vec::new());
-    for (at, (&way, pairs)) in line.ways.iter().zip(pairs.chunks(2)).enumerate() {
-        let [without, with] = pairs else { continue };
+    for ((&way, pairs), rounds) in line.ways.iter().zip(pairs.chunks(2)).zip(runs.chunks(2)) {
+        let ([without, with], [rounds_without, rounds_with]) = (pairs, rounds) else {
+            continue;
+        };
         let [alone, beside] =
             [(without, 1), (with, 1 + connections)].map(|(pair, all)| left_tcp(pair, all));
         let left = [alone, beside, beside, beside];
-        let memory_kb = (memory_kb(with)? - memory_kb(without)?) / connections as f64;
+        let micros = |rounds: &[Round]| rounds.iter().map(|round| round.ns / 1e3).collect();
+        let both = rounds_with.iter().zip(rounds_without);
+        let more = both.map(|(with, without)| with.memory_kb - without.memory_kb);
         let series = [
-            micros(2 * at),
-            micros(2 * at + 1),
-            vec![memory_kb],
-            vec![busy_percent(with)?],
+            micros(rounds_without),
+            micros(rounds_with),
+            more.map(|more| more / connections as f64).collect(),
+            rounds_with.iter().map(|round| round.busy_percent).collect(),
         ];
         for ((figures, runs), left) in lines.iter_mut().zip(series).zip(left) {
             figures.push(Figures {
@@ -85,6 +94,13 @@ pub(super) fn measure(
     Ok(measured
         .map(|((title, unit, aim), figures)| Measured::new(line, &title, unit, aim, figures))
         .collect())
+}
+
+/// What is seen of a pair in one round.
+struct Round {
+    ns: f64,
+    memory_kb: f64,
+    busy_percent: f64,
 }
 
 /// Of both processes; what they share counts once.
@@ -135,6 +151,7 @@ fn unreadable(path: String) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::File { path, source }
 }
 
-const IDLE: Duration = Duration::from_secs(1);
+/// In each round.
+const IDLE: Duration = Duration::from_millis(100);
 /// What is printed as nothing.
 const PERCENT_MAX: f64 = 0.05;

@@ -33,13 +33,23 @@ pub(super) fn measure(
             pairs.push(pair);
         }
     }
-    let runs = in_turn(&mut pairs, clock, |pair, _| pair.run())?;
+    let rounds = in_turn(&mut pairs, clock, |pair, _| {
+        Ok((pair.run()?, memory_kb(pair)?))
+    })?;
+    let (runs, kilobytes): (Vec<Vec<f64>>, Vec<Vec<f64>>) = rounds
+        .into_iter()
+        .map(|rounds| rounds.into_iter().unzip())
+        .unzip();
 
     let mut rates = [Vec::new(), Vec::new()];
     let mut parts = Vec::new();
     let mut memory = Vec::new();
-    for ((&way, pairs), runs) in line.ways.iter().zip(pairs.chunks(2)).zip(runs.chunks(2)) {
+    let of_ways = line.ways.iter().zip(pairs.chunks(2)).zip(runs.chunks(2));
+    for (((&way, pairs), runs), kilobytes) in of_ways.zip(kilobytes.chunks(2)) {
         let ([of_few, of_many], [few_ns, many_ns]) = (pairs, runs) else {
+            continue;
+        };
+        let [few_kb, many_kb] = kilobytes else {
             continue;
         };
         let figures_of = |pair: &Pair, connections, runs| Figures {
@@ -56,8 +66,12 @@ pub(super) fn measure(
         let figures = |runs| figures_of(of_many, many, runs);
         let quotients = few_ns.iter().zip(many_ns);
         parts.push(figures(quotients.map(|(few, many)| few / many).collect()));
-        let more = memory_kb(of_many)? - memory_kb(of_few)?;
-        memory.push(figures(vec![more / (many - few) as f64]));
+        let differences = many_kb
+            .iter()
+            .zip(few_kb)
+            .map(|(of_many, of_few)| of_many - of_few);
+        let each = differences.map(|more| more / (many - few) as f64);
+        memory.push(figures(each.collect()));
     }
     let gains = beside_the_first(&parts);
     let [of_few, of_many] = rates;

@@ -131,10 +131,11 @@ impl Measured {
         let ours = ours.filter_map(|way| self.way(way)).next();
         let gains = ours.and_then(|outcome| outcome.gains);
         let own = ours.and_then(|outcome| outcome.spread);
+        let more = ours.and_then(|outcome| outcome.more);
         let between = match self.aim {
             Aim::Gain(_) => gains.map(|gains| [gains.low, gains.high].map(significant)),
             Aim::Figure { .. } => own.map(|own| [own.low, own.high].map(|end| self.unit.text(end))),
-            Aim::Beyond(_) => None,
+            Aim::Beyond(_) => more.map(|more| [more.low, more.high].map(|end| self.unit.text(end))),
         };
         let between = between.map(|[low, high]| format!("{low} – {high}"));
         let verdicts = self.ways.iter().filter_map(|outcome| outcome.verdict);
@@ -150,7 +151,7 @@ impl Measured {
 }
 
 const HOW_TO_READ: &str = "A figure is the median of the rounds, in which the ways take turns; a gain is the median of the rounds' gains over TCP, so it is not quite \
-the quotient of the two figures. `between` holds the gain, or where the target is a figure the figure, with 94 % confidence (75 % where there are three rounds). \
+the quotient of the two figures. `between` holds the gain, where the target is a figure the figure, and where it is so much more than TCP that difference, with 94 % confidence (75 % where there are three rounds). \
 A target is met if all of `between` meets it and missed if none of it does; what the noise does not allow to say is marked ~.";
 const QUICK: &str = "This was --quick: few rounds of short runs, and 1,000 connections instead of 10,000. Only what is far from its target is told from it.";
 const OVER_SOVIA: &str =

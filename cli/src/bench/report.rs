@@ -59,6 +59,8 @@ pub(crate) struct Outcome {
     pub(super) spread: Option<Spread>,
     /// Of the gains, each of one round.
     pub(super) gains: Option<Spread>,
+    /// Of the differences, each of one round, where those have a target.
+    pub(super) more: Option<Spread>,
     /// Whether the target is met; `None` where there is none for this way.
     pub(super) verdict: Option<Verdict>,
 }
@@ -91,6 +93,7 @@ impl Measured {
                 best,
                 spread: Spread::of(figures.runs.iter().copied()),
                 gains: unit.gains(&base, &figures.runs),
+                more: aim.more(&base, &figures.runs),
                 verdict: None,
                 figures,
             }
