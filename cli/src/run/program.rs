@@ -36,7 +36,7 @@ pub(crate) enum Error {
     #[error("{}: its interpreter {inner}", program.display())]
     Interpreter { program: PathBuf, inner: Box<Self> },
     /// What one that starts others takes for an option, and has none such.
-    #[error("{}: '{}' is one word, and no option of its (behind -S it would be split)", program.display(), word.display())]
+    #[error("{}: '{}' is one word, and it has no such option (behind -S it would be split)", program.display(), word.display())]
     Refused { program: OsString, word: OsString },
     /// The kernel goes no further.
     #[error("{}: its interpreter is a script whose interpreter is a script, and so on", .0.display())]
