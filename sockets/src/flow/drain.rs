@@ -9,7 +9,7 @@ use super::{Flow, Stop};
 use crate::kernel::Kernel;
 
 impl Flow {
-    /// Takes doorbells off the connection, in a turn of side [`RECEIVE`]; notes if TCP has ended. Arm afterwards.
+    /// Takes doorbells off the connection, in a turn of side [`RECEIVE`](super::RECEIVE); notes if TCP has ended. Arm afterwards.
     ///
     /// # Errors
     /// If TCP's bytes cannot be told apart any more.
