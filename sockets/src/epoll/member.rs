@@ -376,8 +376,7 @@ impl Member {
         self.via != self.fd
     }
 
-    /// Whether that is so, and the kernel is to tell an edge of what the program wants told for
-    /// as long as it is there.
+    /// Whether that is so, and the kernel is to tell an edge of what the program wants told for as long as it is there.
     #[inline]
     pub(super) fn is_stuck(&self) -> bool {
         self.is_orphan() && !self.is_edge() && self.captured.is_some_and(|wake| wake & EDGE != 0)

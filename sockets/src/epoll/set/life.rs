@@ -9,7 +9,8 @@ use crate::epoll::member::What;
 use crate::epoll::members::Members;
 
 impl Set {
-    /// A descriptor is about to be closed, which is the last of its connection or not; of a set, whose number is known no more, it need not be said. Whether what it stands for lives on here, as the kernel has it.
+    /// A descriptor is about to be closed, which is the last of its connection or not; of a set, whose number is known no more, it need not be said. Whether what
+    /// it stands for lives on here, as the kernel has it.
     pub(in crate::epoll) fn before_close(&self, fd: RawFd, last: bool) -> bool {
         let Some(mut members) = self.enter() else {
             return false;
