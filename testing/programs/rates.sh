@@ -226,7 +226,7 @@ gain_inetd() {
     client "$(python)" "$home/clients/lines.py" "$inetd_port" "${SECONDS_EACH:-1}"
 }
 
-gain_rpc() { rpc_start; client ./client "$rpc_port" time 0 20000 | awk 'NR == 1 { print 1000000000 / $1 }'; }
+gain_rpc() { rpc_start; client ./client "$rpc_port" time 0 20000 | awk 'NR == 1 { printf "%.0f\n", 1000000000 / $1 }'; }
 
 gain_go() {
     CGO_ENABLED=0 go_build http
