@@ -68,6 +68,8 @@ pub struct Flow {
     bells: &'static AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
+    /// This process has left, and goes on until it has ended.
+    has_left: AtomicU32,
     /// A doorbell is being written, which a signal handler may find.
     ringing: AtomicU32,
     /// While bytes of a direction that was called back move to TCP: how the program would have the connection linger. See `owed`.
@@ -188,6 +190,7 @@ impl Flow {
             spoke: AtomicU32::new(0),
             read_then: AtomicU64::new(0),
             rang_ms: AtomicU32::new(0),
+            has_left: AtomicU32::new(0),
             ringing: AtomicU32::new(0),
             guard: AtomicU64::new(0),
             #[cfg(all(test, not(loom)))]

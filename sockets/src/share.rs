@@ -2,7 +2,7 @@
 //!
 //! Everything about a stream lies in memory that a child of `fork` has too, so both may send and receive, byte for byte in turns. A process on
 //! its own takes turns among its threads only, which is cheaper; `shared` in the memory says whether that is enough. It is set
-//! while nobody acts at the end, before there is a second process, and cleared when the last but one has said that it left.
+//! while nobody acts at the end, before there is a second process, and cleared when the last but one has said that it left, and is gone if it left by ending.
 //! One that was killed says nothing: then turns stay the dearer kind, and the end is told to the peer by the kernel when the last descriptor goes.
 //!
 //! A connection that is young when its process forks is a TCP connection that both have, and if one of them upgraded it the other would not know.
@@ -102,6 +102,9 @@ impl Conn {
         if child {
             self.forget_threads();
             self.forget_lifetime();
+            if let Some(flow) = self.flow.take(SEND) {
+                flow.is_there();
+            }
             if self.is_meeting() {
                 self.forget_meeting();
             }
@@ -207,6 +210,11 @@ impl Around for Socket<'_> {
             && entered.is_power_of_two()
             && !self.conn.is_lent()
             && holders::others(self.fd, self.conn.fork()) == Others::None
+    }
+
+    fn finds_ended(&self, pid: u32) -> bool {
+        let entered = self.conn.entered.load(Ordering::Relaxed);
+        entered.is_multiple_of(TURNS_PER_QUESTION) && holders::has_ended(pid)
     }
 
     fn shares(&self, thread: u32) -> Option<bool> {
@@ -426,3 +434,5 @@ pub(crate) const LOOKS: u32 = 3;
 const TRIES: u32 = 100_000;
 /// After so many turns among processes it is asked whether there still are several, and after twice as many again.
 const TURNS_PER_LOOK: u32 = 1 << 16;
+/// And after so many whether one that has left is still there, which is one system call.
+const TURNS_PER_QUESTION: u32 = 64;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, fstat, openat, readlinkat_raw};
 use rustix::io::{Errno, read};
-use rustix::process::{getpid, getppid};
+use rustix::process::{Pid, getpid, getppid, test_kill_process};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Who has a socket beside this process.
@@ -84,6 +84,11 @@ pub fn is_other(fd: BorrowedFd<'_>, thread: u32) -> Option<bool> {
         return Some(false);
     }
     is_held_by(fd, thread.cast_signed())
+}
+
+/// Whether the process with that number has ended, and was waited for.
+pub fn has_ended(pid: u32) -> bool {
+    Pid::from_raw(pid.cast_signed()).is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 fn look(socket: &Socket, since: Option<Fork>) -> Result<Others, Errno> {

@@ -66,7 +66,7 @@ mod write;
 
 pub use ahead::fetch;
 pub use held::{Held, Kept};
-pub use holders::Holders;
+pub use holders::{Holders, Leaving};
 pub use own::{NAME, Tag, closes_on_exec, cookie, is_stream};
 pub use room::{PART, fits_in_the_next, leaves_room};
 pub use rx::Rx;

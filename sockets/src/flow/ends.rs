@@ -99,7 +99,13 @@ impl Flow {
     ///
     /// `may_switch` as for [`Flow::send`].
     pub fn leave(&self, kernel: &impl Kernel, may_switch: bool) {
-        if !self.stream.holders().leave() || self.is_alone() {
+        let holders = self.stream.holders();
+        let is_last = match self.has_left.load(Ordering::Relaxed) {
+            0 => holders.leave(),
+            // The program's last acts, of which this is one: who is left was counted without this process.
+            _ => holders.count() == 0,
+        };
+        if !is_last || self.is_alone() {
             // The peer, which has not found out that this end is on TCP, would take a word in memory for more than it is.
             return;
         }
@@ -124,6 +130,11 @@ impl Flow {
         }
     }
 
+    /// In the child of a fork, which is counted whatever its parent has said.
+    pub(crate) fn is_there(&self) {
+        self.has_left.store(0, Ordering::Relaxed);
+    }
+
     /// Where bytes of the program lie that it has not taken, urgent ones among them. For those on TCP the kernel resets the connection by itself once nobody
     /// has it any more, among whom may be some who do not use the rings; but an end that was said on the ring would be all that the peer looks for.
     fn leaves_unread(&self, kernel: &impl Kernel) -> Unread {
@@ -144,7 +155,9 @@ impl Flow {
 
     /// Before the process ends: as [`Flow::leave`], but in memory nothing is said, for until then it may send: what is in the buffers of `stdio`, say.
     pub(crate) fn leave_at_exit(&self, kernel: &impl Kernel) {
-        if !self.stream.holders().leave() || self.is_alone() {
+        self.has_left.store(1, Ordering::Relaxed);
+        let is_last = self.stream.holders().leave_at_exit(std::process::id());
+        if !is_last || self.is_alone() {
             return;
         }
         let _ = self.follow(kernel);

@@ -49,6 +49,28 @@ fn loom_who_is_left_alone_goes_on_where_the_other_left() {
     });
 }
 
+/// One that ends has left before its last byte.
+#[test]
+fn loom_who_ends_may_send_after_it_has_left() {
+    check(|| {
+        let [a, b] = on_ring();
+        let parent = Process::of(a);
+        let child = parent.fork();
+        let has_ended = parent.around.has_ended.clone();
+        let child = thread::spawn(move || {
+            child.leave_at_exit();
+            child.send(1);
+            has_ended.store(1, Ordering::Release);
+        });
+        parent.send(2);
+        parent.send(3);
+        child.join().expect("no panic");
+        let received = b.receive(3);
+        let of_parent: Vec<_> = received.iter().filter(|byte| **byte > 1).collect();
+        assert_eq!((received.contains(&1), of_parent), (true, vec![&2, &3]));
+    });
+}
+
 /// What processes count between them counts each of them.
 #[test]
 fn loom_two_processes_receive_in_turns() {
@@ -158,6 +180,8 @@ struct Kin {
     tcp: Tcp,
     /// Whether the others were killed.
     is_killed: AtomicU32,
+    /// Whether one that left has ended.
+    has_ended: Arc<AtomicU32>,
 }
 
 impl Process {
@@ -170,6 +194,7 @@ impl Process {
             around: Kin {
                 tcp: end.tcp,
                 is_killed,
+                has_ended: Arc::new(AtomicU32::new(0)),
             },
         }
     }
@@ -232,6 +257,10 @@ impl Process {
         std::mem::forget(turn);
     }
 
+    fn leave_at_exit(&self) {
+        self.with(|flow| flow.leave_at_exit(&self.around.tcp));
+    }
+
     fn close(&self) {
         let flow = self.turns.replace(None).expect("no turn");
         flow.expect("a flow").leave(&self.around.tcp, true);
@@ -241,6 +270,10 @@ impl Process {
 impl Around for Kin {
     fn finds_nobody(&self) -> bool {
         self.is_killed.load(Ordering::Acquire) != 0
+    }
+
+    fn finds_ended(&self, _: u32) -> bool {
+        self.has_ended.load(Ordering::Acquire) != 0
     }
 
     fn shares(&self, _: u32) -> Option<bool> {

@@ -22,6 +22,9 @@ pub(super) trait Around {
     /// Whether a look was taken, and nobody else has the end: others that are counted were killed. Not while somebody is counted who is not there yet.
     fn finds_nobody(&self) -> bool;
 
+    /// Whether the process with that number has ended, if a look was taken.
+    fn finds_ended(&self, pid: u32) -> bool;
+
     /// Whether the process of a thread has the end, as far as it is known.
     fn shares(&self, thread: u32) -> Option<bool>;
 
@@ -118,9 +121,16 @@ impl Turn<'_> {
 /// Whether this process is the only one that has the end, as far as it can be told cheaply.
 fn is_alone(flow: &Flow, around: &impl Around) -> bool {
     let holders = flow.stream().holders();
-    let count = holders.count();
-    if around.finds_nobody() {
+    let (count, leaving) = (holders.count(), holders.leaving());
+    let nobody = around.finds_nobody();
+    if nobody {
         holders.set_one(count);
+    }
+    if let Some(leaving) = leaving {
+        if !nobody && !leaving.pid().is_some_and(|pid| around.finds_ended(pid)) {
+            return false;
+        }
+        holders.have_ended(leaving);
     }
     holders.is_one()
 }

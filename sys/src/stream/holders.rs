@@ -3,6 +3,9 @@
 //! Both words are its own processes' alone; a peer that writes them spoils its own connection. The count is never below the number of processes that
 //! have the end and have not said that they left: then the last would leave unsaid, or one would act without a turn among processes. It may be above, by
 //! those that were killed.
+//!
+//! A process that ends leaves before it does its last acts: what is in the buffers of `stdio` is still to come, and its other threads go on. So turns among
+//! processes stay until it is gone, for which its number is kept beside `shared`.
 
 use crate::sync::{AtomicU32, Ordering};
 
@@ -34,7 +37,7 @@ impl Holders<'_> {
     pub fn share(&self) {
         self.join();
         // Relaxed: who acts next at this end in this process has the turn after the caller's, and the other process begins after this.
-        self.shared.store(1, Ordering::Relaxed);
+        self.shared.fetch_or(SHARED, Ordering::Relaxed);
     }
 
     /// The caller has the end no more; true if nobody else has it.
@@ -45,6 +48,36 @@ impl Holders<'_> {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
         // None before: something was missed.
         matches!(before, Ok(1) | Err(_))
+    }
+
+    /// As [`Holders::leave`], of the process with the number `pid`, which may act until it has ended.
+    pub fn leave_at_exit(&self, pid: u32) -> bool {
+        // Relaxed: who finds itself the only one has read the count, which is written after this.
+        let _ = self
+            .shared
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+                let leaving = match word / LEAVING {
+                    0 => pid.min(SEVERAL),
+                    _ => SEVERAL,
+                };
+                Some(word & SHARED | leaving * LEAVING)
+            });
+        self.leave()
+    }
+
+    /// Who has left and may still act.
+    pub fn leaving(&self) -> Option<Leaving> {
+        let word = self.shared.load(Ordering::Relaxed);
+        (word / LEAVING != 0).then_some(Leaving(word / LEAVING))
+    }
+
+    /// They have ended. Not if another one has left meanwhile.
+    pub fn have_ended(&self, leaving: Leaving) {
+        // Relaxed: the kernel has ordered what they did before it.
+        let word = SHARED | leaving.0 * LEAVING;
+        let _ = self
+            .shared
+            .compare_exchange(word, SHARED, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The other process that was [counted](Holders::share) did not come to be. The caller is one itself, whatever was counted meanwhile.
@@ -68,17 +101,37 @@ impl Holders<'_> {
     /// Whether more than one process may act, so that each takes turns among processes too. In a turn of this process.
     #[inline]
     pub fn is_shared(&self) -> bool {
-        self.shared.load(Ordering::Relaxed) != 0
+        self.shared.load(Ordering::Relaxed) & SHARED != 0
     }
 
-    /// Turns among threads are enough again, if there is one holder. For who has both turns of this process.
+    /// Turns among threads are enough again, if there is one holder, and none that has left may still act. For who has both turns of this process.
     pub fn unshare(&self) {
         if self.is_one() {
             // Relaxed, as in `share`.
-            self.shared.store(0, Ordering::Relaxed);
+            let _ = self
+                .shared
+                .compare_exchange(SHARED, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }
+
+/// Processes that have left, and may act until they have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaving(u32);
+
+impl Leaving {
+    /// The number of the process, if it is one.
+    pub fn pid(self) -> Option<u32> {
+        (self.0 != SEVERAL).then_some(self.0)
+    }
+}
+
+/// In `shared`: turns are taken among processes.
+const SHARED: u32 = 1;
+/// The other bits of it are the number of the process that is leaving.
+const LEAVING: u32 = 2;
+/// As such a number: more than one.
+const SEVERAL: u32 = u32::MAX / LEAVING;
 
 #[cfg(all(test, loom))]
 mod tests {
