@@ -125,6 +125,13 @@ pub(crate) fn is_memory<T>(pointer: *const T) -> bool {
     (PAGE..usize::MAX - PAGE).contains(&pointer.addr())
 }
 
+/// Whether `read` and `write` find that the end of a buffer is not the program's, and say `EFAULT`: -1 for a length, say, which another call has returned.
+/// `recv` and `send` cut it.
+#[inline]
+pub(crate) fn is_beyond(buffer: *const c_void, len: usize) -> bool {
+    (len | buffer.addr().wrapping_add(len)).cast_signed() < 0
+}
+
 /// How an array of buffers is.
 enum Array {
     /// It can be used as it is.

@@ -151,7 +151,7 @@ unsafe extern "C-unwind" fn read_any(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
-        if len == 0 {
+        if len == 0 || buffers::is_beyond(buffer, len) {
             return real::read(fd, buffer, len);
         }
         let (room, asked) = (buffers::room(buffer, len), Asked::one(buffer, len));

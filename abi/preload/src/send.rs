@@ -161,6 +161,9 @@ unsafe extern "C-unwind" fn write_any(
 ) -> ssize_t {
     // SAFETY: as above.
     unsafe {
+        if buffers::is_beyond(buffer, len) {
+            return real::write(fd, buffer, len);
+        }
         let (bytes, asked) = (buffers::bytes(buffer, len), Asked::one(buffer, len));
         send_pieces(noted, fd, &[bytes], asked, 0, |flags| {
             real::send(fd, buffer, len, flags)
