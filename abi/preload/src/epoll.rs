@@ -180,7 +180,7 @@ unsafe fn wait(
         Ok(len @ 1..EVENTS_MAX) if is_memory(events) => len,
         _ => return Outcome::NotOurs,
     };
-    cancel::point();
+    let _deferred = cancel::point();
     // SAFETY: the program's array, of the same layout. Nobody else looks at it during the call.
     let events = unsafe { std::slice::from_raw_parts_mut(events.cast::<Event>(), len) };
     let ends = full_ends_done();

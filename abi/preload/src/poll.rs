@@ -183,7 +183,7 @@ unsafe fn wait(
         // SAFETY: the program's own call, which is nothing but a sleep, or an error.
         return unsafe { real::ppoll(fds, count, timeout, mask) };
     }
-    cancel::point();
+    let _deferred = cancel::point();
     // SAFETY: the program's array, of the same layout.
     let fds = unsafe { std::slice::from_raw_parts_mut(fds.cast::<PollFd>(), len) };
     let result = poll::poll(fds, timeout, &kernel);
@@ -217,7 +217,7 @@ fn choose(
     timeout: Option<Duration>,
     mask: *const sigset_t,
 ) -> c_int {
-    cancel::point();
+    let _deferred = cancel::point();
     let result: Outcome<usize> = select::select(&mut sets, count, timeout, &Kernel { mask }).into();
     result.or(|| 0) as c_int
 }

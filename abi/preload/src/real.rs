@@ -112,6 +112,7 @@ next! {
 // Processes and threads.
 next! {
     fn pthread_cancel(thread: libc::pthread_t) -> c_int;
+    fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
     fn _exit(status: c_int) -> c_int;
     fn execve(path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
     fn execveat(directory: c_int, path: *const c_char, arguments: *const *const c_char, environment: *const *const c_char, flags: c_int) -> c_int;

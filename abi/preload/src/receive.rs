@@ -51,7 +51,7 @@ fn receive(
     {
         return result.into();
     }
-    cancel::point();
+    let _deferred = cancel::point();
     let how = Receive {
         dont_wait: flags & libc::MSG_DONTWAIT != 0,
         peek: flags & libc::MSG_PEEK != 0,

@@ -62,7 +62,7 @@ fn send_pieces(
     if let Some(result) = io::pass(conn, borrowed, Way::Out, || checked(native(flags))) {
         return result.into();
     }
-    cancel::point();
+    let _deferred = cancel::point();
     let mut by_kernel = false;
     let mut result = io::send(
         conn,

@@ -14,7 +14,9 @@ use crate::outcome::Outcome;
 #[inline]
 pub(super) fn again<T>(mut call: impl FnMut() -> Outcome<T>) -> Outcome<T> {
     loop {
-        let section = enter();
+        let since = cancellations();
+        let _deferred = cancel::point();
+        let section = Section::begin(since);
         let outcome = call();
         let goes_on = matches!(outcome, Outcome::Failed(Errno::INTR)) && section.goes_on();
         drop(section);
@@ -42,11 +44,4 @@ pub(crate) fn hold(fd: c_int) -> Option<Section> {
 #[inline]
 pub(crate) fn hold_all() -> Option<Section> {
     table::any().then(|| Section::begin(cancellations()))
-}
-
-#[inline]
-fn enter() -> Section {
-    let since = cancellations();
-    cancel::point();
-    Section::begin(since)
 }
