@@ -221,10 +221,16 @@ fn mixed(
             !patient && (shown.ask || found.others_key != habit::NOTHING || shown.ready == 0);
         let mut ready = shown.ready;
         if due || of_rings || of_others || of_all {
-            kernel.poll(scratch, Some(Duration::ZERO))?;
-            let answer = answer(fds, scratch);
-            habit.had(answer.news);
-            (ready, due) = (answer.ready, false);
+            match kernel.poll(scratch, Some(Duration::ZERO)) {
+                Ok(_) => {
+                    let answer = answer(fds, scratch);
+                    habit.had(answer.news);
+                    (ready, due) = (answer.ready, false);
+                }
+                // A signal that the mask lets through; the kernel's call says first what is ready.
+                Err(Errno::INTR) if ready > 0 => {}
+                Err(errno) => return Err(errno),
+            }
         }
         if ready > 0 {
             spin.hit();

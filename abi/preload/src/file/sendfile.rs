@@ -38,8 +38,8 @@ unsafe extern "C-unwind" fn sendfile_any(
     offset: *mut off_t,
     count: size_t,
 ) -> ssize_t {
-    if count.cast_signed() < 0 || !(offset.is_null() || is_memory(offset)) {
-        // SAFETY: the program's own call, which the kernel refuses whatever else is right or wrong.
+    if count.cast_signed() <= 0 || !(offset.is_null() || is_memory(offset)) {
+        // SAFETY: the program's own call, which moves nothing: the kernel says what is wrong with it.
         return unsafe { real::sendfile(out, input, offset, count) };
     }
     if newborn::is_little(count)
