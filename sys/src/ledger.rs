@@ -1,7 +1,7 @@
 //! What a process says of its connections, in memory that others may read.
 //!
 //! A memfd of this name among a process's descriptors is its ledger. The process counts straight into it, with plain stores, so it costs the same as counting
-//! anywhere else; whoever may look at the process's descriptors (its user, and root) maps it to read. Nothing that a reader does can be noticed.
+//! anywhere else; whoever may look at the process's descriptors (its user, and root) maps it to read, and waits for nobody.
 
 use std::fs;
 use std::io;

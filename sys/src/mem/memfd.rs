@@ -63,8 +63,8 @@ impl Id {
     }
 }
 
-/// Opens a stranger's memfd by way of `/proc`, to read; `None` for what is none, which is not waited for: to open a pipe or a terminal, or what lies
-/// on a file system that its user serves, may take for ever.
+/// Opens a stranger's memfd by way of `/proc`, to read; `None` for what is none, and for one with a lease (`F_SETLEASE`): neither is waited for. To open a
+/// pipe or a terminal, or what lies on a file system that its user serves, may take for ever, and a lease 45 seconds, as often as its user takes it.
 ///
 /// # Errors
 /// The kernel's.
@@ -81,8 +81,11 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(OwnedFd, Id)>> {
         return Ok(None);
     }
     let path = format!("/proc/self/fd/{}", place.as_raw_fd());
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(Some((fd, id)))
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        opened => Ok(Some((opened?, id))),
+    }
 }
 
 /// The size of a stranger's memfd, if nobody can ever change it.
@@ -128,3 +131,34 @@ pub(super) fn extents(fd: BorrowedFd<'_>, len: usize) -> impl Iterator<Item = (u
 const NAME: &str = "sovia";
 const SIZE_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_who_holds_a_lease() {
+        let made = create_as("leased", 4096).expect("memfd");
+        let path = format!("/proc/self/fd/{}", made.as_raw_fd());
+        let only = File::options().read(true).write(true).open(&path);
+        let only = only.expect("opened anew");
+        let path = format!("/proc/self/fd/{}", only.as_raw_fd());
+        // A lease to write is for who alone has the file open.
+        drop(made);
+        let set = |command, value: i32| {
+            // SAFETY: both commands take a number.
+            assert_eq!(unsafe { libc::fcntl(only.as_raw_fd(), command, value) }, 0);
+        };
+        // What is sent to its holder would end this process.
+        set(F_SETSIG, libc::SIGURG);
+        set(libc::F_SETLEASE, libc::F_WRLCK);
+        assert!(open(Path::new(&path)).expect("no error").is_none());
+        set(libc::F_SETLEASE, libc::F_UNLCK);
+        assert!(open(Path::new(&path)).expect("no error").is_some());
+    }
+
+    /// Not in the crate `libc`.
+    const F_SETSIG: i32 = 10;
+}
