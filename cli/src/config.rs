@@ -204,11 +204,12 @@ fn usual_places() -> Vec<PathBuf> {
     own.into_iter().chain([PathBuf::from(SYSTEM)]).collect()
 }
 
-/// Another user's folders, as `HOME` names them after a change of user, are as good as none.
+/// Another user's folders, as `HOME` names them after a change of user, are as good as none. What the administrator says behind a folder that one may not
+/// enter is meant for this user, too.
 fn is_absent(path: &Path, error: &io::Error) -> bool {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
-        io::ErrorKind::PermissionDenied => fs::metadata(path).is_err(),
+        io::ErrorKind::PermissionDenied => path != Path::new(SYSTEM) && fs::metadata(path).is_err(),
         _ => false,
     }
 }

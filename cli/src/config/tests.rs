@@ -29,6 +29,16 @@ fn nothing_is_a_configuration() {
 }
 
 #[test]
+fn a_file_behind_a_closed_folder_is_absent_unless_it_is_the_administrators() {
+    let closed = io::Error::from(io::ErrorKind::PermissionDenied);
+    let none = io::Error::from(io::ErrorKind::NotFound);
+    let of_another = Path::new("/nobody/.config/sovia/sovia.toml");
+    assert!(is_absent(of_another, &closed));
+    assert!(!is_absent(Path::new(SYSTEM), &closed));
+    assert!(is_absent(Path::new(SYSTEM), &none));
+}
+
+#[test]
 fn what_no_program_could_be_started_with_is_refused() {
     let rules = |count: usize, len: usize| -> String {
         let rule = |number: usize| {
