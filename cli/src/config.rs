@@ -122,24 +122,15 @@ impl Config {
         self.contents.rules.len()
     }
 
-    /// For a program that is run: what is set there already counts more, but for the rules, which are this file's.
-    pub(crate) fn environment(&self) -> Vec<(&'static str, OsString)> {
-        let mut variables = vec![(RULES, self.text().into())];
+    /// What it says besides rules, in the order of [`VARIABLES`].
+    fn values(&self) -> [Option<OsString>; 2] {
         let Contents {
             packet, nic, iwarp, ..
         } = &self.contents;
         let over = nic.as_ref().map(|nic| format!("nic={nic}"));
         let words: Vec<_> = packet.iter().chain(&over).map(String::as_str).collect();
         let words = (!words.is_empty()).then(|| words.join(","));
-        let others = [(PACKET, &words), (IWARP, iwarp)];
-        for (name, value) in others {
-            if let Some(value) = value
-                && env::var_os(name).is_none()
-            {
-                variables.push((name, value.into()));
-            }
-        }
-        variables
+        [words, iwarp.clone()].map(|value| value.map(OsString::from))
     }
 
     /// The form of [`sockets::rules::text`].
@@ -175,6 +166,31 @@ impl Config {
         }
         text
     }
+}
+
+/// For a program that is run with this configuration: variables with their values, and those that it is to be without.
+///
+/// Of what is set already the user's own counts more, but for the rules, which are this file's. What another file said, as an outer `sovia run` marks it,
+/// does not count.
+pub(crate) fn environment(config: Option<&Config>) -> Vec<(&'static str, Option<OsString>)> {
+    environment_in(config, |name| env::var_os(name))
+}
+
+fn environment_in(
+    config: Option<&Config>,
+    set: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(&'static str, Option<OsString>)> {
+    let mut variables = vec![(RULES, config.map(|config| config.text().into()))];
+    let values = config.map(Config::values).unwrap_or_default();
+    for ((name, mark), value) in VARIABLES.into_iter().zip(values) {
+        let now = set(name);
+        if now.is_some() && now != set(mark) {
+            variables.push((mark, None));
+        } else {
+            variables.extend([(name, value.clone()), (mark, value)]);
+        }
+    }
+    variables
 }
 
 /// A file may be a device that never ends. A pipe without a name, as a shell's `<(…)` is, has somebody who writes; one with a name need not.
@@ -221,5 +237,8 @@ const VARIABLE: &str = "SOVIA_CONFIG";
 const SYSTEM: &str = "/etc/sovia/sovia.toml";
 /// What `libsovia.so` reads at its start.
 pub(crate) const RULES: &str = "SOVIA_RULES";
-const PACKET: &str = "SOVIA_PACKET";
-const IWARP: &str = iwarp::VARIABLE;
+/// Each with the mark that holds the same value if it is a file's.
+const VARIABLES: [(&str, &str); 2] = [
+    ("SOVIA_PACKET", "SOVIA_FILE_PACKET"),
+    (iwarp::VARIABLE, "SOVIA_FILE_IWARP"),
+];

@@ -103,11 +103,13 @@ pub(crate) fn main(options: &Options) -> Result<(), Error> {
     }
     let mut command = Command::new(program.path());
     command.arg0(name).args(arguments);
-    match config {
-        Some(config) => command.envs(config.environment()),
-        // What is said of a program that is run by this one holds for it, too.
-        None => command.env_remove(config::RULES),
-    };
+    // What is said of a program that is run by this one holds for it, too.
+    for (name, value) in config::environment(config.as_ref()) {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     if !hindered.is_some_and(|(_, obstacle)| obstacle.refuses_to_start()) {
         command.env(PRELOAD, library.before(env::var_os(PRELOAD).as_deref()));
     }

@@ -16,8 +16,42 @@ fn mistake(text: &str) -> String {
 fn an_example_of_everything() {
     let config = config(EXAMPLE).unwrap_or_else(|error| panic!("{error}"));
     insta::assert_snapshot!(config.text().replace(';', "\n;"));
-    let variables: Vec<_> = config.environment().iter().map(|(name, _)| *name).collect();
-    assert_eq!(variables, [RULES, PACKET, IWARP]);
+    let variables = environment_in(Some(&config), |_| None);
+    let said = variables.iter().filter(|(_, value)| value.is_some());
+    let said: Vec<_> = said.map(|(name, _)| *name).collect();
+    let [(packet, packet_mark), (iwarp, iwarp_mark)] = VARIABLES;
+    assert_eq!(said, [RULES, packet, packet_mark, iwarp, iwarp_mark]);
+}
+
+/// Files are not merged.
+#[test]
+fn what_an_outer_file_said_does_not_count() {
+    let [(packet, mark), (iwarp, _)] = VARIABLES;
+    let of = |config: Option<&Config>, outer: &[(&str, &str)]| {
+        let value = |name: &str| outer.iter().find(|(of, _)| *of == name);
+        let variables = environment_in(config, |name| value(name).map(|(_, value)| value.into()));
+        let variables = variables.into_iter().filter(|(name, _)| *name != RULES);
+        variables.collect::<Vec<_>>()
+    };
+    let none = of(None, &[]);
+    let outer = config("[packet]\nvariant = \"combine\"\n").expect("no mistake");
+    let outer = of(Some(&outer), &[]);
+    let outer: Vec<_> = outer
+        .iter()
+        .filter_map(|(name, value)| Some((*name, value.as_deref()?.to_str()?)))
+        .collect();
+    assert_eq!(outer, [(packet, "combine"), (mark, "combine")]);
+    // A file without the key, or none.
+    assert_eq!(of(None, &outer), none);
+    assert!(none.iter().all(|(_, value)| value.is_none()));
+    let inner = config("[packet]\nvariant = \"dacks\"\n").expect("no mistake");
+    let said = of(Some(&inner), &outer);
+    assert!(said.contains(&(packet, Some("dacks".into()))), "{said:?}");
+    assert!(said.contains(&(iwarp, None)), "{said:?}");
+    // What the user says between them counts more, there and in what is run from there.
+    let said = of(Some(&inner), &[(packet, "block"), (mark, "combine")]);
+    assert!(said.iter().all(|(name, _)| *name != packet), "{said:?}");
+    assert!(said.contains(&(mark, None)), "{said:?}");
 }
 
 /// What stands in docs/configuration.md.

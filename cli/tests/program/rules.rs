@@ -323,6 +323,31 @@ fn a_relative_configuration_is_handed_on_with_its_folder() {
     assert!(said.starts_with(&wanted), "{said}{}", text(&output.stderr));
 }
 
+/// The inner one has its own file, or none, alone.
+#[test]
+fn an_inner_run_has_nothing_of_an_outer_ones_file() {
+    let folder = Folder::new("inner");
+    let outer = "[packet]\nvariant = \"combine\"\n[iwarp]\naddress = \"192.0.2.1:7471\"\n";
+    folder.file("outer.toml", outer);
+    folder.file("inner.toml", "[packet]\nvariant = \"dacks\"\n");
+    let show = "echo [$SOVIA_PACKET $SOVIA_IWARP $SOVIA_FILE_PACKET $SOVIA_FILE_IWARP]";
+    let sovia = env!("CARGO_BIN_EXE_sovia");
+    for (between, inner, shown) in [
+        ("", "inner.toml", "[dacks dacks]"),
+        ("", "", "[ ]"),
+        ("SOVIA_IWARP=:1", "inner.toml", "[dacks :1 dacks]"),
+    ] {
+        let mut run = command("run --config outer.toml env");
+        run.args([between].iter().filter(|word| !word.is_empty()));
+        run.args([sovia, "run", "--config", inner, "sh", "-c", show]);
+        run.env_remove("SOVIA_PACKET").env_remove("SOVIA_IWARP");
+        let output = run.current_dir(&folder.0).output().expect("it starts");
+        let said = text(&output.stdout).trim();
+        let all = text(&output.stderr);
+        assert_eq!(said.replace(' ', ""), shown.replace(' ', ""), "{all}");
+    }
+}
+
 /// A library of another version, or someone who plays with the variable.
 #[test]
 fn rules_that_are_not_understood_keep_everything_on_tcp() {
