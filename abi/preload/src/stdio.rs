@@ -17,6 +17,7 @@ use sys::socket;
 use crate::outcome::{borrow, connection, errno, fail, keeping_errno};
 use crate::{extended, real, via_socket};
 
+mod carried;
 mod cplusplus;
 mod file;
 mod native;

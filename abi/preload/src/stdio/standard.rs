@@ -8,7 +8,7 @@ use libc::FILE;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU64;
 
-use super::{cplusplus, file, leave_to_kernel};
+use super::{carried, cplusplus, file, leave_to_kernel};
 use crate::outcome::{connection, keeping_errno};
 use crate::via_socket;
 
@@ -18,6 +18,7 @@ unsafe extern "C" {
     static mut stderr: *mut FILE;
 
     fn __fpurge(stream: *mut FILE);
+    fn clearerr_unlocked(stream: *mut FILE);
 }
 
 /// What descriptor `fd` is has changed: if it is a standard one, its stream follows.
@@ -39,7 +40,7 @@ pub(crate) fn is(fd: RawFd) -> bool {
     (0..3).contains(&fd)
 }
 
-/// What a descriptor is is about to change: what is in the stream's buffer goes where the program thinks.
+/// What a descriptor is is about to change.
 #[inline]
 pub(crate) fn before_change(fd: RawFd) {
     if is(fd) && original(fd).load(Ordering::Relaxed) != 0 && sockets::share::is_home() {
@@ -62,21 +63,19 @@ fn follow(fd: RawFd, since_the_start: bool) {
     if is_ours {
         return;
     }
-    if cplusplus::hold_on(since_the_start) {
-        leave_to_kernel(fd);
-        return;
-    }
     // SAFETY: the variable is the C library's, and the program may change it as well.
     unsafe {
         let variable = variable(fd);
-        if fd != 0 {
-            libc::fflush(*variable);
+        if cplusplus::hold_on(since_the_start) || carried::is_wide(*variable) {
+            leave_to_kernel(fd);
+            return;
         }
         let file = kept(fd, Buffering::of(*variable));
         if file.is_null() {
             leave_to_kernel(fd);
             return;
         }
+        carried::carry(*variable, file);
         original(fd).store((*variable).addr() as u64, Ordering::Relaxed);
         (*variable).expose_provenance();
         *variable = file;
@@ -92,11 +91,9 @@ fn leave(fd: RawFd) {
         unsafe {
             let variable = variable(fd);
             let ours = *variable;
-            if fd != 0 {
-                libc::fflush(ours);
-            }
             *variable = ptr::with_exposed_provenance_mut(before as usize);
             Buffering::of(ours).set(*variable);
+            carried::carry(ours, *variable);
         }
     }
 }
@@ -104,7 +101,14 @@ fn leave(fd: RawFd) {
 /// The program reopens one of these streams: what it gets instead.
 pub(super) fn give_back(stream: *mut FILE) -> Option<*mut FILE> {
     let fd = standard_number(stream)?;
-    keeping_errno(|| leave(fd));
+    keeping_errno(|| {
+        // SAFETY: ours; what it cannot write now is lost, as natively.
+        unsafe {
+            libc::fflush(stream);
+            __fpurge(stream);
+        }
+        leave(fd);
+    });
     // SAFETY: as above.
     Some(unsafe { *variable(fd) })
 }
@@ -150,11 +154,10 @@ unsafe fn kept(fd: RawFd, buffering: Buffering) -> *mut FILE {
         if (unsafe { Buffering::of(file) } == Buffering::None) == is_unbuffered {
             // SAFETY: as above.
             unsafe {
-                if fd != 0 {
-                    libc::fflush(file);
+                if fd == 0 {
+                    __fpurge(file);
                 }
-                __fpurge(file);
-                libc::clearerr(file);
+                clearerr_unlocked(file);
                 buffering.set(file);
             }
             return file;
@@ -176,7 +179,7 @@ unsafe fn kept(fd: RawFd, buffering: Buffering) -> *mut FILE {
 
 /// When a stream passes on what it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Buffering {
+pub(super) enum Buffering {
     None,
     ByLine,
     Full,
@@ -187,7 +190,7 @@ impl Buffering {
     ///
     /// # Safety
     /// Null, or a stream.
-    unsafe fn of(stream: *mut FILE) -> Self {
+    pub(super) unsafe fn of(stream: *mut FILE) -> Self {
         // SAFETY: by the contract.
         let state = unsafe { stream.cast::<c_int>().as_ref() };
         match state {
@@ -199,7 +202,7 @@ impl Buffering {
 
     /// # Safety
     /// As [`Buffering::of`].
-    unsafe fn set(self, stream: *mut FILE) {
+    pub(super) unsafe fn set(self, stream: *mut FILE) {
         // SAFETY: by the contract.
         unsafe {
             if !stream.is_null() && Self::of(stream) != self {
