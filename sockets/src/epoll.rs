@@ -18,6 +18,7 @@ use sys::errno::Errno;
 pub mod arrival;
 mod control;
 pub mod departure;
+mod fork;
 pub mod given;
 mod member;
 mod members;
@@ -29,10 +30,11 @@ mod tests;
 mod wait;
 
 pub use control::{control, modify_without_rings};
+pub use fork::{after_fork, before_fork, fork_depth};
 pub(crate) use places::adopts;
 pub use places::{
-    after_fork, before_close, before_close_range, before_exchange, before_fork, concerns, created,
-    duplicated, end_left, has_any, is_reported_by_kernel, known, moved, rang, upgraded,
+    before_close, before_close_range, before_exchange, concerns, created, duplicated, end_left,
+    end_left_change, has_any, is_changing, is_reported_by_kernel, known, moved, rang, upgraded,
 };
 pub use set::Set;
 pub use wait::wait;

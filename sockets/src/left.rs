@@ -21,12 +21,15 @@ pub fn before_jump(target: usize) {
     if table::is_changing() {
         table::end_left(target);
     }
+    if epoll::is_changing() {
+        epoll::end_left_change(target);
+    }
 }
 
 /// Whether a jump of this thread's may leave something in its middle.
 #[inline]
 pub fn may_leave() -> bool {
-    turn::is_in_turn() || turn::is_in_sole() || table::is_changing()
+    turn::is_in_turn() || turn::is_in_sole() || table::is_changing() || epoll::is_changing()
 }
 
 /// A wait on a set begins, or a change of one: as [`find`].

@@ -16,7 +16,7 @@ use sys::lock::{Lock, OwnGuard};
 use sys::stream::Corrupt;
 use sys::sync::mapped::AtomicU32;
 use sys::sync::{Ordering, fence};
-use sys::turn::{Busy, thread_id};
+use sys::turn::Busy;
 
 use crate::conn::{Conn, Path};
 use crate::flow::{Flow, SEND};
@@ -78,13 +78,21 @@ impl Conn {
 
     /// Before a fork: from now on another process may act too. Nobody is in a turn until [`Conn::after_fork`].
     fn before_fork(&self, fork: Fork) {
-        self.at_fork.store(0, Ordering::Relaxed);
+        let at_fork = self.at_fork.load(Ordering::Relaxed);
+        // One fork ends before the next begins, so this is a signal handler that came into its thread's own.
+        let within = at_fork >= HELD;
+        self.at_fork
+            .store(if within { at_fork + 1 } else { 0 }, Ordering::Relaxed);
         self.note_fork(fork);
         if self.path() == Path::Meeting && !self.meets_later() {
             // The child would have the meeting too, and only one of the two may have what comes of it.
             self.stay_on_tcp(Reason::GaveUp);
         }
-        if self.is_mapped() {
+        if within {
+            if self.is_mapped() {
+                self.add_holder();
+            }
+        } else if self.is_mapped() {
             let mut at_fork = COUNTED;
             // A signal handler that forks in the middle of its thread's turn has that turn to itself, in both processes.
             if let Some(both) = self.flow.both() {
@@ -108,11 +116,16 @@ impl Conn {
             if self.is_meeting() {
                 self.forget_meeting();
             }
-        } else if self.at_fork.load(Ordering::Relaxed) == HELD {
-            self.flow.forget_turns();
         }
-        if self.at_fork.load(Ordering::Relaxed) == HELD {
-            self.at_fork.store(COUNTED, Ordering::Relaxed);
+        match self.at_fork.load(Ordering::Relaxed) {
+            0 | COUNTED => {}
+            HELD => {
+                if !child {
+                    self.flow.forget_turns();
+                }
+                self.at_fork.store(COUNTED, Ordering::Relaxed);
+            }
+            within => self.at_fork.store(within - 1, Ordering::Relaxed),
         }
     }
 
@@ -243,12 +256,12 @@ pub fn before_fork() {
     let fork = Fork::imminent();
     table::share_sockets(Some(fork));
     table::each(|conn| conn.before_fork(fork));
-    if let Ok(table) = frozen
+    if let Ok(Some(table)) = frozen
         && let Some(mut held) = FROZEN.try_lock()
     {
         *held = Some(Frozen {
             _table: table,
-            thread: thread_id(),
+            depth: epoll::fork_depth(),
         });
     }
 }
@@ -274,7 +287,10 @@ pub(crate) fn begin_child() {
 
 /// It is there to be seen, or did not come to be.
 pub(crate) fn end_child() {
-    UNDER_WAY.fetch_sub(1, Ordering::SeqCst);
+    // A child begins with none, where a fork may go on that a handler came into.
+    let _ = UNDER_WAY.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |under_way| {
+        under_way.checked_sub(1)
+    });
 }
 
 /// After it, in the process that forked.
@@ -403,21 +419,19 @@ fn freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
         .ok_or(Busy)
 }
 
-/// The table may be changed again, if it was this thread that kept it still. A child has no other.
+/// The table may be changed again, if it was this fork that kept it still, and not the one that a handler came into with it. A child has no other.
 fn thaw(in_child: bool) {
-    if let Some(mut held) = FROZEN.try_lock()
-        && held
-            .as_ref()
-            .is_some_and(|frozen| in_child || frozen.thread == thread_id())
-    {
-        drop(held.take());
-    }
+    let depth = epoll::fork_depth();
+    let frozen = FROZEN
+        .try_lock()
+        .and_then(|mut held| held.take_if(|frozen| in_child || frozen.depth == depth));
+    drop(frozen);
 }
 
 /// The table does not change between [`before_fork`] and what comes after it, but by handlers of the thread that forks.
 struct Frozen {
-    _table: Option<OwnGuard<'static>>,
-    thread: usize,
+    _table: OwnGuard<'static>,
+    depth: u32,
 }
 
 static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
@@ -426,7 +440,7 @@ static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
 static CHILDREN: AtomicU32 = AtomicU32::new(0);
 static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 
-/// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns.
+/// Values of `Conn::at_fork`: there is a holder more, and this thread has both turns. Above that, so many forks of handlers have come into this one.
 const HELD: u32 = 2;
 const COUNTED: u32 = 1;
 

@@ -20,6 +20,7 @@ use crate::lock::{Guard, Lock};
 use crate::mem::{Mapping, memfd};
 use crate::quiet::Quiet;
 use crate::sync::{Ordering, mapped::AtomicU32};
+use crate::turn::Busy;
 
 pub use leaf::{Leaf, Place};
 pub use post::Post;
@@ -119,11 +120,16 @@ pub struct Still {
     _boards: Guard<'static, Boards>,
 }
 
-/// Nobody changes anything until the result is dropped; `None` if somebody is just at it.
-pub fn hold() -> Option<Still> {
-    Some(Still {
-        _boards: BOARDS.try_lock()?,
-    })
+/// Nobody changes anything until the result is dropped; nothing is to be given back if this thread is at it, and a signal handler came in between.
+///
+/// # Errors
+/// Another thread is just at it.
+pub fn hold() -> Result<Option<Still>, Busy> {
+    match BOARDS.try_lock_own() {
+        Some(boards) => Ok(Some(Still { _boards: boards })),
+        None if BOARDS.is_own() => Ok(None),
+        None => Err(Busy),
+    }
 }
 
 /// What this process has of boards.
@@ -166,7 +172,7 @@ impl Id {
 /// Bounded: it may be taken by the thread that a signal handler came into.
 fn lock() -> Option<Guard<'static, Boards>> {
     (0..TRIES).find_map(|_| {
-        let boards = BOARDS.try_lock();
+        let boards = BOARDS.try_lock_own();
         if boards.is_none() {
             std::thread::yield_now();
         }

@@ -2,15 +2,12 @@
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
-use std::thread;
 
-use sys::board::{self, Still};
-use sys::lock::{Guard, Lock};
+use sys::lock::{OwnGuard, OwnLock};
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 use sys::turn::{Busy, Left};
 
-use super::set::Entered;
 use super::{Event, Set};
 use crate::conn::Conn;
 use crate::reason::Reason;
@@ -38,7 +35,7 @@ pub fn created(fd: RawFd) -> RawFd {
 
 /// The mirror of an instance that was made just now, or where we did not see it. `None` if there are too many.
 pub(super) fn first_seen(fd: RawFd) -> Option<&'static Set> {
-    let _guard = CHANGES.lock();
+    let _guard = CHANGES.enter();
     if let Some(set) = known(fd) {
         return Some(set);
     }
@@ -79,7 +76,7 @@ pub fn duplicated(old: RawFd, new: RawFd) {
         return;
     }
     newborn::settle();
-    let _guard = CHANGES.lock();
+    let _guard = CHANGES.enter();
     let (Ok(from), Ok(to)) = (usize::try_from(old), usize::try_from(new)) else {
         return;
     };
@@ -165,10 +162,15 @@ fn release(fd: RawFd) {
     if (memberships(fd) != 0 || set.has_duplicates()) && leaves_to_kernel(fd) {
         set.keep_to_kernel();
     }
-    let _guard = CHANGES.lock();
-    if set.refs.load(Ordering::Acquire) > 1 {
+    let _guard = CHANGES.enter();
+    // In one step, for a handler may close another number of it meanwhile.
+    let fewer = set
+        .refs
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |refs| {
+            (refs > 1).then(|| refs - 1)
+        });
+    if fewer.is_ok() {
         set.moved(fd, other_number(set));
-        set.refs.fetch_sub(1, Ordering::AcqRel);
     } else {
         // Its members go now, while nobody can take the place.
         set.open(-1);
@@ -178,7 +180,7 @@ fn release(fd: RawFd) {
 
 /// The set behind a descriptor, which is behind it no more.
 fn take_number(fd: RawFd) -> Option<&'static Set> {
-    let _guard = CHANGES.lock();
+    let _guard = CHANGES.enter();
     let set = known(fd)?;
     let number = SETS.get(fd.cast_unsigned() as usize)?;
     number.store(0, Ordering::Release);
@@ -243,33 +245,6 @@ pub(super) fn memberships(fd: RawFd) -> u32 {
         .map_or(0, |count| count.load(Ordering::SeqCst))
 }
 
-/// Holds all sets still. First of all that is done before a fork: who has a set may be waiting for a connection.
-pub fn before_fork() {
-    // All or none: who has one of these may be waiting for another, in whatever order.
-    let frozen = loop {
-        match Frozen::new() {
-            Ok(frozen) => break frozen,
-            Err(Busy) => thread::yield_now(),
-        }
-    };
-    if let Some(mut held) = FROZEN.try_lock() {
-        *held = Some(frozen);
-    }
-}
-
-/// After a fork, last, in both processes: they share the kernel's instances.
-pub fn after_fork(in_child: bool) {
-    if let Some(mut held) = FROZEN.try_lock() {
-        drop(held.take());
-    }
-    for set in all() {
-        set.forked(in_child);
-    }
-    if in_child {
-        board::part_from_parent();
-    }
-}
-
 /// A jump leaves a call in its middle: if it had a set, that is another thread's now.
 pub fn end_left(left: &Left) {
     // Those without a descriptor, too: one may have been closed meanwhile.
@@ -278,30 +253,24 @@ pub fn end_left(left: &Left) {
         .any(|set| set.end_left(left));
 }
 
-struct Frozen {
-    _sets: Vec<Entered<'static>>,
-    _places: Guard<'static, ()>,
-    _boards: Still,
+/// Whether this thread is in the middle of a change.
+#[inline]
+pub fn is_changing() -> bool {
+    CHANGES.is_mine()
 }
 
-impl Frozen {
-    fn new() -> Result<Self, Busy> {
-        let places = CHANGES.try_lock().ok_or(Busy)?;
-        let sets = all().map(Set::try_hold).filter_map(Result::transpose);
-        let sets = sets.map(|set| {
-            // Two processes are to see what the program has made of it.
-            set.map(|mut members| {
-                members.catch_up();
-                members.leave_board();
-                members
-            })
-        });
-        Ok(Self {
-            _sets: sets.collect::<Result<_, _>>()?,
-            _places: places,
-            _boards: board::hold().ok_or(Busy)?,
-        })
-    }
+/// A jump to a frame at `target` leaves it in its middle, perhaps: others may make theirs.
+#[cold]
+pub fn end_left_change(target: usize) {
+    CHANGES.end_left(target);
+}
+
+/// Keeps what is which set as it is, as around `fork`; nothing is to be given back if this thread is in the middle of a change, or of a fork.
+///
+/// # Errors
+/// Another thread is changing it.
+pub(super) fn try_freeze() -> Result<Option<OwnGuard<'static>>, Busy> {
+    CHANGES.try_enter()
 }
 
 pub(super) fn note_member(fd: RawFd) {
@@ -353,9 +322,9 @@ fn set(index: u32) -> Option<&'static Set> {
 const CHUNK: usize = 16;
 const PLACES: u32 = 4096;
 
-/// Whoever changes which descriptor is which set has this.
-static CHANGES: Lock<()> = Lock::new(());
-static FROZEN: Lock<Option<Frozen>> = Lock::new(None);
+/// Whoever changes which descriptor is which set has this. A handler that finds its own thread in the middle of a change, or of a fork, makes its own: each word is
+/// one at any instant.
+static CHANGES: OwnLock = OwnLock::new();
 /// By descriptor: the place of the set plus 1. As many as the kernel allows by default (`fs.nr_open`); untouched pages cost nothing.
 static SETS: [AtomicU32; 1 << 20] = [const { AtomicU32::new(0) }; 1 << 20];
 /// By descriptor: in how many sets it is a member.

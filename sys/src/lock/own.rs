@@ -76,7 +76,7 @@ impl OwnLock {
     // Nobody else writes its mark there, or takes it away.
     #[inline]
     pub fn is_mine(&self) -> bool {
-        self.lock.taken.load(Ordering::Relaxed) == mark()
+        self.lock.is_own()
     }
 
     /// The calling thread jumps to a frame at `target`: what it leaves for good has the lock no more.
@@ -101,6 +101,20 @@ impl OwnLock {
             self.frame.store(NOWHERE, Ordering::Relaxed);
         }
         left
+    }
+}
+
+impl<T> Lock<T> {
+    /// As [`Lock::try_lock`], and notes whose it is: for a lock that is taken in no other way.
+    #[inline]
+    pub fn try_lock_own(&self) -> Option<Guard<'_, T>> {
+        self.try_lock_as(mark())
+    }
+
+    /// Whether the calling thread has it.
+    #[inline]
+    pub fn is_own(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) == mark()
     }
 }
 
@@ -147,6 +161,18 @@ mod tests {
         assert!(matches!(lock.try_enter(), Ok(None)));
         lock.end_left(stack::frame());
         assert!(lock.is_mine());
+    }
+
+    #[test]
+    fn a_value_knows_whose_it_is() {
+        let lock = Lock::new(1);
+        let guard = lock.try_lock_own();
+        assert!(guard.is_some() && lock.is_own() && lock.try_lock_own().is_none());
+        thread::scope(|scope| {
+            scope.spawn(|| assert!(!lock.is_own() && lock.try_lock_own().is_none()));
+        });
+        drop(guard);
+        assert!(!lock.is_own());
     }
 
     #[test]
