@@ -28,6 +28,7 @@ pub mod limits;
 pub mod lock;
 pub mod mem;
 pub mod net;
+pub mod offer;
 pub mod options;
 pub mod passed;
 pub mod poll;

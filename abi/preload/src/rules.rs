@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{FileType, Stat, fstat};
 use sockets::rules::{self, Kept, text};
+use sys::offer::offer;
 use sys::sync::Ordering;
 use sys::sync::mapped::AtomicU32;
 
@@ -57,7 +58,7 @@ pub(crate) fn tell(kept: &Kept<'_>) {
     }
 }
 
-/// One write, without allocating. Only to what was standard error at the start: a program may have something else by that number now.
+/// One write, without allocating, or none where it would be waited for or would end the program. Only to what was standard error at the start: a program may have something else by that number now.
 fn say(line: std::fmt::Arguments<'_>) {
     let mut text = [b'\n'; LINE_MAX];
     let mut cursor = Cursor::new(text.get_mut(..LINE_MAX - 1).unwrap_or_default());
@@ -73,7 +74,7 @@ fn say(line: std::fmt::Arguments<'_>) {
         && same(&now, then)
         && let Some(text) = text.get(..len)
     {
-        let _ = rustix::io::write(fd, text);
+        offer(fd, text);
     }
 }
 

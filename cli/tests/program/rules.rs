@@ -91,6 +91,26 @@ fn always_is_told_when_it_is_not() {
     holds(&both, &["is on TCP (reason 61 memory)"]);
 }
 
+/// A program lives on, whatever has become of its standard error.
+#[test]
+fn always_is_told_to_nobody_without_harm() {
+    let talk = Talk::new("nobody");
+    let config = config(&talk, "[[rule]]\nupgrade = \"always\"\n");
+    let run = |word| {
+        let mut command = Command::new("bash");
+        // A pipe whose reader has ended.
+        let line = "ulimit -f 100; exec 2> >(:); wait $!; exec \"$@\"";
+        command.args(["-c", line, "bash", env!("CARGO_BIN_EXE_sovia")]);
+        command.args(["run", "--config"]).arg(&config);
+        command.arg(&talk.program).arg(word);
+        command
+    };
+    let [server, mut client] = talk.pair(&mut run("server"), &mut run("client"), ENOUGH);
+    client.exchange(1);
+    assert_eq!(client.end(), "");
+    assert_eq!(server.end(), "");
+}
+
 #[test]
 fn always_is_marked_in_stat_when_it_is_not() {
     let talk = Talk::new("marked");
