@@ -134,6 +134,8 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
         let first = rest.chars().next().map_or(2, kind);
         let len = match first {
             0 => 1,
+            // Operators may stand side by side, as in `&&!`.
+            1 => 1 + usize::from(DOUBLES.iter().any(|double| rest.starts_with(double))),
             _ => rest.find(|byte| kind(byte) != first).unwrap_or(rest.len()),
         };
         let (token, after) = rest.split_at(len);
@@ -143,5 +145,7 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
     tokens
 }
 
+/// Operators of two letters.
+const DOUBLES: [&str; 6] = ["&&", "||", "==", "!=", "<=", ">="];
 /// Of parentheses and negations.
 const DEPTH_MAX: usize = 100;

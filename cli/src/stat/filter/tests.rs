@@ -78,6 +78,8 @@ fn and_binds_closer_than_or_and_not_closest() {
         ("not path = shm and pid = 100", &[9]),
         ("not (path = shm and pid = 100)", &[9, 5]),
         ("! pid=100 || dport == 40001", &[8, 5]),
+        ("path=tcp&&!sport=80", &[9]),
+        ("sport=80||!path=tcp", &[8, 5]),
         ("not not pid 100", &[8, 9]),
     ] {
         assert_eq!(shown(filter), fds, "{filter}");
