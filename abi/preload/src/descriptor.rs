@@ -116,6 +116,9 @@ fn close_each(first: c_int) {
 /// POSIX.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
+    if hidden::is_hidden(fd) {
+        return fail(Errno::BADF) as c_int;
+    }
     // SAFETY: the program's own call.
     let new = ends::duplicated(fd, with_a_number(|| unsafe { real::dup(fd) }));
     extended::duplicated(fd, new);
@@ -131,6 +134,9 @@ pub unsafe extern "C-unwind" fn dup(fd: c_int) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn dup2(fd: c_int, new: c_int) -> c_int {
     if fd == new {
+        if hidden::is_hidden(fd) {
+            return fail(Errno::BADF) as c_int;
+        }
         // SAFETY: the program's own call.
         return unsafe { real::dup2(fd, new) };
     }
