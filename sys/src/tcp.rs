@@ -21,7 +21,7 @@ mod witness;
 
 pub use counts::{State, inq, is_opener, outq, received, state, taken, written, written_by};
 pub use demand::{
-    STAMPS_SENT, is_filtered, is_paced, is_wrapped, peeks_at_offset, stamps_what_is_sent,
+    STAMPS_SENT, is_filtered, is_paced, is_wrapped, peeks_at_offset, signals, stamps_what_is_sent,
 };
 pub use elsewhere::Sockets;
 pub use owner::{NOBODY, Owner, every_user_has_a_name, owner};

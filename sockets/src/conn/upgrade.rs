@@ -257,6 +257,7 @@ fn demanded(fd: BorrowedFd<'_>) -> Option<Reason> {
     let option = tcp::is_filtered(fd)
         || tcp::peeks_at_offset(fd)
         || tcp::is_paced(fd)
+        || tcp::signals(fd)
         || tcp::stamps_what_is_sent(fd);
     option.then_some(Reason::Option)
 }

@@ -47,6 +47,11 @@ pub fn stamps_what_is_sent(fd: BorrowedFd<'_>) -> bool {
         .is_ok_and(|flags| flags & STAMPS_SENT != 0)
 }
 
+/// Whether the kernel is to say by signals that something comes, or that there is room (`O_ASYNC`).
+pub fn signals(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.bits() & libc::O_ASYNC.cast_unsigned() != 0)
+}
+
 /// Those of the flags of `SO_TIMESTAMPING` that are about what is sent (`SOF_TIMESTAMPING_TX_…`).
 pub const STAMPS_SENT: u32 = libc::SOF_TIMESTAMPING_TX_HARDWARE
     | libc::SOF_TIMESTAMPING_TX_SOFTWARE

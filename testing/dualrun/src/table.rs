@@ -82,6 +82,10 @@ pub const PARTICULARS: &[Particular] = &[
         "options/asked_before",
         "an option of the socket's is only TCP's to honour",
     ),
+    stays_on_tcp(
+        "options/sigio_from_before",
+        "the kernel's signals come with the kernel's bytes",
+    ),
     no_connection("shutdown/not_connected", "nothing is connected"),
 ];
 
