@@ -193,13 +193,30 @@ extern "C" fn in_child() {
     });
 }
 
+/// Around the C library's `fork`, which holds its list of streams from after this on: who has that, as `fflush(NULL)`, may wait for the turn of a connection
+/// that [`before`] takes. So the list comes first.
+extern "C" fn before_fork() {
+    crate::stdio::native::hold_list();
+    before();
+}
+
+extern "C" fn after_fork() {
+    after();
+    crate::stdio::native::release_list();
+}
+
+extern "C" fn in_forked_child() {
+    in_child();
+    crate::stdio::native::reset_list();
+}
+
 extern "C" fn start() {
     keeping_errno(|| {
         // First: what is taken over below is a connection, to which all this applies.
         crate::host::start();
         sys::fork::settle();
         // SAFETY: plain functions that live as long as the program. If the C library has no memory for them the program will not get far.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+        unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_forked_child)) };
         // A socket there is of who started this program, as inetd does.
         if sockets::handover::arrival::take_over() {
             crate::stdio::standard::begin();

@@ -164,6 +164,7 @@ next! {
     fn _IO_iter_file(at: *mut c_void) -> *mut libc::FILE;
     fn _IO_iter_next(at: *mut c_void) -> *mut c_void;
     fn _IO_list_lock() -> c_int;
+    fn _IO_list_resetlock() -> c_int;
     fn _IO_list_unlock() -> c_int;
     fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn fclose(stream: *mut libc::FILE) -> c_int;

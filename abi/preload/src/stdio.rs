@@ -20,7 +20,7 @@ use crate::{extended, real, via_socket};
 mod carried;
 mod cplusplus;
 mod file;
-mod native;
+pub(crate) mod native;
 mod print;
 pub(crate) mod standard;
 

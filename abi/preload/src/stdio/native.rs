@@ -27,3 +27,27 @@ pub(super) fn is_at(fd: RawFd) -> bool {
         found
     }
 }
+
+/// Streams begin, end and are written out together only by this thread, until [`release_list`]. What another thread has begun is waited for, as `fork` does.
+pub(crate) fn hold_list() {
+    if real::has_list_of_streams() {
+        // SAFETY: a lock that counts for its thread.
+        unsafe { real::_IO_list_lock() };
+    }
+}
+
+/// After [`hold_list`].
+pub(crate) fn release_list() {
+    if real::has_list_of_streams() {
+        // SAFETY: this thread has it.
+        unsafe { real::_IO_list_unlock() };
+    }
+}
+
+/// After [`hold_list`], in a child of the fork: nobody has it there. The C library does so only where there were several threads.
+pub(crate) fn reset_list() {
+    if real::has_list_of_streams() {
+        // SAFETY: there is no other thread.
+        unsafe { real::_IO_list_resetlock() };
+    }
+}
