@@ -62,14 +62,14 @@ pub struct Flow {
     took_bell: AtomicU32,
     /// Bytes of the program went to TCP because the peer had closed.
     spoke: AtomicU32,
+    /// This process has left, and goes on until it has ended.
+    has_left: AtomicU32,
     stream: Stream,
     /// How far the peer had read when it was last looked at.
     read_then: AtomicU64,
     bells: &'static AtomicU64,
     /// When the peer was last rung for bytes, or looked at for that; 0 once it has taken some.
     rang_ms: AtomicU32,
-    /// This process has left, and goes on until it has ended.
-    has_left: AtomicU32,
     /// A doorbell is being written, which a signal handler may find.
     ringing: AtomicU32,
     /// While bytes of a direction that was called back move to TCP: how the program would have the connection linger. See `owed`.

@@ -60,7 +60,7 @@ impl Holders<'_> {
                     0 => pid.min(SEVERAL),
                     _ => SEVERAL,
                 };
-                Some(word & SHARED | leaving * LEAVING)
+                Some((word & SHARED) | (leaving * LEAVING))
             });
         self.leave()
     }
@@ -74,7 +74,7 @@ impl Holders<'_> {
     /// They have ended. Not if another one has left meanwhile.
     pub fn have_ended(&self, leaving: Leaving) {
         // Relaxed: the kernel has ordered what they did before it.
-        let word = SHARED | leaving.0 * LEAVING;
+        let word = SHARED | (leaving.0 * LEAVING);
         let _ = self
             .shared
             .compare_exchange(word, SHARED, Ordering::Relaxed, Ordering::Relaxed);
