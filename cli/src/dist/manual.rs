@@ -93,7 +93,10 @@ fn sections(help: &str) -> String {
     for sentence in told.split_inclusive(". ").map(str::trim) {
         match sentence {
             "" => {}
-            _ if sentence.contains("xit status") => status.push(sentence),
+            // Below a title that says so.
+            _ if sentence.contains("xit status") => {
+                status.push(sentence.strip_prefix("Exit status: ").unwrap_or(sentence));
+            }
             // `VARIABLE says what`, and another.
             _ if sentence.starts_with("SOVIA_") => {
                 let sentence = sentence.trim_end_matches('.');
