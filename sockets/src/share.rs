@@ -156,10 +156,13 @@ impl Conn {
         self.add_holder();
     }
 
-    /// In a signal handler that came into a turn of its thread: whoever has the end after this may act before the turn goes on, which then writes nothing more.
+    /// In a signal handler that came into a turn of its thread: whoever has the end after this may act before the turn goes on, which then writes nothing
+    /// more. The handler may wait for them, so that they must not wait for the turn.
     fn break_off(&self) {
         if let Some(flow) = self.flow.take(SEND).filter(sys::turn::Turn::nested) {
-            flow.stream().tx().break_off();
+            let stream = flow.stream();
+            stream.tx().break_off();
+            stream.tx().give_up();
         }
     }
 

@@ -45,6 +45,12 @@ impl<'a> Tx<'a> {
         Kept(Some(me())).end(&self.stream.direction(self.index).sender.turn);
     }
 
+    /// In a signal handler that came into a turn of its thread's, which has [broken off](Tx::break_off) what was being written: others may send before the
+    /// interrupted call goes on.
+    pub fn give_up(&self) {
+        Kept(Some(me())).end(&self.stream.direction(self.index).sender.turn);
+    }
+
     /// Waits for this process's turn to send, and takes it. Who has one already, as a signal handler may find, gets it again.
     ///
     /// A holder that was killed is found out and replaced. What it was at is then done or not done, but it may have

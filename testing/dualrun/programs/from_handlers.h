@@ -10,7 +10,21 @@ static int connection;
 static long from_others, failed;
 
 // Begins another process and waits for it: one that writes an 'H', or only ends. Whether all went well.
-static int begin_other(int writes);
+static int (*begin_other)(int writes);
+
+SHARED int by_system(int writes) {
+    char script[64];
+    snprintf(script, sizeof script, writes ? "printf H >&%d" : "exit 3", connection);
+    return system(script) == (writes ? 0 : 3 << 8);
+}
+
+SHARED int by_fork(int writes) {
+    pid_t child = fork();
+    if (child == 0) _exit(!writes ? 3 : send(connection, "H", 1, MSG_NOSIGNAL) != 1);
+    int status = -1;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return status == (writes ? 0 : 3 << 8);
+}
 
 static void begin_others(int signal) {
     (void)signal;
@@ -23,8 +37,9 @@ static void begin_others(int signal) {
     errno = saved;
 }
 
-static void subject(int fd) {
+SHARED void send_beside_others(int fd, int (*begin)(int writes)) {
     connection = fd;
+    begin_other = begin;
     handle(SIGALRM, begin_others, SA_RESTART);
     alarms_every_ms(10);
     memset(buf, 'm', 4000);
@@ -37,6 +52,21 @@ static void subject(int fd) {
     tell_number(sent);
     OK(shutdown(fd, SHUT_WR));
     hear(fd, 2);
+}
+
+// While a process has the connection from before the first handler to after the last, and does nothing with it.
+SHARED void send_beside_a_keeper(int fd, int (*begin)(int writes)) {
+    int gate[2];
+    OK(pipe2(gate, O_CLOEXEC));
+    pid_t keeper = OK(fork());
+    if (keeper == 0) {
+        close(gate[1]);
+        _exit(read(gate[0], buf, 1) != 0);
+    }
+    close(gate[0]);
+    send_beside_others(fd, begin);
+    close(gate[1]);
+    OK(waitpid(keeper, NULL, 0));
 }
 
 static void partner(int fd) {
