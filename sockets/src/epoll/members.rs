@@ -69,6 +69,8 @@ pub(super) struct Members {
     pub(super) shared: bool,
     /// This is a child of `fork` that has not used the set: what the kernel has of it is its parent's business.
     pub(super) visiting: bool,
+    /// It was its parent's when this process came to be, and may be still.
+    pub(super) inherited: bool,
     /// They all stay with the kernel: see [`given`](super::given).
     pub(super) for_kernel: bool,
     /// How many are captured, how many are connections.

@@ -104,12 +104,16 @@ impl Member {
 
     /// Whether the kernel may go on reporting it, as the program registered it, when its descriptor is closed, for all that is known here.
     pub(in crate::epoll) fn may_stray(&self) -> bool {
-        let lives_elsewhere = match self.what {
+        self.may_be_others() && self.captured.is_none() && !self.dormant
+    }
+
+    /// Whether another process may have it, too.
+    pub(in crate::epoll) fn may_be_others(&self) -> bool {
+        match self.what {
             What::Connection { conn, .. } => conn.may_be_shared(),
             What::Set(_) | What::Other => true,
             What::Nothing => false,
-        };
-        lives_elsewhere && self.captured.is_none() && !self.dormant
+        }
     }
 
     /// Adds it to the kernel's instance, under our token.

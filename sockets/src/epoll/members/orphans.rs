@@ -39,6 +39,13 @@ impl Members {
         self.remove(index);
     }
 
+    /// The descriptor of a member is closed, of which the kernel goes on reporting a token: to those from whom this process has the set, for it is theirs, and
+    /// here, where it means nothing any more. So no other member gets its place.
+    pub(in crate::epoll) fn leave_to_others(&mut self, index: u32) {
+        self.remove(index);
+        self.free.retain(|free| *free != index);
+    }
+
     /// The orphan that the kernel knows by this number, if the number is one of its connection, or of its set, again.
     pub(in crate::epoll) fn orphan_at(&self, fd: RawFd) -> Option<u32> {
         if self.orphans == 0 {

@@ -20,6 +20,7 @@ impl Set {
             return false;
         };
         let (instance, visiting) = (members.instance, members.visiting);
+        let inherited = members.inherited && !visiting;
         if (members.get_mut(index)).is_some_and(|member| matches!(member.what, What::Set(_))) {
             members.settle_set(index);
         }
@@ -33,7 +34,11 @@ impl Set {
             return is_kernels;
         }
         let is_captured = member.captured.is_some() || member.is_late();
-        if is_captured && !members.visiting {
+        if is_captured && inherited && !member.dormant && member.may_be_others() {
+            members.leave_to_others(index);
+            return false;
+        }
+        if is_captured && !visiting {
             // Another process may have the connection too, and the kernel would go on reporting it.
             let _ = sys::epoll::delete(instance, fd);
         }
@@ -107,6 +112,7 @@ impl Set {
     /// What the kernel has of it is another process's business, until this one uses it.
     pub(in crate::epoll) fn visit(&self, members: &mut Members) {
         members.visiting = true;
+        members.inherited = true;
         self.visiting.store(1, Ordering::Relaxed);
     }
 
