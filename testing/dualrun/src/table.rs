@@ -65,6 +65,7 @@ pub const PARTICULARS: &[Particular] = &[
     twin("exec/silent_exits"),
     twin("exec/silent_killed"),
     twin("exec/silent_shuts_down"),
+    twin("exec/posix_spawn_elsewhere"),
     twin("exec/static_child"),
     twin("exec/static_close"),
     twin("exec/static_end"),

@@ -1,6 +1,6 @@
 //! posix_spawn and what is built on it: another program beside this one, with copies of descriptors.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::pid_t;
 use sockets::handover::departure::{self, before_move};
@@ -41,7 +41,7 @@ pub unsafe extern "C-unwind" fn posix_spawn(
     environment: Strings,
 ) -> c_int {
     // SAFETY: the program's own call and its promises, here and below.
-    let image = unsafe { image_at(path, environment) };
+    let image = unsafe { image_there(path, environment, image_at) };
     let spawn = |environment| {
         // SAFETY: as above.
         unsafe { real::posix_spawn(pid, path, actions, attributes, arguments, environment) }
@@ -65,7 +65,7 @@ pub unsafe extern "C-unwind" fn posix_spawnp(
     environment: Strings,
 ) -> c_int {
     // SAFETY: as above.
-    let image = unsafe { image_named(name, environment) };
+    let image = unsafe { image_there(name, environment, image_named) };
     let spawn = |environment| {
         // SAFETY: as above.
         unsafe { real::posix_spawnp(pid, name, actions, attributes, arguments, environment) }
@@ -121,6 +121,28 @@ pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addclosefrom_np(
     unsafe { real::posix_spawn_file_actions_addclosefrom_np(actions, from) }
 }
 
+/// glibc. From there on a relative path is another file's than it is here.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addchdir_np(
+    actions: *mut c_void,
+    path: *const c_char,
+) -> c_int {
+    CHANGES_FOLDER.store(1, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { real::posix_spawn_file_actions_addchdir_np(actions, path) }
+}
+
+/// glibc.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C-unwind" fn posix_spawn_file_actions_addfchdir_np(
+    actions: *mut c_void,
+    fd: c_int,
+) -> c_int {
+    CHANGES_FOLDER.store(1, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { real::posix_spawn_file_actions_addfchdir_np(actions, fd) }
+}
+
 /// C. The C library starts the shell by a way of its own.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn system(command: *const c_char) -> c_int {
@@ -147,6 +169,23 @@ pub unsafe extern "C-unwind" fn popen(command: *const c_char, mode: *const c_cha
     )
 }
 
+/// What the program will be that `look` finds here, unless it may be another one in the folder that it is started in.
+unsafe fn image_there(
+    path: *const c_char,
+    environment: Strings,
+    look: unsafe fn(*const c_char, Strings) -> Image,
+) -> Image {
+    if CHANGES_FOLDER.load(Ordering::Relaxed) != 0 && !path.is_null() {
+        // SAFETY: the program's string.
+        let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+        if path.contains(&b'/') && !path.starts_with(b"/") {
+            return Image::Stranger;
+        }
+    }
+    // SAFETY: as the caller's.
+    unsafe { look(path, environment) }
+}
+
 fn shell() -> Image {
     // SAFETY: the program's environment, which the C library passes on.
     unsafe { image_at(c"/bin/sh".as_ptr(), libc::environ.cast_const().cast()) }
@@ -154,3 +193,6 @@ fn shell() -> Image {
 
 /// Whether this process has had descriptors of ours closed in programs that it starts, and may do so again: which lists of actions say so only the C library knows.
 static CLOSES_OURS: AtomicU32 = AtomicU32::new(0);
+
+/// The same, of the folder that they are started in.
+static CHANGES_FOLDER: AtomicU32 = AtomicU32::new(0);
