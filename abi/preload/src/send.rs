@@ -51,13 +51,14 @@ fn send_pieces(
         return via_socket::send(fd, pieces, asked, flags)
             .otherwise(|| extended::send(fd, pieces, asked, flags));
     };
-    if flags & ONLY_TCP != 0
-        && let Some(reason) = why_tcp(borrowed, flags)
-    {
-        return match ends::leave_ring(conn, borrowed, reason) {
-            Ok(()) => on_tcp(conn, || native(flags)),
-            Err(errno) => Outcome::Failed(errno),
-        };
+    if flags & ONLY_TCP != 0 {
+        if flags & libc::MSG_FASTOPEN != 0 {
+            // An error on any connection, for which the kernel looks at no byte.
+            return checked(native(flags)).into();
+        }
+        if let Some(reason) = why_tcp(borrowed, flags) {
+            return leave_for_tcp(conn, borrowed, reason, flags, || native(flags));
+        }
     }
     if let Some(result) = io::pass(conn, borrowed, Way::Out, || checked(native(flags))) {
         return result.into();
@@ -89,8 +90,28 @@ fn why_tcp(fd: BorrowedFd<'_>, flags: c_int) -> Option<Reason> {
     if flags & libc::MSG_OOB != 0 {
         return Some(Reason::Urgent);
     }
-    // Without the option the flag means nothing. On a connection `MSG_FASTOPEN` is an error.
-    (flags & libc::MSG_FASTOPEN != 0 || sys::socket::zero_copies(fd)).then_some(Reason::Option)
+    // Without the option the flag means nothing.
+    sys::socket::zero_copies(fd).then_some(Reason::Option)
+}
+
+/// A call that only TCP can do.
+#[cold]
+fn leave_for_tcp(
+    conn: &Conn,
+    fd: BorrowedFd<'_>,
+    reason: Reason,
+    flags: c_int,
+    native: impl FnOnce() -> ssize_t,
+) -> Outcome<usize> {
+    match ends::leave_ring(conn, fd, reason) {
+        Ok(()) => on_tcp(conn, native),
+        Err(errno) => {
+            if errno == Errno::PIPE && flags & libc::MSG_NOSIGNAL == 0 {
+                raise_pipe();
+            }
+            Outcome::Failed(errno)
+        }
+    }
 }
 
 /// A call of the kernel's on a direction that has left the ring.

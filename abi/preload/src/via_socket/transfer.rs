@@ -37,7 +37,11 @@ fn send_on(fd: c_int, pieces: &[IoSlice<'_>], asked: Asked, flags: c_int) -> Out
         Outcome::Failed(errno) => return Outcome::Failed(errno),
     };
     if flags & libc::MSG_FASTOPEN != 0 {
-        return Outcome::Failed(Errno::OPNOTSUPP);
+        let errno = match socket.stream() {
+            Ok(_) => Errno::ISCONN,
+            Err(_) => Errno::OPNOTSUPP,
+        };
+        return Outcome::Failed(errno);
     }
     let dont_wait = flags & libc::MSG_DONTWAIT != 0;
     let is_urgent = flags & libc::MSG_OOB != 0;

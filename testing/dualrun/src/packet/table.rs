@@ -146,7 +146,7 @@ pub const GROUPS: &[Group] = &[
     },
     Group {
         reason: "a stand-in cannot show POLLERR while it is connected, by which the kernel tells that memory is free again: so SO_ZEROCOPY is refused, as by a kernel without it",
-        programs: &["options/zerocopy"],
+        programs: &["options/zerocopy", "shutdown/epipe_by_flags"],
     },
     Group {
         reason: "an urgent byte that was taken out of band is no longer in the Unix socket, where TCP has it until a receive passes the mark: a close finds nothing unread",
