@@ -147,13 +147,19 @@ impl Program {
         &self.file
     }
 
-    /// As rules know it: what was asked to be run, and what runs then.
+    /// As rules know it: what was asked to be run, and what runs then. A script is asked for where the kernel starts its interpreter; of one whose interpreter
+    /// is looked up by `env`, that one alone is known to the process.
     ///
     /// # Errors
     /// The kernel's about the current folder.
     pub(crate) fn names(&self) -> io::Result<(PathBuf, PathBuf)> {
-        let invoked = std::path::absolute(&self.file)?;
-        let (executable, _) = self.runs();
+        let interpreted = self.interpreted();
+        let asked = match &interpreted {
+            Some(interpreted) if interpreted.by_its_name => &interpreted.path,
+            _ => &self.file,
+        };
+        let invoked = std::path::absolute(asked)?;
+        let executable = interpreted.map_or_else(|| self.file.clone(), |found| found.path);
         let executable = executable.canonicalize().unwrap_or(executable);
         Ok((invoked, executable))
     }
@@ -178,7 +184,8 @@ impl Program {
             let Ok(Some(mut next)) = Interpreted::of(file, place) else {
                 break;
             };
-            next.loses_preload |= found.is_some_and(|found| found.loses_preload);
+            next.loses_preload |= found.as_ref().is_some_and(|found| found.loses_preload);
+            next.by_its_name |= found.is_some_and(|found| found.by_its_name);
             found = Some(next);
         }
         found

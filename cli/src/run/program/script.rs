@@ -17,6 +17,8 @@ pub(super) struct Interpreted {
     pub(super) place: Place,
     /// Whether it is started without `LD_PRELOAD`.
     pub(super) loses_preload: bool,
+    /// Whether it is started by its own name, and not by the kernel for the script: by the shell that found no `#!`, or by what `#!` starts.
+    pub(super) by_its_name: bool,
     /// Why it would not be started.
     pub(super) error: Option<Error>,
 }
@@ -29,7 +31,9 @@ impl Interpreted {
         if start.starts_with(&object::elf::ELFMAG) {
             return Ok(None);
         }
-        let line = start.strip_prefix(b"#!").unwrap_or_default();
+        let line = start.strip_prefix(b"#!");
+        let is_said = line.is_some();
+        let line = line.unwrap_or_default();
         let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
         // The kernel gives all the rest as one word.
         let mut words = trimmed(line).splitn(2, |byte| BLANKS.contains(byte));
@@ -47,6 +51,7 @@ impl Interpreted {
             path,
             place: followed.last.place,
             loses_preload: followed.last.loses_preload,
+            by_its_name: !is_said || !followed.starters.is_empty(),
             error,
         }))
     }

@@ -172,3 +172,19 @@ fn an_interpreter_that_is_not_there_is_told() {
         assert!(error.is_absent() && error.to_string().contains("/no/ld-linux.so"));
     }
 }
+
+#[test]
+fn a_script_is_known_by_its_name_where_the_kernel_starts_its_interpreter() {
+    let folder = Folder::new("names");
+    let known = |name: &str, text: &str| {
+        let script = folder.file(name, text.as_bytes(), 0o755);
+        let (invoked, _) = program(script.clone()).names().expect("a folder");
+        (invoked == script, invoked)
+    };
+    assert!(known("direct", "#!/bin/sh -e\n").0);
+    for (name, text) in [("looked-up", "#!/usr/bin/env sh\n"), ("unsaid", "true\n")] {
+        let (is_script, invoked) = known(name, text);
+        assert!(!is_script, "{name}");
+        assert_eq!(invoked.file_name(), Some("sh".as_ref()), "{name}");
+    }
+}
