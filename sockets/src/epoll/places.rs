@@ -210,14 +210,17 @@ pub fn upgraded(fd: RawFd, conn: &Conn) {
 }
 
 /// A doorbell was taken off a connection by somebody who is not a set, or another set: those whose doorbell it was too are told otherwise. To
-/// be called outside turns.
-pub fn rang(fd: RawFd, conn: &Conn) {
+/// be called outside turns. Whether there may be any: on their behalf this thread may have taken a doorbell that has come since, so that it must arm anew if it
+/// sleeps on one itself.
+pub fn rang(fd: RawFd, conn: &Conn) -> bool {
     let duplicates = conn.descriptors() > 1;
-    if memberships(fd) != 0 || duplicates {
+    let any = memberships(fd) != 0 || duplicates;
+    if any {
         for set in all() {
             set.rang(fd, conn, duplicates);
         }
     }
+    any
 }
 
 /// Whether there is a set that has it as the program registered it, though there are rings: one that reports it once, until it is modified.

@@ -26,14 +26,19 @@ impl Flow {
     pub fn drain_beside_others(&self, kernel: &impl Kernel) -> Result<bool, Stop> {
         let rx = self.stream.rx();
         self.take_bells(kernel, |room| {
+            rx.arm();
             let there = kernel.peek(room)?;
-            // Whoever rang had said before what for. So in this order: what comes after the look at TCP has a doorbell that stays.
-            if there > 0 && (rx.has_bytes() != Ok(false) || rx.finished() != 0) {
+            if there == 0 {
+                return Ok(Some(0));
+            }
+            // Whoever rang had said before what for; and what comes after this look is rung for, unless somebody has taken what was asked above: who was asked for
+            // bytes before, and rings for them only now, takes that, too, and would not ring for those that come next.
+            if !rx.settled() || !rx.is_armed() {
                 return Ok(None);
             }
             match room.get_mut(..there) {
-                Some(rung) if there > 0 => kernel.recv(rung).map(Some),
-                _ => Ok(Some(0)),
+                Some(rung) => kernel.recv(rung).map(Some),
+                None => Ok(Some(0)),
             }
         })
     }

@@ -280,10 +280,8 @@ fn receive_all<'a>(
         let rest = arm(conn, &turn, fd)? && !turn.owes_back();
         let rang = turn.took_bell();
         drop(turn);
-        if rang {
-            epoll::rang(fd.as_raw_fd(), conn);
-        }
-        if !rest {
+        let may_have_taken = rang && epoll::rang(fd.as_raw_fd(), conn);
+        if !rest || may_have_taken {
             continue;
         }
         let Some(host) = host() else {
