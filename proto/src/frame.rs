@@ -83,7 +83,7 @@ pub struct Head {
     pub kind: Kind,
     /// Immediate data of the message.
     pub immediate: Option<u32>,
-    /// The payload of the whole message is in the target's memory already.
+    /// The payload of the whole RDMA write is in the target's memory already, and none of it in this frame.
     pub placed: bool,
     /// Bytes of payload in this frame.
     pub len: u32,
@@ -105,7 +105,7 @@ pub enum FrameError {
     /// No such kind of frame.
     #[error("unknown frame kind {0}")]
     Kind(u8),
-    /// Flag bits that mean nothing.
+    /// Flag bits that mean nothing, or nothing with such a frame.
     #[error("unknown frame flags {0:#04x}")]
     Flags(u8),
     /// The piece lies outside its message.
@@ -189,6 +189,11 @@ impl Head {
         if flags & !(FLAG_IMMEDIATE | FLAG_PLACED) != 0 {
             return Err(FrameError::Flags(flags));
         }
+        let placed = flags & FLAG_PLACED != 0;
+        // Only an RDMA write can be in its place before a frame tells of it, and then nothing of it comes with that.
+        if placed && (kind != Kind::RdmaWrite || len != 0) {
+            return Err(FrameError::Flags(flags));
+        }
         let carries = matches!(kind, Kind::Send | Kind::RdmaWrite | Kind::ReadResponse);
         let within = offset
             .checked_add(len)
@@ -203,7 +208,7 @@ impl Head {
         Ok(Self {
             kind,
             immediate: (flags & FLAG_IMMEDIATE != 0).then_some(immediate),
-            placed: flags & FLAG_PLACED != 0,
+            placed,
             len,
             msg_len,
             offset,
@@ -281,6 +286,28 @@ mod tests {
                 good,
                 "{len} {offset} {msg_len}"
             );
+        }
+    }
+
+    #[test]
+    fn only_an_rdma_write_is_in_place_already() {
+        for (kind, len, good) in [
+            (Kind::RdmaWrite, 0, true),
+            (Kind::RdmaWrite, 8, false),
+            (Kind::Send, 0, false),
+            (Kind::Send, 8, false),
+            (Kind::ReadRequest, 0, false),
+            (Kind::ReadResponse, 8, false),
+            (Kind::Ack, 0, false),
+        ] {
+            let head = Head {
+                placed: true,
+                len,
+                msg_len: 8,
+                ..Head::bare(kind, 1)
+            };
+            let decoded = Head::decode(&head.encode());
+            assert_eq!(decoded == Ok(head), good, "{head:?}");
         }
     }
 

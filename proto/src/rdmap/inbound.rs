@@ -27,6 +27,8 @@ pub struct Received {
     pub invalidated: Option<Stag>,
     /// Immediate data.
     pub immediate: Option<[u8; 8]>,
+    /// With immediate data, the octets that the peer wrote since the message before.
+    pub written: u64,
 }
 
 /// The receiving half of a stream, above FPDUs.
@@ -44,6 +46,8 @@ pub(super) struct Inbound {
     no_buffer: NoBuffer,
     /// The first message may be a Send for nobody.
     may_be_rtr: bool,
+    /// Octets of the Writes since the last message.
+    written: u64,
 }
 
 /// Where a segment goes.
@@ -79,6 +83,7 @@ impl Inbound {
             extensions: config.extensions,
             no_buffer: config.no_buffer,
             may_be_rtr: terms.role == Role::Responder && terms.rtr.send,
+            written: 0,
         }
     }
 
@@ -201,7 +206,10 @@ impl Inbound {
         memory: &mut M,
     ) -> Result<Brought, Violation> {
         match &incoming.kind {
-            Kind::Write(_) => {}
+            Kind::Write(_) => {
+                let len = u64::from(incoming.payload_len);
+                self.written = self.written.saturating_add(len);
+            }
             Kind::ReadResponse(header) => {
                 outbound.handle_response(header, incoming.payload_len);
             }
@@ -247,6 +255,7 @@ impl Inbound {
     #[inline]
     pub(super) fn deliver_whole(&mut self) {
         self.may_be_rtr = false;
+        self.written = 0;
         self.receives.deliver_whole();
     }
 
@@ -277,6 +286,7 @@ impl Inbound {
         let Some(delivered) = self.receives.deliver() else {
             return Ok(Brought::Nothing);
         };
+        let written = std::mem::take(&mut self.written);
         let invalidated = opcode.row().invalidates.then_some(Stag(header.ulp_word));
         let invalidation = invalidated.map_or(Ok(()), |stag| memory.invalidate(stag));
         if let Err(fault) = invalidation {
@@ -290,6 +300,7 @@ impl Inbound {
             solicited: opcode.row().solicited,
             invalidated,
             immediate,
+            written: immediate.map_or(0, |_| written),
         }))
     }
 

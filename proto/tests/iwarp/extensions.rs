@@ -50,6 +50,7 @@ fn c129_immediate_data() {
             solicited,
             invalidated: None,
             immediate: Some([1, 2, 3, 4, 5, 6, 7, 8]),
+            written: 0,
         };
         assert_eq!(sut.actions()[0], Action::Received(received));
         assert_eq!(sut.memory.placed, 2);

@@ -43,6 +43,7 @@ pub(crate) fn read_lone(sut: &mut Sut, octets: &[u8]) -> Option<usize> {
             solicited: false,
             invalidated: None,
             immediate: None,
+            written: 0,
         }));
         assert_eq!(sut.engine.poll_action(), None);
     } else {

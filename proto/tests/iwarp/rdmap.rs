@@ -104,6 +104,7 @@ fn c99_the_four_sends() {
             solicited,
             invalidated: invalidate.then_some(Stag(0x77)),
             immediate: None,
+            written: 0,
         };
         assert_eq!(one.actions(), [Action::Received(received)]);
         assert_eq!(one.memory.buffers[&1][..3], *b"hi\xa5");

@@ -149,6 +149,7 @@ fn carry_out(sut: &mut Sut, receives: &mut std::ops::RangeInclusive<u64>) -> (Ve
             solicited: false,
             invalidated: None,
             immediate: None,
+            written: 0,
         })],
         None => {
             sut.engine.handle_arrivals(&mut sut.memory, sut.now);

@@ -1,5 +1,7 @@
 //! Peers that are no honest iWARP, on real sockets: what each hears, and that nobody else notices.
 
+#[path = "hostile/blame.rs"]
+mod blame;
 #[path = "hostile/raw.rs"]
 mod raw;
 

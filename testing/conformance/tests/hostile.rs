@@ -45,4 +45,9 @@ fn a_mapping_that_is_kept() {
     alone(|lab| hostile::keep_a_mapping(lab));
 }
 
+#[test]
+fn writes_that_are_only_told_of() {
+    alone(|lab| hostile::doubt_what_is_told(lab));
+}
+
 static HOUSE: Mutex<()> = Mutex::new(());

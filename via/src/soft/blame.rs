@@ -150,5 +150,7 @@ fn refused<D: Device>(core: &Core<D>, terminate: &Terminate) -> Option<Goodbye> 
 const NO_BUFFER: (u8, u8, u8) = (1, 2, 2);
 const TOO_LONG: (u8, u8, u8) = (1, 2, 5);
 pub(super) const WRITE_REFUSED: (u8, u8, u8) = (1, 1, 0);
+/// Immediate data tell of more than was written.
+pub(super) const TOLD_WRONGLY: (u8, u8, u8) = (0, 2, 0xff);
 /// The buffer is there, and is none.
 pub(super) const RECEIVE_REFUSED: (u8, u8, u8) = (1, 2, 2);

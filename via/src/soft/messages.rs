@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use proto::ddp::Stag;
 use proto::rdmap::{Action, Operation, Receive, Received, Remote, Work, WorkId};
 
-use super::blame::{RECEIVE_REFUSED, WRITE_REFUSED};
+use super::blame::{RECEIVE_REFUSED, TOLD_WRONGLY, WRITE_REFUSED};
 use super::core::{Core, sent_op};
 use super::device::Device;
 use super::ground::{Ground, Lot};
@@ -261,6 +261,8 @@ impl<D: Device> SoftVi<D> {
         core.dry = false;
         let fault = match written {
             Some(_) if refused.is_some() => Some(Fault::RdmaProtection),
+            // The length is the peer's word; what it wrote has been counted.
+            Some((len, _)) if u64::from(len) > received.written => Some(Fault::RdmaProtection),
             Some(_) => None,
             None => receive_fault(&self.nic.registry, core, index, len),
         };
@@ -269,10 +271,10 @@ impl<D: Device> SoftVi<D> {
             Some(fault) => {
                 self.fail_receive(core, index, op, fault);
                 if core.is_reliable() {
-                    let code = if refused.is_some() {
-                        WRITE_REFUSED
-                    } else {
-                        RECEIVE_REFUSED
+                    let code = match written {
+                        _ if refused.is_some() => WRITE_REFUSED,
+                        Some(_) => TOLD_WRONGLY,
+                        None => RECEIVE_REFUSED,
                     };
                     self.refuse_message(core, code, refused);
                 }

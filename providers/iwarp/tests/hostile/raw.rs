@@ -47,6 +47,19 @@ impl Peer {
         assert_eq!(reply[18..], [0, 0], "strangers get no private data");
     }
 
+    /// After a startup with these words, which are answered in kind.
+    pub(crate) fn introduce(at: SocketAddrV4, words: &[u8]) -> Self {
+        let mut peer = Self::knock(at);
+        let len = (words.len() as u16).to_be_bytes();
+        peer.send(&[&b"MPA ID Req Frame\x40\x01"[..], &len, words].concat());
+        let mut reply = [0; 20];
+        peer.tcp.read_exact(&mut reply).expect("a reply");
+        assert_eq!(reply[16] & 0x60, 0x40, "checksums, and no rejection");
+        let mut answer = vec![0; usize::from(u16::from_be_bytes([reply[18], reply[19]]))];
+        peer.tcp.read_exact(&mut answer).expect("private data");
+        peer
+    }
+
     /// Whoever has gone does not hear it.
     pub(crate) fn send(&mut self, octets: &[u8]) {
         let _gone = self.tcp.write_all(octets);

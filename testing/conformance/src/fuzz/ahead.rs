@@ -166,6 +166,7 @@ impl End {
                 solicited: false,
                 invalidated: None,
                 immediate: None,
+                written: 0,
             }));
         } else {
             self.engine

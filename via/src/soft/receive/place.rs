@@ -35,8 +35,8 @@ impl<D: Device> SoftVi<D> {
 
     fn place_for_write(&self, core: &mut Core<D>, head: &Head) -> Into {
         let handle = MemHandle(head.handle);
-        let permitted = head.placed
-            || head.msg_len == 0
+        // Also of one that is in its place already, as its sender says: no other than these could have been put there.
+        let permitted = head.msg_len == 0
             || (core.attributes.enable_rdma_write
                 && Reach {
                     regions: &mut core.regions,
@@ -84,7 +84,7 @@ impl<D: Device> SoftVi<D> {
             ptag: core.attributes.ptag,
         };
         let placed = match &mut inbound.into {
-            _ if head.len == 0 || head.placed => Some(()),
+            _ if head.len == 0 => Some(()),
             Into::Nowhere => Some(()),
             Into::Region { handle, addr } => {
                 let addr = *addr + u64::from(head.offset);
