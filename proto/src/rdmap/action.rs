@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use super::inbound::Received;
+use super::opcode::Opcode;
 use super::terminate::Terminate;
 use super::work::{Completion, WorkId};
 
@@ -27,7 +28,12 @@ pub enum Action {
 pub enum Failure {
     /// The peer broke the rules, or something failed here; the peer is told so unless nothing may
     /// be sent.
-    Violation(Code),
+    Violation {
+        /// How.
+        code: Code,
+        /// With which message, if it is one: the same code may be of a Write or of the answer to a Read.
+        opcode: Option<Opcode>,
+    },
     /// The peer says that we did, or that something failed there.
     Terminated(Box<Terminate>),
     /// The TCP connection was lost.

@@ -49,6 +49,12 @@ impl<E: Into<Code>> From<E> for Violation {
 }
 
 impl Offender {
+    /// What its header says that it is.
+    pub(super) fn opcode(&self) -> Option<Opcode> {
+        let control = self.header.get(1)?;
+        Opcode::from_control(*control).ok()
+    }
+
     pub(super) fn blamed(self, error: impl Into<Code>) -> Violation {
         Violation {
             code: error.into(),

@@ -52,7 +52,7 @@ fn c121_all_work_is_flushed() {
     let actions = format!("{:?}", sut.actions());
     assert_eq!(
         actions,
-        "[Failed(Violation(Code { layer: 1, etype: 0, code: 0 })), \
+        "[Failed(Violation { code: Code { layer: 1, etype: 0, code: 0 }, opcode: None }), \
          Completed(Completion { id: WorkId(2), outcome: Err(Flushed) }), ReceiveFlushed(WorkId(1))]"
     );
     let work = Work {

@@ -186,7 +186,7 @@ fn c135_changed_segments_with_good_checksums() {
                 stream.extend(framed(&mut framer, &ulpdu));
             }
         }
-        if let Some(Failure::Violation(code)) = suffer(&mut sut, &stream, &mut dice) {
+        if let Some(Failure::Violation { code, .. }) = suffer(&mut sut, &stream, &mut dice) {
             met.insert(code.to_string());
         }
     }

@@ -1,8 +1,8 @@
 //! Why a connection that carries messages fails, in VIPL's terms, and who is to blame for it.
 
-use proto::ddp::{Header, Stag};
+use proto::ddp::{Header, QN_SEND, Stag};
 use proto::frame::Refusal;
-use proto::rdmap::{Code, Failure, Terminate};
+use proto::rdmap::{Code, Failure, Opcode, Terminate};
 
 use super::core::{Core, sent_op};
 use super::device::Device;
@@ -43,7 +43,7 @@ impl<D: Device> SoftVi<D> {
     /// Why the connection fails, in VIPL's terms; ends the descriptors that are to blame for it.
     pub(super) fn explain(&self, core: &mut Core<D>, failure: Failure) -> Goodbye {
         match failure {
-            Failure::Violation(code) => self.blame_peer(core, code),
+            Failure::Violation { code, opcode } => self.blame_peer(core, code, opcode),
             Failure::Terminated(terminate) => refused(core, &terminate).unwrap_or(Goodbye::Broken),
             Failure::Lost => {
                 self.blame_memory(core);
@@ -53,13 +53,14 @@ impl<D: Device> SoftVi<D> {
         }
     }
 
-    fn blame_peer(&self, core: &mut Core<D>, code: Code) -> Goodbye {
+    fn blame_peer(&self, core: &mut Core<D>, code: Code, opcode: Option<Opcode>) -> Goodbye {
         let protection = |code, op| AsyncError {
             op: Some(op),
             ..AsyncError::of_vi(code, self.id)
         };
+        let is_for_receive = opcode.is_some_and(|opcode| opcode.row().queue == Some(QN_SEND));
         match (code.layer, code.etype, code.code) {
-            NO_BUFFER => {
+            NO_BUFFER if is_for_receive => {
                 core.dry = true;
                 let error = AsyncError {
                     op: Some(CompletedOp::Receive),
@@ -67,18 +68,21 @@ impl<D: Device> SoftVi<D> {
                 };
                 self.report(error);
             }
-            TOO_LONG => {
+            TOO_LONG if is_for_receive => {
                 if let Some(index) = core.recv.first_open() {
                     self.fail_receive(core, index, CompletedOp::Receive, Fault::Length);
                 }
             }
-            (1, 1, _) => {
+            // What else is wrong with a Write, or is no Write, was not refused for want of a right.
+            (1, 1, 0..=3) if opcode == Some(Opcode::Write) => {
                 self.report(protection(
                     ErrorCode::RdmawProt,
                     CompletedOp::RemoteRdmaWrite,
                 ));
             }
-            (0, 1, _) => self.report(protection(ErrorCode::RdmarProt, CompletedOp::RdmaRead)),
+            (0, 1, 0..=4) if opcode == Some(Opcode::ReadRequest) => {
+                self.report(protection(ErrorCode::RdmarProt, CompletedOp::RdmaRead));
+            }
             (0 | 1, 0, _) => self.blame_memory(core),
             _ => return Goodbye::Transport,
         }

@@ -123,7 +123,10 @@ impl Engine {
         if transition(self.state, Trigger::Violation).is_none() {
             return;
         }
-        self.fail(Failure::Violation(violation.code));
+        self.fail(Failure::Violation {
+            code: violation.code,
+            opcode: violation.offender.as_ref().and_then(|o| o.opcode()),
+        });
         self.step_with(Trigger::Violation, Some(&violation), now);
         self.deframer.discard();
     }

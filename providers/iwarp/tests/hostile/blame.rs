@@ -1,9 +1,14 @@
 //! What a VI's owner is told of what its peer does.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use proto::setup::{Address, Ask, Attributes, DISCRIMINATOR_MAX, MESSAGE_MAX, Message};
-use via::{Access, CompletedOp, Descriptor, Fault, Reliability, Vi, ViAttributes, ViConfig};
+use via::{
+    Access, CompletedOp, Descriptor, ErrorCode, Fault, Memory, Reliability, Vi, ViAttributes,
+    ViConfig,
+};
 
 use super::raw::{Peer, fpdu, hex};
 use super::{SOON, Site};
@@ -88,4 +93,84 @@ fn a_write_is_no_longer_than_what_was_written() {
     }
 }
 
+/// What was refused for want of a right, or of a receive, is told as that, and nothing else is.
+#[test]
+fn a_violation_is_not_told_as_what_it_was_not() {
+    let site = Site::new(false);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let note = move |error: &via::AsyncError| heard.lock().expect("no panic").push(error.code);
+    site.nic.on_error(note).expect("a handler");
+    let other = site.nic.create_ptag().expect("a tag");
+    let memory = Memory::private(4096).expect("memory");
+    let foreign = site.nic.register(memory, &other, Access::ReadWrite);
+    let foreign = foreign.expect("registers");
+    let inbox = site.region(Access::Local);
+    let (stag, to) = (foreign.remote(0).handle.0, foreign.remote(0).addr);
+    let request = |msn: u32, len: u32| {
+        fpdu(&hex(&format!(
+            "4141 00000000 00000001 {msn:08x} 00000000 00000007 0000000000000000 {len:08x} {stag:08x} {to:016x}"
+        )))
+    };
+    let tagged = |control: &str| {
+        fpdu(&hex(&format!(
+            "{control} {stag:08x} {to:016x} 0102030405060708"
+        )))
+    };
+    let send = |control: &str| {
+        fpdu(&hex(&format!(
+            "{control} {stag:08x} 00000000 00000001 00000000 68"
+        )))
+    };
+    let reads: Vec<u8> = (1..=64).flat_map(|msn| request(msn, 0)).collect();
+    let (write_prot, read_prot) = (Some(ErrorCode::RdmawProt), Some(ErrorCode::RdmarProt));
+    for (what, octets, code, error) in [
+        ("a write", tagged("c140"), "1102", write_prot),
+        ("a read", request(1, 4), "0103", read_prot),
+        ("an invalidation", send("4144"), "0109", None),
+        ("a write of another DDP", tagged("c040"), "1104", None),
+        ("an answer of another DDP", tagged("c042"), "1104", None),
+        ("more reads than agreed", reads, "1202", None),
+    ] {
+        let vi = site.victim();
+        let room = Descriptor::recv().segment(&inbox, 0..64);
+        vi.post_recv(&room, 1).expect("posts");
+        let mut peer = site.let_in(&vi);
+        peer.send(&fpdu(&hex(NOTHING)));
+        peer.send(&octets);
+        assert_eq!(peer.terminate(), code, "{what}");
+        assert_eq!(until_lost(&told), error.as_slice(), "{what}");
+    }
+    // The answer to a read of ours brings more than was asked for.
+    let vi = site.nic.create_vi(&ViConfig::new(&site.tag)).expect("a VI");
+    let mut peer = site.let_in(&vi);
+    peer.send(&fpdu(&hex(NOTHING)));
+    let read = Descriptor::rdma_read(foreign.remote(0)).segment(&inbox, 0..4);
+    vi.post_send(&read, 1).expect("posts");
+    let asked = peer.record();
+    assert_eq!(asked[..2], [0x41, 0x41], "a Read Request");
+    let answer = [&hex("c142")[..], &asked[18..30], &[0x68; 5]].concat();
+    peer.send(&fpdu(&answer));
+    assert_eq!(peer.terminate(), "1101");
+    assert_eq!(until_lost(&told), []);
+    let end = vi.send_wait(SOON).expect("ends");
+    assert_eq!(end.status.fault(), Some(Fault::Transport));
+}
+
+/// What was told until a connection was lost.
+fn until_lost(told: &Mutex<Vec<ErrorCode>>) -> Vec<ErrorCode> {
+    let began = Instant::now();
+    loop {
+        let mut told = told.lock().expect("no panic");
+        if told.last() == Some(&ErrorCode::ConnLost) {
+            told.pop();
+            return std::mem::take(&mut *told);
+        }
+        drop(told);
+        assert!(Some(began.elapsed()) < SOON, "it goes on");
+        thread::yield_now();
+    }
+}
+
+const NOTHING: &str = "c140 00000001 0000000000000000";
 const REFUSED: Option<Fault> = Some(Fault::RdmaProtection);
