@@ -113,16 +113,22 @@ impl<D: Device> SoftVi<D> {
 /// What the peer says it cannot take, among what it may mean.
 fn refused<D: Device>(core: &Core<D>, terminate: &Terminate) -> Option<Goodbye> {
     let code = terminate.code;
-    let (op, refusal) = match (code.layer, code.etype) {
-        (1, 2) => (None, Refusal::Descriptor),
-        (1, 1) => (Some(Op::RdmaWrite), Refusal::Protection),
-        (0, 1) => (Some(Op::RdmaRead), Refusal::Protection),
-        _ => return None,
-    };
     let header = terminate.header.as_ref();
-    let at = match header.and_then(|header| Header::decode(header).ok()) {
-        Some(Header::Tagged(tagged)) => Some((tagged.stag.0, tagged.to)),
-        _ => None,
+    let header = header.and_then(|header| Header::decode(header).ok());
+    // Without a header the code has to do.
+    let is_of =
+        |opcode| header.is_none_or(|header| Opcode::from_control(header.ulp()) == Ok(opcode));
+    let (at, is_for_receive) = match header {
+        Some(Header::Tagged(tagged)) => (Some((tagged.stag.0, tagged.to)), false),
+        Some(Header::Untagged(untagged)) => (None, untagged.queue == QN_SEND),
+        None => (None, true),
+    };
+    let (op, refusal) = match (code.layer, code.etype) {
+        (1, 2) if is_for_receive => (None, Refusal::Descriptor),
+        (1, 1) if is_of(Opcode::Write) => (Some(Op::RdmaWrite), Refusal::Protection),
+        (0, 1) if is_of(Opcode::ReadRequest) => (Some(Op::RdmaRead), Refusal::Protection),
+        // Of an answer, a request to confirm or a request that is one too many no descriptor of ours was refused.
+        _ => return None,
     };
     let candidates = || {
         let open = core.send.first_open().unwrap_or(core.send.len());

@@ -157,6 +157,91 @@ fn a_violation_is_not_told_as_what_it_was_not() {
     assert_eq!(end.status.fault(), Some(Fault::Transport));
 }
 
+/// What the peer says that it cannot take is what was sent as that, and not what only looks like it.
+#[test]
+fn a_terminate_is_for_what_it_echoes() {
+    let level = Reliability::ReliableReception;
+    let site = Site::new(false);
+    let outbox = site.region(Access::Local);
+    // Never looked at here: it is the peer's.
+    let there = outbox.remote(0);
+    let sent = || Descriptor::send().segment(&outbox, 0..4);
+    let written = || Descriptor::rdma_write(there).segment(&outbox, 0..4);
+    let answer = hex("c142 00000007 0000000000000000");
+    for (what, descriptor, code, echoed, fault) in [
+        (
+            "a send",
+            sent(),
+            "1202",
+            Echo::First,
+            Fault::RemoteDescriptor,
+        ),
+        (
+            "the read behind it",
+            sent(),
+            "1202",
+            Echo::Behind,
+            Fault::Flushed,
+        ),
+        (
+            "a send, and not how",
+            sent(),
+            "1202",
+            Echo::None,
+            Fault::RemoteDescriptor,
+        ),
+        (
+            "a write",
+            written(),
+            "1100",
+            Echo::First,
+            Fault::RdmaProtection,
+        ),
+        (
+            "the answer to a read",
+            written(),
+            "1100",
+            Echo::Other(&answer),
+            Fault::Flushed,
+        ),
+    ] {
+        let config = ViConfig::new(&site.tag).reliability(level);
+        let vi = site.nic.create_vi(&config).expect("a VI");
+        let mut peer = site.let_one_of_ours_in(&vi, level);
+        peer.send(&fpdu(&hex(NOTHING)));
+        vi.post_send(&descriptor, 1).expect("posts");
+        let (first, behind) = (peer.record(), peer.record());
+        assert_eq!(behind[..2], [0x41, 0x41], "a Read Request");
+        let echoed = match echoed {
+            Echo::None => &[],
+            Echo::First => &first[..first.len() - 4],
+            Echo::Behind => &behind[..18],
+            Echo::Other(header) => header,
+        };
+        let mut ulpdu = hex("4147 00000000 00000002 00000001 00000000");
+        ulpdu.extend(hex(code));
+        ulpdu.extend(hex(if echoed.is_empty() {
+            "0000"
+        } else {
+            "4000 0000"
+        }));
+        ulpdu.extend(echoed);
+        peer.send(&fpdu(&ulpdu));
+        let end = vi.send_wait(SOON).expect("ends");
+        assert_eq!(end.status.fault(), Some(fault), "{what}");
+    }
+}
+
+/// The header that a Terminate brings back.
+enum Echo<'a> {
+    None,
+    /// Of what the descriptor says.
+    First,
+    /// Of the Read behind that, by which it is confirmed.
+    Behind,
+    Other(&'a [u8]),
+}
+
 /// What was told until a connection was lost.
 fn until_lost(told: &Mutex<Vec<ErrorCode>>) -> Vec<ErrorCode> {
     let began = Instant::now();
