@@ -370,8 +370,16 @@ impl Incoming for IwarpIncoming {
     }
 
     fn accept(&mut self, attributes: &ViAttributes) -> Result<IwarpLink, Error> {
+        if self.request.is_none() {
+            return Err(Error::InvalidParameter);
+        }
+        let bell = Caller::prepare(&self.agent)?;
         let caller = self.request.take().ok_or(Error::InvalidParameter)?;
-        caller.accept(attributes, &self.agent)
+        caller.accept(attributes, &self.agent, bell)
+    }
+
+    fn is_unanswered(&self) -> bool {
+        self.request.is_some()
     }
 
     fn reject(&mut self) {

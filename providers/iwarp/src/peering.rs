@@ -250,7 +250,9 @@ impl Shared {
                 // Anybody can say that he is the peer.
                 continue;
             }
-            match caller.accept(&self.ask.attributes, &self.agent) {
+            let accepted = Caller::prepare(&self.agent)
+                .and_then(|bell| caller.accept(&self.ask.attributes, &self.agent, bell));
+            match accepted {
                 // That one has gone; another may come, or has been told that there is no room and waits for a knock.
                 Err(Error::Timeout) => {
                     if let Some(knock) = &mut knock {

@@ -16,8 +16,7 @@ use via::soft::Waiter;
 /// A connection's socket, shared by its link, by those who sleep on it and by the agent.
 pub(crate) struct Wire {
     tcp: OwnedFd,
-    /// Readable when a local thread has woken the sleepers.
-    bell: OwnedFd,
+    bell: Bell,
     /// It is, unless somebody has emptied it.
     rung: AtomicBool,
     /// Wake-ups so far.
@@ -32,6 +31,9 @@ pub(crate) struct Wire {
     watch: Mutex<Option<Watch>>,
 }
 
+/// Readable when a local thread has woken the sleepers.
+pub(crate) struct Bell(OwnedFd);
+
 /// The readiness set that the socket is a member of, unless its owner polls.
 struct Watch {
     set: Arc<Poller>,
@@ -43,13 +45,21 @@ struct Watch {
 
 impl Wire {
     /// # Errors
-    /// When the descriptor is no TCP socket.
+    /// When the descriptor is no TCP socket, or there is none for the bell.
     pub(crate) fn new(tcp: OwnedFd) -> io::Result<Self> {
+        Self::with_bell(tcp, Bell::new()?)
+    }
+
+    /// As [`Wire::new`], by one who had to know before that there is a bell.
+    ///
+    /// # Errors
+    /// When the descriptor is no TCP socket.
+    pub(crate) fn with_bell(tcp: OwnedFd, bell: Bell) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&tcp, true)?;
         sockopt::set_tcp_nodelay(&tcp, true)?;
         Ok(Self {
             tcp,
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            bell,
             rung: AtomicBool::new(false),
             rings: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
@@ -90,7 +100,7 @@ impl Wire {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.rung.store(true, Ordering::SeqCst);
             // Full means that it is readable.
-            let _readable = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            let _readable = rustix::io::write(&self.bell.0, &1u64.to_ne_bytes());
         }
     }
 
@@ -174,13 +184,22 @@ impl Wire {
     pub(crate) fn arm_sleeper(&self) -> u32 {
         // One who is on his way out has seen it.
         if self.sleepers.load(Ordering::SeqCst) == 0 && self.rung.swap(false, Ordering::SeqCst) {
-            let _silent = rustix::io::read(&self.bell, &mut [0; 8]);
+            let _silent = rustix::io::read(&self.bell.0, &mut [0; 8]);
         }
         self.rings.load(Ordering::SeqCst)
     }
 
     fn watch(&self) -> std::sync::MutexGuard<'_, Option<Watch>> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bell {
+    /// # Errors
+    /// When there is no descriptor.
+    pub(crate) fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(bell))
     }
 }
 
@@ -202,7 +221,7 @@ impl Waiter for Sleepers {
             };
             let mut fds = [
                 PollFd::new(&wire.tcp, flags),
-                PollFd::new(&wire.bell, PollFlags::IN),
+                PollFd::new(&wire.bell.0, PollFlags::IN),
             ];
             let nudge = wire.is_unheard().then_some(NUDGE_AFTER);
             // A call in a section comes to its end for a signal; others go on.

@@ -115,8 +115,8 @@ int main(void)
 
     nic_open(&nic, device);
     preset(&nic);
-    /* The network of the other needs no descriptors. */
-    if (strncmp(device, "shm", 3) == 0)
+    /* The network of that one needs no descriptors. */
+    if (strncmp(device, "sim", 3) != 0)
         lacking(&nic);
     nic_close(&nic);
     return test_failed;

@@ -15,7 +15,7 @@ use crate::dial::{Answer, step, write_out};
 use crate::link::IwarpLink;
 use crate::private;
 use crate::stream::Stream;
-use crate::wire::Wire;
+use crate::wire::{Bell, Wire};
 
 /// Somebody who asks.
 pub(crate) struct Caller {
@@ -46,11 +46,12 @@ impl Caller {
         private::suffice(ours, self.takes_reads)
     }
 
-    /// Says yes. [`Error::Timeout`] when the caller has given up.
+    /// Says yes, by means of what [`Caller::prepare`] has found. [`Error::Timeout`] when the caller has given up.
     pub(crate) fn accept(
         mut self,
         attributes: &ViAttributes,
         agent: &Arc<Agent<Departures>>,
+        bell: Bell,
     ) -> Result<IwarpLink, Error> {
         if has_left(&self.tcp) {
             return Err(Error::Timeout);
@@ -72,8 +73,17 @@ impl Caller {
             return Err(Error::Timeout);
         }
         let stream = Stream::new(terms, is_ours, attributes)?;
-        let wire = Wire::new(self.tcp).map_err(|_| Error::Resource)?;
+        let wire = Wire::with_bell(self.tcp, bell).map_err(|_| Error::Resource)?;
         Ok(IwarpLink::new(Arc::new(wire), &stream, agent))
+    }
+
+    /// Gets what a connection needs that may be lacking, before anything is said: the caller who has heard a yes is connected.
+    ///
+    /// # Errors
+    /// [`Error::Resource`]: no descriptor, or no thread. He waits on, and can be accepted later.
+    pub(crate) fn prepare(agent: &Arc<Agent<Departures>>) -> Result<Bell, Error> {
+        agent.start()?;
+        Bell::new().map_err(|_| Error::Resource)
     }
 
     pub(crate) fn send_away(&mut self, why: Error) {

@@ -75,7 +75,8 @@ fn a_knock_is_for_the_next_where_the_first_gives_up() {
     drop(first);
     drop(called);
     let call = higher.receive();
-    let accepted = call.accept(&ViAttributes::default(), &higher.agent);
+    let bell = Caller::prepare(&higher.agent).expect("descriptors");
+    let accepted = call.accept(&ViAttributes::default(), &higher.agent, bell);
     assert!(accepted.is_ok());
     assert!(matches!(second.wait(soon()), Some(Ok(_))));
 }
