@@ -221,7 +221,8 @@ pub trait ViOps: Send + Sync {
     /// [`NicOps::import`] has taken what this returns. If that never happens the connection is lost
     /// when the returned descriptors are closed.
     fn export(&self) -> Result<Export, Error>;
-    /// Ends whatever connection or request there is; all that is queued completes, flushed.
+    /// Ends whatever connection or request there is; all that is queued completes, flushed. When this returns no handler of errors runs, or will
+    /// run, for the VI, unless called from one; who is [handed](ViOps::notify) a descriptor is not waited for before [`ViOps::destroy`].
     fn disconnect(&self) -> Result<(), Error>;
     /// Destroys an idle, drained VI.
     fn destroy(&self) -> Result<(), Error>;

@@ -159,7 +159,7 @@ impl Vi {
         self.nic.import(&*self.ops, blob, fds)
     }
 
-    /// Ends the connection; everything queued completes, flushed.
+    /// Ends the connection; everything queued completes, flushed. Does not wait for a handler that has been called with a completed descriptor.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for a destroyed VI.

@@ -459,7 +459,11 @@ VIP_RETURN VipConnectReject(IN VIP_CONN_HANDLE ConnHandle);
 VIP_RETURN VipConnectRequest(IN VIP_VI_HANDLE ViHandle, IN VIP_NET_ADDRESS *LocalAddr, IN VIP_NET_ADDRESS *RemoteAddr,
                              IN VIP_ULONG Timeout, OUT VIP_VI_ATTRIBUTES *RemoteViAttribs);
 
-/* Back to idle from any state.  Queued descriptors complete flushed and remain to be dequeued [U][R]. */
+/*
+ * Back to idle from any state.  Queued descriptors complete flushed and remain to be dequeued [U][R].  When it returns no
+ * handler of VipErrorCallback runs, or will run, for the VI, unless called from one; handlers of VipSendNotify and
+ * VipRecvNotify may: VipDestroyVi waits for those [O].
+ */
 VIP_RETURN VipDisconnect(IN VIP_VI_HANDLE ViHandle);
 
 /* Connections: peer to peer.  Two requests match when each one's LocalAddr is the other's RemoteAddr [R]. */

@@ -49,7 +49,10 @@ enum Job {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
+    /// A descriptor of the VI, which has completed.
     Vi(ViId),
+    /// An error of the VI.
+    ViError(ViId),
     Cq(CqId),
     Nic,
 }
@@ -57,7 +60,7 @@ enum Subject {
 impl Job {
     fn subject(&self) -> Subject {
         match self {
-            Self::Error(error) => error.vi.map_or(Subject::Nic, Subject::Vi),
+            Self::Error(error) => error.vi.map_or(Subject::Nic, Subject::ViError),
             Self::Done(vi, ..) => Subject::Vi(*vi),
             Self::Entry(cq, ..) => Subject::Cq(*cq),
         }
@@ -110,25 +113,19 @@ impl Dispatcher {
     }
 
     /// When this returns no error handler runs, or will run, for `vi`, unless called from one.
-    /// Completed descriptors are still handed to whoever asked for them.
+    /// Completed descriptors are still handed to whoever asked for them, and who is handed one now is not waited for: he may wait for the caller.
     pub(super) fn quiesce_vi(&self, vi: ViId) {
-        self.quiesce(
-            Subject::Vi(vi),
-            |job| matches!(job, Job::Error(error) if error.vi == Some(vi)),
-        );
+        self.quiesce(|subject| subject == Subject::ViError(vi));
     }
 
     /// The VI is destroyed: when this returns no handler of any kind runs, or will run, for it, unless called from one.
     pub(super) fn forget_vi(&self, vi: ViId) {
-        self.quiesce(Subject::Vi(vi), |job| job.subject() == Subject::Vi(vi));
+        self.quiesce(|subject| subject == Subject::ViError(vi) || subject == Subject::Vi(vi));
     }
 
     /// When this returns no handler runs, or will run, for `cq`, unless called from one.
     pub(super) fn quiesce_cq(&self, cq: CqId) {
-        self.quiesce(
-            Subject::Cq(cq),
-            |job| matches!(job, Job::Entry(of, ..) if *of == cq),
-        );
+        self.quiesce(|subject| subject == Subject::Cq(cq));
     }
 
     /// Ends the thread, after the handler that runs.
@@ -148,14 +145,14 @@ impl Dispatcher {
         }
     }
 
-    fn quiesce(&self, subject: Subject, drop_job: impl Fn(&Job) -> bool) {
+    fn quiesce(&self, is_meant: impl Fn(Subject) -> bool) {
         let mut inner = self.state.lock();
         // Dropped without the lock: a handler may own what comes back here when it goes.
         let (dropped, kept) = std::mem::take(&mut inner.jobs)
             .into_iter()
-            .partition(&drop_job);
+            .partition(|job: &Job| is_meant(job.subject()));
         inner.jobs = kept;
-        let is_kept = |error: &AsyncError| !drop_job(&Job::Error(*error));
+        let is_kept = |error: &AsyncError| !is_meant(Job::Error(*error).subject());
         inner.early.retain(is_kept);
         drop(inner);
         drop::<VecDeque<Job>>(dropped);
@@ -163,7 +160,7 @@ impl Dispatcher {
         let me = thread::current().id();
         while inner
             .running
-            .is_some_and(|(running, thread)| running == subject && thread != me)
+            .is_some_and(|(running, thread)| is_meant(running) && thread != me)
         {
             inner = self
                 .state
@@ -259,3 +256,89 @@ const STACK: usize = 256 * 1024;
 const EARLY_MAX: usize = 16;
 /// Jobs that wait, beyond which errors that repeat are left out.
 const WAITING_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+    use std::time::Duration;
+
+    use crate::{CompletedOp, Status};
+
+    use super::*;
+
+    /// A handler may wait for a lock that whoever disconnects the VI holds.
+    #[test]
+    fn a_disconnect_does_not_wait_for_who_is_handed_a_descriptor() {
+        let dispatcher = Dispatcher::default();
+        let (begun, has_begun) = channel();
+        let (end, may_end) = channel::<()>();
+        let handler = move |_| {
+            begun.send(()).expect("awaited");
+            let _ended = may_end.recv();
+        };
+        dispatcher.done(VI, Box::new(handler), completion());
+        has_begun.recv().expect("it is called");
+        thread::scope(|scope| {
+            let disconnected = ends(scope, || dispatcher.quiesce_vi(VI));
+            let waited = disconnected.recv_timeout(LONG);
+            let destroyed = ends(scope, || dispatcher.forget_vi(VI));
+            let early = destroyed.recv_timeout(MOMENT);
+            drop(end);
+            assert_eq!(waited, Ok(()));
+            assert_eq!(early, Err(RecvTimeoutError::Timeout));
+            assert_eq!(destroyed.recv(), Ok(()));
+        });
+        dispatcher.stop();
+    }
+
+    #[test]
+    fn a_disconnect_waits_for_who_hears_of_an_error() {
+        let dispatcher = Dispatcher::default();
+        let (begun, has_begun) = channel();
+        let (end, may_end) = channel::<()>();
+        let may_end = Mutex::new(may_end);
+        let handler = move |_: &AsyncError| {
+            begun.send(()).expect("awaited");
+            let _ended = may_end.lock().expect("no panic").recv();
+        };
+        dispatcher
+            .set_handler(Some(Arc::new(handler)))
+            .expect("a thread");
+        dispatcher.error(AsyncError::of_vi(ErrorCode::ConnLost, VI));
+        has_begun.recv().expect("it is called");
+        thread::scope(|scope| {
+            let disconnected = ends(scope, || dispatcher.quiesce_vi(VI));
+            let early = disconnected.recv_timeout(MOMENT);
+            drop(end);
+            assert_eq!(early, Err(RecvTimeoutError::Timeout));
+            assert_eq!(disconnected.recv(), Ok(()));
+        });
+        dispatcher.stop();
+    }
+
+    /// Tells when `call` has returned.
+    fn ends<'scope>(
+        scope: &'scope thread::Scope<'scope, '_>,
+        call: impl FnOnce() + Send + 'scope,
+    ) -> Receiver<()> {
+        let (ended, has_ended) = channel();
+        scope.spawn(move || {
+            call();
+            ended.send(()).expect("awaited");
+        });
+        has_ended
+    }
+
+    fn completion() -> Completion {
+        Completion {
+            token: 0,
+            status: Status::new(CompletedOp::Receive, None, false),
+            length: 0,
+            immediate: None,
+        }
+    }
+
+    const VI: ViId = ViId(7);
+    const MOMENT: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(10);
+}
