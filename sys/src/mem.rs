@@ -22,6 +22,7 @@ pub(crate) use mapping::Mapping;
 pub(crate) use parted::{FIRST, Parted, parted_bytes};
 
 use lent::{Lent, Memfd};
+use populate::populate;
 
 mod access;
 mod choice;
@@ -31,6 +32,7 @@ mod lent;
 mod mapping;
 pub(crate) mod memfd;
 mod parted;
+mod populate;
 mod shelf;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -111,17 +113,7 @@ impl Memory {
         let (Some(end), true) = (end, len > 0 && addr != 0) else {
             return Err(ErrorKind::InvalidInput.into());
         };
-        let populate = |advice| loop {
-            // SAFETY: populating only faults pages in; it changes no contents and fails on what is not mapped.
-            match unsafe { madvise(ptr::with_exposed_provenance_mut(first), end - first, advice) } {
-                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                result => return result,
-            }
-        };
-        let writable = populate(Advice::LinuxPopulateWrite).is_ok();
-        if !writable && populate(Advice::LinuxPopulateRead).is_err() {
-            return Err(ErrorKind::InvalidInput.into());
-        }
+        let writable = populate(&(first..end)).ok_or(ErrorKind::InvalidInput)?;
         Ok(Self {
             start: ptr::with_exposed_provenance_mut(addr),
             len,

@@ -1,4 +1,4 @@
-use std::{fs::File, ptr};
+use std::{fs::File, mem::offset_of, ptr, thread};
 
 use proptest::prelude::*;
 use rustix::{
@@ -198,6 +198,81 @@ fn borrowed_memory_must_be_there() {
             ErrorKind::InvalidInput
         );
     }
+}
+
+/// As kernels before 5.14 answer.
+#[test]
+fn memory_is_borrowed_where_the_kernel_does_not_populate() {
+    let page = page_size();
+    let map = |protection| {
+        // SAFETY: a new mapping.
+        let start =
+            unsafe { mmap_anonymous(ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE) };
+        start.expect("pages").expose_provenance()
+    };
+    let both = ProtFlags::READ | ProtFlags::WRITE;
+    let [fresh, fixed, hidden, gone] = [both, ProtFlags::READ, ProtFlags::empty(), both].map(map);
+    // SAFETY: the page is this test's own.
+    unsafe { munmap(ptr::with_exposed_provenance_mut(gone + page), page) }.expect("mapped");
+    let mut word = [-5_i32; 2048];
+    let used = word.as_mut_ptr().expose_provenance();
+
+    let borrow = move || {
+        [fresh, fixed, used, hidden, gone].map(|addr| {
+            // SAFETY: what is mapped stays so, and nobody looks at it meanwhile.
+            let memory = unsafe { Memory::borrowed(addr, 2 * page) };
+            memory
+                .map(|memory| memory.writable())
+                .map_err(|error| error.kind())
+        })
+    };
+    let refused = Err(ErrorKind::InvalidInput);
+    let expected = [Ok(true), Ok(false), Ok(true), refused, refused];
+    let without = thread::spawn(move || {
+        forget_populating();
+        borrow()
+    });
+    assert_eq!(without.join().expect("no panic"), expected);
+    assert_eq!(borrow(), expected);
+    assert_eq!(word, [-5; 2048]);
+}
+
+/// This thread's kernel does not know the advice any more.
+fn forget_populating() {
+    let step = |code: u32, yes, no, value: usize| libc::sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k: value as u32,
+    };
+    let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let jump = libc::BPF_JMP | libc::BPF_K;
+    let answer = libc::BPF_RET | libc::BPF_K;
+    let invalid = libc::SECCOMP_RET_ERRNO as usize | libc::EINVAL as usize;
+    let mut steps = [
+        load(offset_of!(libc::seccomp_data, nr)),
+        step(jump | libc::BPF_JEQ, 0, 3, libc::SYS_madvise as usize),
+        load(offset_of!(libc::seccomp_data, args) + 2 * size_of::<u64>()),
+        step(
+            jump | libc::BPF_JGE,
+            0,
+            1,
+            libc::MADV_POPULATE_READ as usize,
+        ),
+        step(answer, 0, 0, invalid),
+        step(answer, 0, 0, libc::SECCOMP_RET_ALLOW as usize),
+    ];
+    let filter = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: it concerns this thread alone, and takes no pointer.
+    let given_up = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(given_up, 0);
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: `filter` and its steps outlive the call, which copies them.
+    let set = unsafe { libc::syscall(libc::SYS_seccomp, mode, 0, &raw const filter) };
+    assert_eq!(set, 0);
 }
 
 #[test]
