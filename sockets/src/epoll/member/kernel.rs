@@ -14,7 +14,7 @@ impl Member {
     pub(in crate::epoll) fn hear(&mut self, events: u32, index: u32, instance: Instance) -> bool {
         self.said |= events;
         self.heard = true;
-        if events & (RDHUP | ALWAYS) != 0
+        if (events & (RDHUP | ALWAYS) != 0 || self.hides_end(events))
             && let What::Connection { conn, .. } = self.what
         {
             socket::with_borrowed(self.via, |fd| ready::note_end(conn, fd));
@@ -24,6 +24,14 @@ impl Member {
             let _ = self.register(EDGE, index, instance, false);
         }
         !self.fired
+    }
+
+    /// Whether TCP has ended behind what the kernel reports, and it was not asked for that: the connection moved to the ring after it was last armed, and who
+    /// finds all that comes while he is awake arms no more.
+    fn hides_end(&self, events: u32) -> bool {
+        events & IN != 0
+            && self.captured.is_some_and(|wake| wake & RDHUP == 0)
+            && socket::with_borrowed(self.via, ready::has_ended) == Some(true)
     }
 
     /// Whether it has got rings, is to be told once, of ends alone, and has not been: those stay, and the kernel shows none. An end that comes just now may be
