@@ -15,6 +15,7 @@ static void subject(int fd) {
     send_text(fd, "data");
     TRY(shutdown(fd, SHUT_WR));
     TRY(send(fd, "x", 1, MSG_FASTOPEN));
+    TRY(sendto(fd, "x", 1, MSG_FASTOPEN, NULL, 0));
     say("%d", raised);
     TRY(send(fd, "x", 1, MSG_FASTOPEN | MSG_OOB));
     say("%d", raised);
