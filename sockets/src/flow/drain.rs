@@ -38,7 +38,7 @@ impl Flow {
             }
             match room.get_mut(..there) {
                 Some(rung) => kernel.recv(rung).map(Some),
-                None => Ok(Some(0)),
+                None => Ok(None),
             }
         })
     }

@@ -42,7 +42,7 @@ impl<'a> Tx<'a> {
         // SAFETY: a copy that is timed is made in a turn of this thread's, and that one was left; it notes
         // numbers, each in one store.
         unsafe { self.stream.choice.free_left() };
-        Kept(Some(me())).end(&self.stream.direction(self.index).sender.turn);
+        self.give_up();
     }
 
     /// In a signal handler that came into a turn of its thread's, which has [broken off](Tx::break_off) what was being written: others may send before the
